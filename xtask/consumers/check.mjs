@@ -65,7 +65,7 @@ for (const trace of traces) {
     console.log(`      ${trace}: no spans, nothing to show`);
     continue;
   }
-  const told = {};
+  const shown = {};
   for (const [name, extension] of [['chrome', 'json'], ['perfetto', 'pftrace']]) {
     await check(trace, `${name} in Perfetto UI`, async () => {
       const found = await ui.open(file(`${name}.${extension}`), image(name));
@@ -77,12 +77,12 @@ for (const trace of traces) {
       const [slices] = found.slices;
       same('slices and nanoseconds', [slices.n - extra, slices.total], [wanted.spans + wanted.instants, wanted.nanoseconds]);
       if (!wanted.flows) same('depth', slices.depth, wanted.depth);
-      told[name] = found;
+      shown[name] = found;
       return `${slices.n} slices, ${slices.total} ns, depth ${slices.depth}, ${found.counters[0].n} counter values`;
     });
   }
   await check(trace, 'chrome equals perfetto', async () => {
-    const { chrome, perfetto: own } = told;
+    const { chrome, perfetto: own } = shown;
     const plain = (list) => list.filter((row) => !['goes', 'comes'].includes(row.name))
       .map((row) => ({ ...row, name: row.name === '[No name]' ? '' : row.name })).sort((a, b) => (a.name < b.name ? -1 : 1));
     const keys = (list) => list.filter((row) => row.key !== 'src' && !row.key.startsWith('source.'));

@@ -32,7 +32,7 @@ pub(crate) fn run_all(arguments: &[String]) -> Result<(), String> {
     if traces.is_empty() {
         traces = examples()?;
     }
-    run(cargo().args(["build", "--quiet", "--package", "anytrace-cli"]))?;
+    run(cargo().args(["build", "--quiet", "--package", "anytrace"]))?;
     for trace in &traces {
         convert(trace, &files)?;
     }

@@ -90,7 +90,7 @@ fn show(target: &str, find: &Path) {
 /// What cargo-fuzz runs with: it needs flags of the compiler that are not stable.
 enum Toolchain {
     Nightly,
-    /// The compiler at hand, told that unstable flags are fine.
+    /// The installed compiler, with unstable flags allowed.
     Bootstrap,
 }
 

@@ -1,4 +1,4 @@
-//! `cargo xtask licences`: no dependency comes in under a licence nobody decided on.
+//! `cargo xtask licences`: no dependency comes in under a license nobody decided on.
 
 use std::collections::BTreeMap;
 
@@ -6,7 +6,7 @@ use serde_json::Value;
 
 use crate::shell::{cargo, output};
 
-/// Licences anyone may combine with MIT OR Apache-2.0 without further duty than to name them.
+/// Licenses anyone may combine with MIT OR Apache-2.0 without further duty than to name them.
 const ALLOWED: [&str; 12] = [
     "MIT",
     "Apache-2.0",
@@ -30,16 +30,16 @@ pub(crate) fn run() -> Result<(), String> {
     let mut refused = Vec::new();
     for package in metadata["packages"].as_array().into_iter().flatten() {
         let name = package["name"].as_str().unwrap_or_default();
-        let licence = package["license"].as_str().unwrap_or_default().replace('/', " OR ");
-        *used.entry(licence.clone()).or_default() += 1;
-        if !is_allowed(&licence) {
-            refused.push(format!("{name}: {}", if licence.is_empty() { "no licence given" } else { &licence }));
+        let license = package["license"].as_str().unwrap_or_default().replace('/', " OR ");
+        *used.entry(license.clone()).or_default() += 1;
+        if !is_allowed(&license) {
+            refused.push(format!("{name}: {}", if license.is_empty() { "no license given" } else { &license }));
         }
     }
-    for (licence, count) in &used {
-        println!("{count:>4}  {licence}");
+    for (license, count) in &used {
+        println!("{count:>4}  {license}");
     }
-    if refused.is_empty() { Ok(()) } else { Err(format!("licences nobody allowed:\n{}", refused.join("\n"))) }
+    if refused.is_empty() { Ok(()) } else { Err(format!("licenses nobody allowed:\n{}", refused.join("\n"))) }
 }
 
 /// An SPDX expression is allowed when one alternative of each part that is required is allowed.

@@ -6,16 +6,19 @@
 #![allow(clippy::print_stdout, clippy::print_stderr, reason = "a chore talks to the person who runs it")]
 
 mod bench;
-mod callflags;
+mod casemate_tables;
 mod complexity;
 mod consumers;
+mod dist;
 mod fuzz;
 mod hostile;
 mod licences;
+mod new_format;
 mod packages;
 mod properties;
 mod shell;
 mod soak;
+mod tables;
 mod test;
 
 use std::process::ExitCode;
@@ -23,26 +26,32 @@ use std::process::ExitCode;
 const HELP: &str = "cargo xtask CHORE
 
   test [--no-install]          install what the tests need (Debian, root) and run every test
-  properties [--rounds N]      run the property tests N times (10), each time with another random seed
+  properties [--rounds N]      run the property tests N times (10), each time with a different random seed
   bench [NAME…] [--megabytes N] [--keep] [--peers] [--against PROGRAM]
-                               make the benchmark inputs, run the verbs on them, print a table; with --against run
-                               each job by another build, too, and fail where this one takes over 5 % more CPU time
-                               (NAME: cacheray, xray, heph, lackey, apitrace, casemate, recorder;
-                                --megabytes: size of each input)
+                               make the benchmark inputs, run the verbs on them, print a table; with --against, also
+                               run each job with another build, and fail if this one uses over 5% more CPU time
+                               (NAME: a format, an input of the table, or recorder; --megabytes: size of each input)
   complexity [--scale F] [--all] [--forms] [--verb TEXT] [--binary PATH] [SHAPE…]
-                               run every verb on traces of odd shapes in sizes n, 2n and 4n; fails where time, memory
-                               or output grows faster than the trace, and where a verb has no shape (SHAPE: the
-                               beginning of a name; --forms: every form of --format, too; --all: every row is shown)
+                               run every verb on traces of odd shapes in sizes n, 2n and 4n; fails if time, memory or
+                               output grows faster than the trace, or if a verb has no shape (SHAPE: the beginning of a
+                               name; --forms: also every form of --format; --all: show every row)
   fuzz [--seconds N] [--list] [TARGET…]
-                               run the fuzz targets with cargo-fuzz (nightly), N seconds each (60); finds are shown and
-                               kept in fuzz/artifacts (--list: only list the targets)
+                               run the fuzz targets with cargo-fuzz (nightly), N seconds each (60); print findings and
+                               store them in fuzz/artifacts (--list: only list the targets)
   consumers [--screenshots DIR] [TRACE…]
-                               install the programs our timeline outputs are for (npm, pip, apt) below target/consumers
-                               and have them read every output of two made-up traces and of TRACE (the examples)
-  callflags [--check]          write the table of function flags of the apitrace crate anew
+                               install the consumers of our timeline outputs (npm, pip, apt) below target/consumers and
+                               have them read every output of two generated traces and of TRACE (the examples)
+  tables [--check]             regenerate the tables of the apitrace crate
+  casemate-tables [--check]    regenerate the tables of the casemate checker's chapter from its code and the shared corpus
+                               (--check: only compare them, as the tests do)
   soak [--seconds N]           run the collector under load for a minute and account for every event
-  licences                     check the licence of every dependency against the list
+  licences                     check the license of every dependency against the list
 ";
+
+/// The chores that describe their options themselves.
+fn usages() -> String {
+    [hostile::USAGE, dist::USAGE, new_format::USAGE].join("\n  ")
+}
 
 fn main() -> ExitCode {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
@@ -60,7 +69,10 @@ fn main() -> ExitCode {
         "fuzz" => fuzz::run(rest),
         "hostile" => hostile::run(rest),
         "consumers" => consumers::run_all(rest),
-        "callflags" => callflags::run(rest),
+        "tables" => tables::run(rest),
+        "dist" => dist::run(rest),
+        "new-format" => new_format::run(rest),
+        "casemate-tables" => casemate_tables::run(rest),
         "soak" => soak::run(rest),
         "licences" => licences::run(),
         // Used by `bench`: runs one command and prints what it used.
@@ -68,10 +80,10 @@ fn main() -> ExitCode {
         // Used by it, too: what reading alone takes.
         "read" => bench::measure::read(rest),
         "help" | "--help" | "-h" => {
-            println!("{HELP}  {}", hostile::USAGE);
+            println!("{HELP}  {}", usages());
             Ok(())
         }
-        other => Err(format!("no chore is called {other}\n\n{HELP}  {}\n", hostile::USAGE)),
+        other => Err(format!("no chore is called {other}\n\n{HELP}  {}\n", usages())),
     };
     match result {
         Ok(()) => ExitCode::SUCCESS,

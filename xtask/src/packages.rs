@@ -13,6 +13,10 @@ const PEERS: &[(&str, &[&str])] = &[
     ("Xvfb", &["xvfb"]),
     ("clang-14", &["clang-14", "libclang-rt-14-dev"]),
     ("make", &["make"]),
+    // What the documented commands pipe results into.
+    ("jq", &["jq"]),
+    // What formats the manual page of a package.
+    ("man", &["man-db"]),
     // What the recorder's tests build their programs with.
     ("gcc", &["gcc", "libc6-dev"]),
     ("g++", &["g++"]),

@@ -54,7 +54,7 @@ fn in_folder(folder: &Path, names: &mut Vec<String>) -> Result<(), String> {
     Ok(())
 }
 
-/// The tests between `proptest! {` and the brace that stands below it.
+/// The tests between `proptest! {` and the brace below it.
 fn in_text(text: &str, names: &mut Vec<String>) {
     let mut end = None;
     for line in text.lines() {

@@ -2,6 +2,10 @@
 
 use std::path::PathBuf;
 use std::process::Command;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+/// How often [`skip`] was called.
+static SKIPPED: AtomicU64 = AtomicU64::new(0);
 
 /// The project's root folder.
 pub(crate) fn root() -> PathBuf {
@@ -45,4 +49,33 @@ pub(crate) fn shown(command: &Command) -> String {
     let program = PathBuf::from(command.get_program());
     let name = program.file_name().unwrap_or(command.get_program()).to_string_lossy().into_owned();
     command.get_args().fold(name, |text, argument| text + " " + &argument.to_string_lossy())
+}
+
+/// A part of a chore is left out: one line `skipped: WHY`. With `ANYTRACE_REQUIRE_ALL` (neither empty nor `0`) it is an
+/// error, as in the tests.
+pub(crate) fn skip(why: &str) -> Result<(), String> {
+    if std::env::var_os("ANYTRACE_REQUIRE_ALL").is_some_and(|value| !value.is_empty() && value != "0") {
+        return Err(format!("skipped: {why}"));
+    }
+    eprintln!("skipped: {why}");
+    SKIPPED.fetch_add(1, Ordering::Relaxed);
+    Ok(())
+}
+
+/// How many parts of this chore were left out.
+pub(crate) fn skipped() -> u64 {
+    SKIPPED.load(Ordering::Relaxed)
+}
+
+/// The traces in `examples/traces`: the main job of the README is `anytrace info` on them.
+pub(crate) fn examples() -> Result<Vec<PathBuf>, String> {
+    let folder = root().join("examples/traces");
+    let entries = std::fs::read_dir(&folder).map_err(|error| format!("{}: {error}", folder.display()))?;
+    let mut files: Vec<_> = entries.filter_map(Result::ok).map(|entry| entry.path()).collect();
+    files.retain(|path| path.extension().is_some_and(|e| e != "md"));
+    files.sort();
+    if files.len() < 5 {
+        return Err(format!("{}: expected a trace for each format", folder.display()));
+    }
+    Ok(files)
 }

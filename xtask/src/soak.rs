@@ -33,7 +33,7 @@ pub(crate) fn run(arguments: &[String]) -> Result<(), String> {
         [flag, value] if flag == "--seconds" => value.parse().map_err(|_| "--seconds takes a number")?,
         other => return Err(format!("soak takes --seconds N or nothing, not {}", other.join(" "))),
     };
-    run_command(cargo().args(["build", "--quiet", "--profile", "dist", "--locked", "--package", "anytrace-cli"]))?;
+    run_command(cargo().args(["build", "--quiet", "--profile", "dist", "--locked", "--package", "anytrace"]))?;
     let folder = root().join("target/soak");
     let _ = std::fs::remove_dir_all(&folder);
     let report = soak(&folder, Duration::from_secs(seconds));

@@ -3,9 +3,9 @@
 use std::io::{BufRead, BufReader, IsTerminal, Write};
 use std::process::{Command, Stdio};
 
-use crate::packages;
 use crate::properties::SEED;
 use crate::shell::{self, cargo};
+use crate::{dist, packages};
 
 pub(crate) fn run(arguments: &[String]) -> Result<(), String> {
     match arguments {
@@ -13,8 +13,6 @@ pub(crate) fn run(arguments: &[String]) -> Result<(), String> {
         [flag] if flag == "--no-install" => {}
         other => return Err(format!("test takes --no-install or nothing, not {}", other.join(" "))),
     }
-    // The transcripts and the comparison with other tools run the program as users build it.
-    shell::run(cargo().args(["build", "--locked", "--package", "anytrace-cli"]))?;
     let mut tests = cargo();
     tests.args(["test", "--locked", "--workspace", "--all-features"]);
     // The same commit has the same verdict each time; `cargo xtask properties` looks further.
@@ -22,28 +20,26 @@ pub(crate) fn run(arguments: &[String]) -> Result<(), String> {
         tests.env(SEED, "20210423");
     }
     let skipped = run_tests(&mut tests)?;
-    // Every verb on damaged samples, as the tests above built it.
-    shell::run(cargo().args([
-        "build",
-        "--locked",
-        "--profile",
-        "test",
-        "--package",
-        "anytrace-cli",
-        "--bin",
-        "anytrace",
-    ]))?;
-    crate::hostile::short(&crate::shell::root().join("target/debug/anytrace"))?;
+    // The program that these tests built. Features change nothing in it: those of our crates that the command does not
+    // enable itself (`testing`) add modules that only tests call.
+    let program = shell::root().join("target/debug/anytrace");
+    // Every verb on damaged samples.
+    crate::hostile::short(&program)?;
     // The main job of the README, on the traces of the repository.
-    let mut job = cargo();
-    job.args(["run", "--quiet", "--locked", "--package", "anytrace-cli", "--", "info"]);
-    job.args(examples()?);
-    shell::run(&mut job)?;
-    match skipped {
+    shell::run(Command::new(&program).arg("info").args(shell::examples()?))?;
+    // The packages, of a program without optimization: it is built with the features that users get, and last, because
+    // it takes the place of the tests' own.
+    dist::run(&["--profile".to_owned(), "dev".to_owned(), "--output".to_owned(), distribution()])?;
+    match skipped + shell::skipped() {
         0 => println!("\nno test was skipped"),
         n => println!("\n{n} tests or parts of tests were skipped: see the lines `skipped: ...` above"),
     }
     Ok(())
+}
+
+/// Where the packages go that are only made to be tried.
+fn distribution() -> String {
+    shell::root().join("target/distribution-of-tests").display().to_string()
 }
 
 /// Runs the tests and counts the lines in which one says that it was skipped.
@@ -66,17 +62,4 @@ fn run_tests(tests: &mut Command) -> Result<u64, String> {
     }
     let status = child.wait().map_err(failed)?;
     if status.success() { Ok(skipped) } else { Err(format!("cargo test: {status}")) }
-}
-
-/// The traces in `examples/traces`.
-fn examples() -> Result<Vec<std::path::PathBuf>, String> {
-    let folder = crate::shell::root().join("examples/traces");
-    let entries = std::fs::read_dir(&folder).map_err(|error| format!("{}: {error}", folder.display()))?;
-    let mut files: Vec<_> = entries.filter_map(Result::ok).map(|entry| entry.path()).collect();
-    files.retain(|path| path.extension().is_some_and(|e| e != "md"));
-    files.sort();
-    if files.len() < 5 {
-        return Err(format!("{}: expected a trace for each of the five formats", folder.display()));
-    }
-    Ok(files)
 }

@@ -32,9 +32,9 @@ pub enum Statistic {
     Min,
     /// The median: number n/2 of the sorted lengths, from 0.
     P50,
-    /// Nine tenths are shorter: number 9n/10.
+    /// The 90th percentile: number 9n/10.
     P90,
-    /// 99 of 100 are shorter: number 99n/100.
+    /// The 99th percentile: number 99n/100.
     P99,
     /// The longest.
     Max,
@@ -145,12 +145,15 @@ impl Sums {
         self.lengths.push(length);
         self.row.self_time += u128::from(span.self_time);
         let is_recursive = span.flags.has(RECURSIVE);
+        // A span inside another of its row adds nothing: its time is part of the outer one's, which is counted in full
+        // when it ends.
         self.row.total += match by {
             By::Thread if !span.flags.has(OUTERMOST) => 0,
             By::Name | By::NameAndThread if is_recursive => 0,
             _ => u128::from(length),
         };
         self.row.recursive += u64::from(is_recursive);
+        // Most spans have no flags: one comparison instead of two tests.
         if span.flags != EdgeFlags::NONE {
             self.row.unfinished += u64::from(span.flags.has(EdgeFlags::UNFINISHED));
             self.row.deduced += u64::from(span.flags.has(EdgeFlags::DEDUCED));
@@ -185,6 +188,7 @@ impl Accounting {
 
     #[inline]
     fn row(&mut self, name: NameId, thread: ThreadIndex) -> &mut Sums {
+        // `dense` stores row numbers plus one, which must not overflow.
         let next = u32::try_from(self.sums.len()).unwrap_or(u32::MAX - 1);
         let index = match self.by {
             By::Name => dense(&mut self.dense, name, next),
@@ -208,7 +212,9 @@ fn dense(table: &mut Vec<u32>, key: u32, next: u32) -> u32 {
     if key >= table.len() {
         table.resize(key + 1, 0);
     }
+    // 0 means that the key has no row, so that a new table needs no initialization beyond zeros.
     if table[key] == 0 {
+        // The caller appends the row when it sees a number that is not in use yet.
         table[key] = next + 1;
     }
     table[key] - 1

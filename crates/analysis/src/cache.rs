@@ -4,15 +4,19 @@
 //! the accesses of a trace and returns [`results::Results`]. [`results::LevelResults`] documents each counter.
 
 mod attribution;
+mod batch;
 mod classes;
 mod coherence;
 pub mod compare;
 pub mod config;
 pub mod config_file;
 mod config_ini;
+mod config_upstream;
+mod cores;
 mod fields;
 mod hierarchy;
 pub mod next_use;
+mod options;
 mod prefetch;
 pub mod presets;
 pub mod results;
@@ -20,8 +24,13 @@ mod simulation;
 #[cfg(test)]
 mod slow;
 mod store;
+mod tally;
 #[cfg(test)]
 mod tests;
+mod touched;
+mod unit;
 mod workers;
 
-pub use simulation::{CorePlan, Cores, Options, Simulation};
+pub use cores::{CorePlan, Cores};
+pub use options::Options;
+pub use simulation::Simulation;

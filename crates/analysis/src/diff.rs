@@ -57,6 +57,8 @@ pub struct LineMaker {
 impl LineMaker {
     /// Adds a piece.
     pub fn push(&mut self, piece: &[u8]) {
+        // `Hasher::write` of bytes does not depend on how they are cut into pieces, so neither does the hash of a
+        // record.
         self.hasher.write(piece);
         self.length += piece.len() as u64;
         let keep = TEXT_BYTES.saturating_sub(self.text.len()).min(piece.len());
@@ -65,6 +67,7 @@ impl LineMaker {
 
     /// Ends the record.
     pub fn finish(mut self) -> Line {
+        // Texts that are cut may agree; then only hash and length tell records apart.
         self.hasher.write_u64(self.length);
         Line { hash: self.hasher.finish(), text: self.text }
     }
@@ -257,6 +260,7 @@ impl<T: Record, I: Iterator<Item = T>> Side<I> {
     }
 
     fn refill(&mut self, records: usize) {
+        // A single record may exceed the bound by its own length, so that there is always progress.
         while !self.is_drained && self.window.len() < records && self.window_bytes < WINDOW_BYTES {
             self.pull();
         }
@@ -280,6 +284,7 @@ where
         a.refill(records + RUN_LINES);
         b.refill(records + RUN_LINES);
         let (i, j) = next_agreement(a, b, records);
+        // A pair that is nearer than the number of records examined cannot be beaten by one that was not examined.
         if i + j < records || records == WINDOW_LINES {
             return (i, j);
         }
@@ -298,12 +303,14 @@ where
     let mut places: HashMap<u64, Vec<usize>> = HashMap::new();
     for (at, record) in b.window.iter().take(records).enumerate() {
         let list = places.entry(record.hash()).or_default();
+        // Without a bound, a window of equal records would cost the square of its length.
         if list.len() < CANDIDATES_MAX {
             list.push(at);
         }
     }
     let mut best = (a.window.len(), b.window.len());
     for (i, record) in a.window.iter().take(records).enumerate() {
+        // Later records of the first side are farther than the best pair, whatever they agree with.
         if i >= best.0 + best.1 {
             break;
         }
@@ -339,6 +346,7 @@ fn compare_block<T: Record, E>(
     visit: &mut dyn FnMut(Step<T>) -> Result<(), E>,
 ) -> Result<(), E> {
     let hashes = |records: &[Placed<T>]| records.iter().map(|(_, record)| record.hash()).collect::<Vec<_>>();
+    // Hashes are compared instead of records: Myers' algorithm compares elements many times.
     let operations = capture_diff_slices(Algorithm::Myers, &hashes(&a), &hashes(&b));
     let (mut a, mut b) = (a.into_iter(), b.into_iter());
     let (mut removed, mut added) = (Vec::new(), Vec::new());

@@ -72,6 +72,7 @@ impl Directory {
         let index = *self.thread_numbers.entry((track.process, track.thread)).or_insert(next);
         if index == next {
             let name = track.name.clone();
+            // Comparing with the first thread suffices: two that differ from each other cannot both equal it.
             self.has_processes |= self.threads.first().is_some_and(|first| first.process != track.process);
             self.threads.push(Thread { process: track.process, thread: track.thread, name });
         }
@@ -84,6 +85,7 @@ impl Directory {
         if let (Some(location), Ok(id)) = (location, NameId::try_from(self.name_ends.len())) {
             self.locations.insert(id, location.clone());
         }
+        // All names in one allocation: a trace may have hundreds of thousands of short ones.
         self.name_bytes.extend_from_slice(name);
         self.name_ends.push(self.name_bytes.len());
     }

@@ -74,9 +74,11 @@ impl TypeTable {
         }
         let named = self.types.get_mut(region.type_number as usize)?;
         let found = named.name.as_deref().and_then(|name| layouts.layout(name, region.element_bytes));
+        // A type may have regions of several sizes; the first layout found names the fields.
         if named.layout.is_none() {
             named.layout.clone_from(&found);
         }
+        // Beyond the limit a size is resolved again each time: slower, but the same answer.
         if self.by_size.len() < SIZES_MAX {
             self.by_size.insert(key, found.clone());
         }

@@ -50,7 +50,7 @@ pub struct AttributeRow {
     /// Bytes of values that are text or bytes.
     pub text_bytes: u64,
     distinct: Set<u64>,
-    /// The secret of the hashes by which texts are recognised.
+    /// The secret of the hashes by which texts are recognized.
     secret: Key,
     /// The sum as an integer, as long as all numbers are integers and it fits.
     integer_sum: Option<i128>,
@@ -91,6 +91,7 @@ impl AttributeRow {
         }
         // A number that is none has no place in a range.
         let Some(number) = number.filter(|number| !number.is_nan()) else { return };
+        // Texts count as values but not as numbers, so the first number may be a later value.
         let is_first = self.numbers == 0;
         self.numbers += 1;
         self.sum += number;
@@ -135,6 +136,7 @@ impl Events {
         let at = *self.event_numbers.entry((name, kind as u8)).or_insert(next);
         if at == next {
             if next >= ROWS_MAX {
+                // A key without a row must not stay: the map would grow with names beyond the limit.
                 self.event_numbers.remove(&(name, kind as u8));
                 self.left_out += 1;
                 return None;
@@ -153,6 +155,7 @@ impl Events {
         let at = *self.attribute_numbers.entry((name, key)).or_insert(next);
         if at == next {
             if next >= ROWS_MAX {
+                // As for events: the map stays as short as the list of rows.
                 self.attribute_numbers.remove(&(name, key));
                 self.left_out += 1;
                 return;
@@ -184,6 +187,7 @@ impl Engine for Events {
         let filter = about.filter;
         for edge in batch.edges() {
             let is_span = matches!(edge.kind, EdgeKind::Begin | EdgeKind::End);
+            // The hot case: most edges of spans have no attributes, and spans themselves are counted elsewhere.
             if is_span && edge.attributes.1 == 0 {
                 continue;
             }

@@ -80,6 +80,7 @@ impl Resolved {
     /// True when the track is of a thread that counts.
     #[inline]
     pub fn keeps_track(&self, track: TrackId) -> bool {
+        // A track that was never announced has no thread to compare.
         self.tracks.get(track as usize).copied().unwrap_or(self.filter.threads.is_empty())
     }
 
@@ -136,11 +137,12 @@ pub fn units_of_ns(ns: u64, unit: TimeUnit) -> Result<u64, Error> {
     match unit {
         TimeUnit::Nanoseconds => Ok(ns),
         TimeUnit::Ticks { per_second: Some(hz) } if hz > 0 => {
+            // In 128 bits the product cannot overflow.
             let units = (u128::from(ns) * u128::from(hz)).div_ceil(1_000_000_000);
             Ok(u64::try_from(units).unwrap_or(u64::MAX))
         }
         TimeUnit::Ticks { .. } => {
-            Err(Error::usage("the trace does not say how long a tick is: give times as plain numbers of ticks"))
+            Err(Error::usage("the trace does not give the length of a tick: give times as plain numbers of ticks"))
         }
         TimeUnit::Order => Err(Error::usage("this trace has no clock: give times as plain numbers of records")),
     }

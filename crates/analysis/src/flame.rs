@@ -108,10 +108,11 @@ impl FlameGraph {
             (Weight::Time, Some(_)) => "ns",
             (Weight::Time, None) => unit.word(),
         };
+        // Nothing was added yet: a refused trace leaves the graph as it was.
         if self.word.is_some_and(|before| before != word) {
             let before = self.word.unwrap_or_default();
             return Err(Error::usage(format!(
-                "one trace counts in {before}, another in {word}: they have no common weight; --by count has"
+                "one trace counts in {before}, another in {word}: they have no common weight; use --by count"
             )));
         }
         self.word = Some(word);
@@ -121,10 +122,13 @@ impl FlameGraph {
         }
         let slot = &mut self.rootless[side as usize];
         *slot = slot.saturating_add(rootless);
+        // Traces number their names on their own; stacks are joined by text.
         let names: Vec<u32> = (0..u32::try_from(directory.name_count()).unwrap_or(u32::MAX))
             .map(|name| self.name_number(directory.name(name)))
             .collect();
         let are_numbered_alike = (0..).zip(&names).all(|(theirs, &ours)| theirs == ours);
+        // Names must not only be distinct but have the same numbers, since the stacks hold numbers. An empty table of
+        // ours says that no earlier trace had stacks.
         if self.stacks.is_empty() && are_numbered_alike && depth_max(&stacks) <= DEPTH_MAX {
             // The first trace's stacks are used directly, which saves the time and memory of a copy.
             self.stacks = stacks;
@@ -141,6 +145,7 @@ impl FlameGraph {
         for stack in 0..u32::try_from(stacks.len()).unwrap_or(ROOT) {
             // A parent always has a smaller number than its children.
             let (parent, depth) = ours.get(stacks.parent(stack) as usize).copied().unwrap_or((ROOT, 0));
+            // The parent is already the frame for all deeper ones: it stands for this one, too.
             let own = if depth > DEPTH_MAX {
                 parent
             } else if depth == DEPTH_MAX {
@@ -210,6 +215,8 @@ impl FlameGraph {
             if own != [0, 0] {
                 visit(&path, own)?;
             }
+            // A list of work instead of recursion: stacks may be a thousand frames deep. Reversed, because the last one
+            // is visited first.
             todo.extend(order.of(stack).iter().rev().map(|&child| (child, depth + 1)));
         }
         Ok(())
@@ -240,6 +247,8 @@ impl FlameGraph {
 
     fn in_order(&self) -> Children {
         let mut by_name: Vec<u32> = (0..u32::try_from(self.names.len()).unwrap_or(u32::MAX)).collect();
+        // Siblings are compared by rank, so that each name is compared as text O(log n) times in all, not once per
+        // stack.
         by_name.sort_unstable_by_key(|&name| self.name(name));
         let mut rank = vec![0_u32; self.names.len()];
         (0..).zip(&by_name).for_each(|(place, &name)| rank[name as usize] = place);
@@ -264,6 +273,7 @@ impl FlameGraph {
         for &end in ends.iter().take(count + 1) {
             let siblings = &mut all[start..end as usize];
             if siblings.len() > 1 {
+                // Siblings have different names, so an unstable sort has one result.
                 siblings.sort_unstable_by_key(|&stack| rank[self.stacks.name(stack) as usize]);
             }
             start = end as usize;
@@ -283,6 +293,7 @@ impl FlameGraph {
 
     fn weigh(&mut self, stack: StackId, side: Side, weight: u64) {
         let own = &mut self.weights[side as usize];
+        // A table with room for no stack folds everything into the root.
         let slot = if stack == ROOT {
             &mut self.rootless[side as usize]
         } else {

@@ -51,7 +51,7 @@ pub struct Gaps {
 }
 
 impl Gaps {
-    /// Keeps the `limit` longest gaps of at least `min`. 0 is no gap.
+    /// Keeps the `limit` longest gaps of at least `min`. 0 is not a gap.
     pub fn new(min: TimeBound, limit: usize) -> Self {
         Self { bound: min, min: 1, top: Top::new(limit), last: Vec::new(), idle: Vec::new() }
     }
@@ -74,12 +74,15 @@ impl Engine for Gaps {
             TimeBound::Nanoseconds(ns) => units_of_ns(ns, source.unit)?,
             TimeBound::Open => 0,
         };
+        // A gap of no length is where two spans touch.
         self.min = min.max(1);
         Ok(())
     }
 
     fn spans(&mut self, spans: &[Span], about: About<'_>) {
         let depth = about.filter.depth_from();
+        // Spans arrive as they end. Those of one depth on one track never overlap, so they also arrive in order of
+        // start, and the previous one is all that must be remembered.
         for span in spans.iter().filter(|span| u64::from(span.depth) == depth) {
             let track = span.track as usize;
             if track >= self.last.len() {
@@ -87,6 +90,7 @@ impl Engine for Gaps {
                 self.idle.resize(track + 1, Idle::default());
             }
             if let Some((start, before)) = self.last[track].replace((span.end, span.name)) {
+                // A source may break its promise that times never go back.
                 let length = span.start.saturating_sub(start);
                 if length >= self.min {
                     let idle = &mut self.idle[track];

@@ -107,9 +107,11 @@ impl<'a> HeatCounter<'a> {
         cells.sort_unstable();
         let mut lines: Vec<(u64, Vec<u64>)> = self.lines.into_iter().collect();
         let total = |counts: &[u64]| counts.iter().sum::<u64>();
+        // By number among equals: the result must not depend on the order of the map.
         lines.sort_unstable_by_key(|(line, counts)| (std::cmp::Reverse(total(counts)), *line));
         let cut: u64 = lines.iter().skip(lines_max).map(|(_, counts)| total(counts)).sum();
         lines.truncate(lines_max);
+        // The lines with most accesses were chosen; they are emitted by address.
         lines.sort_unstable();
         Heat {
             by_time: ByTime { row_bytes: 1 << self.row_shift, column_records: 1 << self.column_shift, cells },
@@ -135,6 +137,7 @@ impl<'a> HeatCounter<'a> {
         }
         if self.wanted.is_some() {
             let region = self.regions.find(access.thread, access.address);
+            // The first byte decides for the entire access, as in the other engines.
             let type_number = region.map(|region| region.type_number as usize);
             if type_number.is_none_or(|number| self.is_wanted.get(number) != Some(&true)) {
                 return;
@@ -146,6 +149,7 @@ impl<'a> HeatCounter<'a> {
         }
         let cell = (access.address >> self.row_shift, access.seq >> self.column_shift);
         *self.cells.entry(cell).or_default() += 1;
+        // Widening can only merge cells, never split one, so counts stay exact for the wider steps.
         while self.cells.len() > CELLS_MAX && self.row_shift < 63 {
             self.widen(1, 0);
         }

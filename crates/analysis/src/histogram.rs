@@ -85,10 +85,12 @@ impl Histograms {
 
     fn histogram(&mut self, name: NameId, directory: &Directory) -> Known {
         let at = name as usize;
+        // Names are numbered from 0 without gaps, so a table by number is dense.
         if at >= self.known.len() {
             self.known.resize(at + 1, Known::No);
         }
         if self.known[at] == Known::No {
+            // The predicate may be a regular expression: it is asked once per name, not once per span.
             self.known[at] = if !(self.wanted)(directory.name(name)) {
                 Known::Unwanted
             } else if self.histograms.len() >= NAMES_MAX {
@@ -105,6 +107,7 @@ impl Histograms {
 
 impl Engine for Histograms {
     fn spans(&mut self, spans: &[Span], about: About<'_>) {
+        // The unit is known only when the source was announced, which precedes the first spans.
         if self.classes.is_empty() {
             self.classes = classes(about.directory.source().unit);
         }

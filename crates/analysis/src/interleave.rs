@@ -143,9 +143,12 @@ impl<'a> Interleaver<'a> {
         let at = u32::try_from(self.window.len()).expect("a window has fewer than 2^32 accesses");
         self.window.push(*access);
         self.next.push(NONE);
+        // Threads are announced before their accesses, so there is a tail for each.
         let Some(tail) = self.tails.get_mut(access.thread as usize) else { return Ok(()) };
         let before = std::mem::replace(tail, at);
         match self.next.get_mut(before as usize) {
+            // Each thread's accesses form a list through `next`, so that a schedule can follow one thread without a
+            // copy of the window.
             Some(next) => *next = at,
             None => self.heads.push(at),
         }
@@ -156,6 +159,7 @@ impl<'a> Interleaver<'a> {
     fn end_window(&mut self) -> Result<(), Error> {
         let (window, next, heads) = (&self.window, &self.next, &self.heads);
         self.ways.iter_mut().try_for_each(|way| way.pass(window, next, heads))?;
+        // Only threads with an access in this window have a tail to reset: there may be far more threads than that.
         for head in self.heads.drain(..) {
             let thread = self.window.get(head as usize).map(|access| access.thread);
             if let Some(tail) = thread.and_then(|thread| self.tails.get_mut(thread as usize)) {
@@ -215,6 +219,7 @@ impl Way<'_> {
                     let Some(at) = usize::try_from(who).ok().and_then(|who| waiting.get_mut(who)) else { break };
                     *at = self.turn(window, next, *at, u32::try_from(accesses).unwrap_or(turn))?;
                     if *at == NONE {
+                        // The order of the others does not matter: the next one is drawn.
                         waiting.swap_remove(who as usize);
                     }
                 }

@@ -46,6 +46,7 @@ pub mod runs;
 pub mod sharing;
 pub mod stack_runs;
 pub mod stacks;
+pub mod threshold;
 pub mod top;
 pub mod type_profile;
 pub mod weave;

@@ -7,7 +7,7 @@
 //! regions that were not watched count as written. Where the recorder's name of a place says more (module `origin`),
 //! that decides: `(calloc)` is written, `(realloc)` keeps what the thread removed last, and memory allocated by code
 //! whose writes are not recorded is unknown. Memory use follows live and removed regions and, for the bytes written,
-//! the size of the regions, up to [`MASK_BYTES_MAX`]. Reads that only copy bytes are no reads of them (module
+//! the size of the regions, up to [`MASK_BYTES_MAX`]. Reads that only copy bytes do not count as reads (module
 //! `copies`), and memory of code whose accesses are not recorded never counts as untouched.
 
 mod copies;
@@ -217,6 +217,7 @@ struct Living {
 
 impl Living {
     fn change(&mut self, seq: u64, bytes: u64) {
+        // The old value held up to this record, so it counts in this slot, too.
         self.series.put(seq, self.bytes);
         self.bytes = bytes;
         self.series.put(seq, bytes);
@@ -385,6 +386,7 @@ impl<'a> LifetimeWatch<'a> {
         if access.kind == AccessKind::Fetch {
             return;
         }
+        // Before the access itself: what another thread copied must be settled before this one uses it.
         if let Some(run) = self.copies.turn_to(access.thread) {
             self.end_run(&run);
         }
@@ -398,6 +400,7 @@ impl<'a> LifetimeWatch<'a> {
             return;
         };
         let Some(used) = self.uses.get_mut(&region.id) else { return };
+        // An access of no bytes touches its region, too.
         used.is_touched = true;
         let Use { element_bytes, is_foreign, .. } = *used;
         let offset = access.address.wrapping_sub(region.start);
@@ -490,6 +493,7 @@ impl AccessSink for LifetimeWatch<'_> {
     fn region_added(&mut self, region: &RegionAdded) -> Result<(), Error> {
         self.records = self.records.max(region.seq.saturating_add(1));
         let element_bytes = self.table.with_elements(region, self.layouts).element_bytes;
+        // Looked up before the region is added: afterwards it would find itself.
         let is_covered = self
             .regions
             .find(region.thread, region.address)
@@ -500,6 +504,7 @@ impl AccessSink for LifetimeWatch<'_> {
         self.uses.insert(id, Use { is_touched: false, is_foreign: origin.is_foreign, element_bytes });
         let bytes = region.last().map_or(0, |last| (last - region.address).saturating_add(1));
         if let Some(last) = region.last() {
+            // The addresses live again, so that an access there is not one after the remove.
             self.graves.cover(region.address, last);
             let is_watched = region.elements == 1 && !origin.is_zeroed && self.masks.begin(id, bytes);
             self.unwatched += u64::from(!is_watched);
@@ -530,9 +535,11 @@ impl AccessSink for LifetimeWatch<'_> {
         }
         let bytes = region_bytes(&region);
         let written = self.masks.take(region.id, bytes);
+        // Forgetting all is rare and costs only some inheritances of `realloc`.
         if self.latest.len() >= THREADS_MAX {
             self.latest.clear();
         }
+        // Kept by thread, since another thread may free in between a `realloc`'s two records.
         self.latest.insert(removed.thread, Removed { seq: removed.seq, type_number: region.type_number, written });
         self.live.change(removed.seq, self.live.bytes.saturating_sub(bytes));
         let Some(one) = self.types.get_mut(region.type_number as usize) else { return Ok(()) };

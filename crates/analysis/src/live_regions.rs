@@ -116,6 +116,7 @@ impl LiveRegions {
     /// # Errors
     /// A limit when there would be more than [`REGIONS_MAX`] regions.
     pub fn add(&mut self, added: &RegionAdded) -> Result<u64, Error> {
+        // Checked before anything changes: a refused region leaves the tables as they were.
         if self.len() + self.removed.len() >= REGIONS_MAX {
             return Err(Error::limit(format!("more than {REGIONS_MAX} live regions at record {}", added.seq)));
         }
@@ -136,6 +137,8 @@ impl LiveRegions {
             let recent = &mut self.recent;
             self.removed.take_again(region.start, last, |from, to| recent.forget(from, to));
             let slots = &self.slots;
+            // Recent answers are forgotten after the pieces have changed, for the entire region: any of them may be
+            // another's now.
             self.pieces.cover(region.start, last, slot, |slot| extent(slots, slot));
             self.recent.forget(region.start, last);
         }
@@ -147,12 +150,14 @@ impl LiveRegions {
         let Entry::Occupied(mut entry) = self.by_start.entry(removed.address) else { return None };
         let number = *entry.get();
         let slot_state = self.slot_states.get_mut(number as usize)?;
+        // Regions with one start form a list from the latest to the first; removing takes its head.
         if slot_state.below == NO_SLOT {
             entry.remove();
         } else {
             entry.insert(slot_state.below);
         }
         slot_state.is_live = false;
+        // The slot's contents stay until it is used again, so that the region can still be returned.
         self.free.push(number);
         let region = self.slots.get(number as usize)?.region;
         if let Some(last) = region.last {
@@ -242,6 +247,7 @@ impl LiveRegions {
             Some(number) => number,
             None => u32::try_from(self.slots.len()).expect("REGIONS_MAX fits 32 bits"),
         };
+        // The new region goes on top of those with the same start.
         let below = self.by_start.insert(region.start, number).unwrap_or(NO_SLOT);
         let (slot, slot_state) = (Slot { region }, SlotState { below, is_live: true });
         match (self.slots.get_mut(number as usize), self.slot_states.get_mut(number as usize)) {
@@ -265,12 +271,14 @@ impl LiveRegions {
     #[cold]
     #[inline(never)]
     fn look_up(&mut self, thread: ThreadNumber, address: u64) -> u32 {
+        // Threads walk through large regions: the last answer often covers more than one granule.
         if let Some(slot) = self.recent.latest(thread, address) {
             return slot;
         }
         let (mut first, mut last, mut slot) = self.pieces.find(address);
         if slot == NO_SLOT {
             let (from, to, is_removed) = self.removed.around(address);
+            // The answer must be the same in the entire range, whether it was removed there included.
             (first, last) = (first.max(from), last.min(to));
             slot = if is_removed { REMOVED_SLOT } else { NO_SLOT };
         }

@@ -116,7 +116,7 @@ impl<'a> Matcher<'a> {
     }
 }
 
-/// The blocks both sequences have, in order; neighbours are joined. Elements of the second sequence that are `junk`
+/// The blocks both sequences have, in order; neighbors are joined. Elements of the second sequence that are `junk`
 /// only extend blocks.
 pub fn matching_blocks(a: &[u64], b: &[u64], is_junk: &dyn Fn(usize) -> bool) -> Vec<Block> {
     let mut matcher = Matcher::new(a, b, is_junk);

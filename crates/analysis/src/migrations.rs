@@ -96,7 +96,7 @@ mod tests {
     }
 
     #[test]
-    fn changes_are_neighbours_that_differ() {
+    fn changes_are_neighbors_that_differ() {
         for seed in 1..20 {
             let edges = random_edges(&mut Random(seed), 3, 3, 300);
             for (track, places) in (0..).zip(migrations(&edges)) {

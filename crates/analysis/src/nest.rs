@@ -164,6 +164,7 @@ impl Nest {
             self.tracks.resize_with(track + 1, TrackState::default);
         }
         let state = &mut self.tracks[track];
+        // Once a span finds no room, everything inside it is skipped, too: otherwise its end would close another.
         if state.skipped > 0 || self.open >= self.open_max {
             state.skipped += 1;
             self.counts.too_deep += 1;
@@ -179,6 +180,7 @@ impl Nest {
             && filter.keeps_name(edge.name)
             && filter.keeps_depth(depth);
         let mut flags = EdgeFlags(edge.flags.0 & EdgeFlags::CHAINED.0);
+        // Recursion and the outermost span are judged among spans that count, as the totals are.
         if is_kept {
             if self.names.enter(edge.track, edge.name) > 0 {
                 flags = flags.with(RECURSIVE);
@@ -208,6 +210,7 @@ impl Nest {
             self.counts.unmatched_ends += 1;
             return;
         };
+        // The innermost span ends whatever its name: the contract has no other meaning for an end.
         self.counts.misnamed_ends += u64::from(frame.name != edge.name);
         self.counts.backward += u64::from(edge.time < state.last);
         state.last = edge.time;
@@ -219,14 +222,17 @@ impl Nest {
         let Some(state) = self.tracks.get_mut(track) else { return };
         let Some(frame) = state.open.pop() else { return };
         self.open -= 1;
+        // A clock that went back makes a span of no length, not a negative one.
         let end = time.max(frame.start);
         let duration = end - frame.start;
         if let Some(parent) = state.open.last_mut() {
+            // Before the filter: time inside an excluded child is not its parent's own time either.
             parent.inner = parent.inner.saturating_add(duration);
         }
         if !frame.is_kept {
             return;
         }
+        // Durations are filtered only now, so `kept` and `names` count by beginnings, at both ends alike.
         state.kept = state.kept.saturating_sub(1);
         let depth = u32::try_from(state.open.len()).unwrap_or(u32::MAX);
         let track = TrackId::try_from(track).unwrap_or(TrackId::MAX);

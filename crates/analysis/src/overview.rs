@@ -91,7 +91,7 @@ pub struct Picture {
     pub to: u64,
     /// Threads with spans, also those that share a line.
     pub threads: u64,
-    /// A line a thread, in order of first appearance.
+    /// One line per thread, in order of first appearance.
     pub lines: Vec<Line>,
     /// Names by their own time, the busiest first; those without any are not there.
     pub names: Vec<(NameId, u128)>,
@@ -195,7 +195,9 @@ impl Overview {
             self.rows.resize_with(row + 1, Row::default);
         }
         let state = &mut self.tracks[track];
+        // Time never goes back here, so that stretches neither overlap nor count twice.
         let (since, now) = (state.last, edge.time.max(state.last));
+        // The name that was innermost until this edge: it gets the time since the edge before.
         let name = state.shown.last().copied();
         state.last = now;
         match edge.kind {
@@ -360,6 +362,7 @@ fn add_name(cell: &mut Cell, name: NameId, own: u64) {
         *sum += own;
     } else if cell.len() < CELL_NAMES {
         cell.push((name, own));
+    // A frequent name that comes late must be able to enter a full cell; what it replaces is the smallest.
     } else if let Some(least) = cell.iter_mut().min_by_key(|(_, sum)| *sum)
         && least.1 < own
     {

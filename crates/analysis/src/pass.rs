@@ -141,6 +141,7 @@ impl<'a> Pass<'a> {
                 self.has_spans.resize(track + 1, false);
             }
             self.has_spans[track] = true;
+            // A span that is both was never ended: it counts once, as unfinished.
             self.edges.unfinished += u64::from(span.flags.has(EdgeFlags::UNFINISHED));
             let is_deduced = span.flags.has(EdgeFlags::DEDUCED) && !span.flags.has(EdgeFlags::UNFINISHED);
             self.edges.deduced += u64::from(is_deduced);
@@ -191,6 +192,7 @@ impl SpanSink for Pass<'_> {
     fn edges(&mut self, batch: &EdgeBatch) -> Result<(), Error> {
         let about = About { directory: &self.directory, filter: &self.filter };
         for engine in &mut self.engines {
+            // Engines see the edges before the spans that end among them: those that join both rely on it.
             engine.batch(batch, about);
         }
         self.count(batch.edges());

@@ -48,6 +48,7 @@ impl Quantiles {
     #[inline]
     pub fn push(&mut self, value: u64) {
         match usize::try_from(value).ok().and_then(|n| self.table.get_mut(n)) {
+            // A full counter stays full; further ones are gathered, and `sorted` adds both up.
             Some(count) if *count < u32::MAX => *count += 1,
             _ => self.gather(value),
         }
@@ -101,6 +102,7 @@ impl Quantiles {
         self.fold();
         let mut all: Vec<(u64, u64)> = self.small().collect();
         drop(std::mem::take(&mut self.table));
+        // The shortest run is last: merging from the short end moves each number the fewest times.
         while let Some(run) = self.runs.pop() {
             all = merged(&all, &run);
         }
@@ -111,6 +113,7 @@ impl Quantiles {
     fn gather(&mut self, value: u64) {
         self.others.add(value, 1);
         self.gathered.push(value);
+        // The second condition makes the first table as soon as it is worth its memory, instead of after 4,096 numbers.
         if self.gathered.len() >= GATHERED_MAX || (self.table.is_empty() && self.others.count == TABLE_AT) {
             self.fold();
         }
@@ -138,6 +141,7 @@ impl Quantiles {
         if !run.is_empty() {
             self.runs.push(run);
         }
+        // Merging only runs of similar length keeps the number of runs logarithmic and the total work O(n log n).
         while let [.., longer, last] = self.runs.as_slice()
             && longer.len() <= last.len() * 2
         {
@@ -145,10 +149,12 @@ impl Quantiles {
             self.runs.truncate(self.runs.len() - 2);
             self.runs.push(both);
         }
+        // Numbers already gathered stay in the runs when the table grows: only later ones are counted in it.
         if self.table.len() == TABLE_MAX || self.others.count < TABLE_AT {
             return;
         }
         let room = usize::try_from(self.count()).unwrap_or(TABLE_MAX).min(TABLE_MAX);
+        // Doubling bounds the cost of all resizes by the final length.
         if room == TABLE_MAX || room >= self.table.len() * 2 {
             self.table.resize(room, 0);
         }

@@ -75,27 +75,29 @@ impl TypePlan {
         let name = self.name.clone();
         let wrong = |what: String| Err(format!("{name}: {what}"));
         if self.old_bytes == 0 {
-            return wrong("the size of an element is not known".to_owned());
+            return wrong("the element size is unknown".to_owned());
         }
         if self.parts.is_empty() || self.parts.len() > PARTS_MAX || self.moves.len() > MOVES_MAX {
             return wrong(format!("expected 1 to {PARTS_MAX} parts and at most {MOVES_MAX} fields"));
         }
         if let Some(part) = self.parts.iter().find(|part| !part.align.is_power_of_two() || part.bytes > 1 << 40) {
-            return wrong(format!("a part of {} bytes aligned to {} cannot be", part.bytes, part.align));
+            return wrong(format!("a part of {} bytes cannot be aligned to {}", part.bytes, part.align));
         }
+        // `place` searches by offset, and the check for two moves of one byte needs neighbors.
         self.moves.sort_unstable();
         let mut end = 0;
         for one in &self.moves {
             let Some(next) = one.from.checked_add(one.bytes).filter(|next| *next <= self.old_bytes) else {
-                return wrong(format!("offset {} of {} bytes is behind its end", one.from, one.bytes));
+                return wrong(format!("offset {} of {} bytes is past its end", one.from, one.bytes));
             };
+            // Sorted by offset, a move that begins before the previous one ends shares bytes with it.
             if one.from < end {
                 return wrong(format!("offset {} is moved twice", one.from));
             }
             end = next;
             let room = self.parts.get(one.part).map_or(0, |part| part.bytes);
             if one.to.checked_add(one.bytes).is_none_or(|end| end > room) {
-                return wrong(format!("new offset {} of {} bytes is behind the end, {room}", one.to, one.bytes));
+                return wrong(format!("new offset {} of {} bytes is past the end, {room}", one.to, one.bytes));
             }
         }
         let mut places: Vec<_> = self.moves.iter().map(|one| (one.part, one.to, one.to + one.bytes)).collect();
@@ -123,6 +125,7 @@ impl TypePlan {
 
     /// The new place of a byte, and how many of the following bytes move with it.
     fn place(&self, offset: u64) -> (usize, u64, u64) {
+        // The move before the partition point is the only one that can contain the offset.
         let next = self.moves.partition_point(|one| one.from <= offset);
         if let Some(one) = next.checked_sub(1).and_then(|at| self.moves.get(at)) {
             let inside = offset - one.from;
@@ -132,6 +135,7 @@ impl TypePlan {
         }
         let end = self.moves.get(next).map_or(self.old_bytes, |one| one.from);
         let room = self.parts.first().map_or(0, |part| part.bytes);
+        // At least one byte, so that the loop over pieces makes progress; in the first part, which every element has.
         (0, offset.min(room.saturating_sub(1)), end.saturating_sub(offset).max(1))
     }
 }
@@ -214,6 +218,7 @@ impl<'a> Remap<'a> {
         self.done.accesses += 1;
         let mut left = u64::from(access.bytes);
         let mut address = access.address;
+        // A program keeps the pointer in a register: one read for each access, however many pieces it has.
         let mut has_read_pointer = false;
         loop {
             let Some(piece) = self.piece(&region, address) else {
@@ -231,6 +236,7 @@ impl<'a> Remap<'a> {
             if left == 0 {
                 return Ok(());
             }
+            // Elements of one region lie one after the other, so the next piece may be in the next element.
             address = address.wrapping_add(bytes);
         }
     }
@@ -280,6 +286,8 @@ impl Remap<'_> {
         if plan.stays() {
             return Some(vec![region.address]);
         }
+        // Plans share the pools by number: the first part of all types is in the first pool, as with a common
+        // allocator.
         while self.heaps.len() < plan.parts.len() {
             self.heaps.push(Heap::new(self.heaps.len() as u64));
         }
@@ -361,7 +369,7 @@ impl AccessSink for Remap<'_> {
     }
 }
 
-/// Several adaptors for one trace, told all of it: which region an access is in is looked up once.
+/// Several adaptors for one trace, each given all of it: which region an access is in is looked up once.
 #[derive(Default)]
 pub(crate) struct Remaps<'a> {
     all: Vec<Remap<'a>>,

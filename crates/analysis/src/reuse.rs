@@ -269,10 +269,13 @@ impl Reuse {
             }
             let (line, lines) = self.lines_of(access);
             let stack = self.stack_of(access.thread);
+            // Touches that wait belong to the epoch that ends.
             if access.seq >= self.epoch_end {
                 self.take_pending()?;
                 self.next_epoch(access.seq);
             }
+            // Distance 0: the order of the stack does not change, so the table need not be asked. This is the most
+            // frequent case.
             if lines == 1 && self.latest.get(stack) == Some(&line) {
                 self.repeats += 1;
                 if let Some(counts) = self.parts.get_mut(part) {
@@ -280,6 +283,7 @@ impl Reuse {
                 }
                 continue;
             }
+            // The last line of an access is the one touched last, whether or not it was taken from `pending` yet.
             if let Some(latest) = self.latest.get_mut(stack) {
                 *latest = line.wrapping_add(lines - 1) & (u64::MAX >> self.line_shift);
             }
@@ -296,10 +300,12 @@ impl Reuse {
     /// Takes the touches put aside. Their places in the tables are looked at first, all at once: one after another
     /// most of the time would go by waiting for memory.
     fn take_pending(&mut self) -> Result<(), Error> {
+        // Taken out, because `touch` needs all of `self`; its memory is put back below.
         let mut pending = std::mem::take(&mut self.pending);
         let looked_at = pending
             .iter()
             .fold(0, |all, touch| all ^ self.stacks.get(touch.stack).map_or(0, |stack| stack.look_at(touch.line)));
+        // Without a use of the result the compiler would leave the look-ups out.
         std::hint::black_box(looked_at);
         let result = pending.iter().try_for_each(|touch| self.touch(touch.line, touch.stack, touch.part));
         pending.clear();
@@ -342,6 +348,7 @@ impl Reuse {
         if let Some(windows) = &self.windows {
             self.epoch = windows.epoch(seq);
             self.epoch_end = windows.epoch_end(self.epoch);
+            // The shortcut for repeats must not hide a line's first touch in the new epoch.
             self.latest.fill(NO_LINE);
         }
     }

@@ -73,6 +73,7 @@ impl<'a> RunLengths<'a> {
         let accesses: u64 = self.threads.iter().map(|thread| thread.accesses).sum();
         let mut longer = 0;
         let half = (0..64_u32).rev().find(|power| {
+            // From the longest runs on: the first power at which half of the accesses is reached is the greatest one.
             longer += self.by_length.get(*power as usize).copied().unwrap_or(0);
             longer > 0 && longer >= accesses - longer
         });
@@ -98,6 +99,7 @@ impl<'a> RunLengths<'a> {
 
     fn end_run(&mut self) {
         let run = std::mem::take(&mut self.run);
+        // A run of no accesses is none: that is the state before the first access.
         let Some(power) = run.checked_ilog2() else { return };
         self.runs += 1;
         self.longest = self.longest.max(run);
@@ -126,6 +128,7 @@ impl AccessSink for RunLengths<'_> {
     }
 
     fn gathered(&mut self, thread: ThreadNumber) -> Result<(), Error> {
+        // Counted before the inner sink takes the block: it may fill the gatherer again at once.
         let [reads, writes] = self.inner.gatherer(thread).map_or([0; 2], |gatherer| gatherer.totals());
         self.take(thread, reads + writes);
         self.inner.gathered(thread)

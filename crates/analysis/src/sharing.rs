@@ -66,9 +66,9 @@ pub const SETS_MAX: u64 = 1 << 20;
 pub struct SharingOptions {
     /// Bytes of a line: a power of two up to [`LINE_BYTES_MAX`].
     pub line_bytes: u64,
-    /// Bytes of each core's cache.
+    /// Bytes per core's cache.
     pub cache_bytes: u64,
-    /// Lines of a set.
+    /// Lines per set.
     pub ways: u64,
     /// Which core a thread runs on.
     pub cores: Cores,

@@ -2,7 +2,7 @@
 //!
 //! Programs whose calls vary have millions of different stacks, most of which occur once. A [`StackTable`] that has
 //! grown large is written as *runs*, one per root, each the stacks below that root in depth-first order with callees by
-//! number; then the table starts anew. Reading merges the runs of a root on the fly, so memory contains one window per
+//! number; then the table starts over. Reading merges the runs of a root on the fly, so memory contains one window per
 //! run, whatever the number of stacks. Runs stay in memory up to a limit and go to a file of the caller beyond it.
 
 use std::cmp::Reverse;
@@ -140,8 +140,10 @@ impl StackRuns {
             self.scratch.bytes = bytes;
             added
                 .and_then(|()| self.compact(root))
-                .map_err(|error| Error::io("cannot keep call stacks in a temporary file", error))?;
+                .map_err(|error| Error::io("cannot store call stacks in a temporary file", error))?;
         }
+        // Ordinals of later tables follow those of this one, so that the smallest ordinal of a stack is that of its
+        // first appearance.
         self.ordinals += table.len() as u64;
         Ok(())
     }
@@ -166,6 +168,7 @@ impl StackRuns {
         let mut merged = Vec::new();
         // The merged run is written after the others in pieces, so that it need not fit into memory.
         let mut own = Store { memory: Vec::new(), file: None, file_bytes: 0 };
+        // Merged nodes carry their final ordinals, which is why the new run has a base of 0.
         merge(&self.stores, parts, &mut |node| {
             writer.node(node, &mut merged);
             if merged.len() > WINDOW_BYTES * 8 {
@@ -177,6 +180,8 @@ impl StackRuns {
         writer.finish(&mut merged);
         own.append(&merged, make_file)?;
         let end = own.length();
+        // The old runs stay in their store: cutting pieces out of the middle of a file would cost more than their
+        // bytes.
         self.stores.push(own);
         *parts = vec![Run { store: self.stores.len() - 1, start: 0, end, base: 0 }];
         Ok(())
@@ -218,6 +223,7 @@ impl Store {
             self.memory.extend_from_slice(bytes);
             return Ok(start);
         };
+        // Once there is a file, everything goes there: positions from `memory.len()` on are positions in the file.
         if self.file.is_none() && self.memory.len() + bytes.len() <= MEMORY_BYTES_MAX {
             self.memory.extend_from_slice(bytes);
             return Ok(start);
@@ -270,6 +276,7 @@ impl Scratch {
             } else if table.has_many(parent)
                 && let (Some(first), Some(next)) = (self.first.get_mut(parent as usize), self.next.get_mut(id as usize))
             {
+                // Lists are built back to front; `push_many` sorts them anyway.
                 *next = std::mem::replace(first, id);
             }
         }
@@ -338,6 +345,8 @@ struct RunWriter {
 impl RunWriter {
     #[inline]
     fn node(&mut self, node: &Merged, out: &mut Vec<u8>) {
+        // A node says how deep the next one is. Depths alone then suffice to rebuild the tree, without an end mark per
+        // stack.
         if let Some(before) = self.waiting.replace(*node) {
             put_node(&before, node.depth, out);
         }
@@ -512,6 +521,7 @@ fn merge(stores: &[Store], runs: &[Run], visit: &mut dyn FnMut(&Merged) -> io::R
             heap.push(Reverse((cursor.key(), at)));
         }
     }
+    // Reused from node to node: most have no twin.
     let mut twins = Vec::new();
     while let Some(Reverse((key, at))) = heap.pop() {
         let Some(cursor) = cursors.get(at) else { continue };
@@ -526,6 +536,7 @@ fn merge(stores: &[Store], runs: &[Run], visit: &mut dyn FnMut(&Merged) -> io::R
             }
             twins.push(twin);
         }
+        // Every cursor with this stack is in `twins` or is `at`: the sums are complete.
         visit(&node)?;
         for &twin in &twins {
             if let Some(cursor) = cursors.get_mut(twin)

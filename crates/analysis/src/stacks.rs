@@ -75,6 +75,8 @@ impl StackTable {
     /// The stack of `name` called from `parent`; added if new. A full table returns `parent`.
     #[inline]
     pub fn intern(&mut self, parent: StackId, name: u32) -> StackId {
+        // An out-of-range parent is the root. The recent child answers most calls without hashing, because loops call
+        // the same function again.
         let recent = match self.nodes.get(parent as usize) {
             Some(node) => node.recent,
             None => self.recent_root,
@@ -145,6 +147,7 @@ impl StackTable {
     /// Removes all stacks; keeps the memory.
     pub fn clear(&mut self) {
         self.nodes.clear();
+        // The slots keep their length: the next stacks are probably about as many.
         self.slots.fill(0);
         self.in_slots = 0;
         self.recent_root = ROOT;
@@ -168,10 +171,12 @@ impl StackTable {
             Some(node) => (node.recent, node.has_many),
             None => (self.recent_root, self.has_many_roots),
         };
+        // An only child is in no slot, and `intern` has already compared it: only siblings can be found by hash.
         if has_many && let Some(id) = self.find(parent, name) {
             self.note_recent(parent, id);
             return id;
         }
+        // The caller of a stack without room stands for it, so weights never get lost, only moved outward.
         if self.nodes.len() >= self.stacks_max as usize {
             self.folded += 1;
             return parent;
@@ -181,6 +186,7 @@ impl StackTable {
         self.note_recent(parent, id);
         if has_many {
             self.put(id);
+        // The second child: from now on both must be found by hash.
         } else if recent != ROOT {
             match self.nodes.get_mut(parent as usize) {
                 Some(node) => node.has_many = true,
@@ -195,6 +201,7 @@ impl StackTable {
     fn find(&self, parent: StackId, name: u32) -> Option<StackId> {
         let mask = self.slots.len() - 1;
         let mut slot = self.hash(parent, name) & mask;
+        // It ends: at least a quarter of the slots is free.
         while let Some(id) = self.slots[slot].checked_sub(1) {
             let node = self.nodes[id as usize];
             if node.name == name && node.parent == parent {
@@ -207,6 +214,7 @@ impl StackTable {
 
     /// Puts a stack that has siblings into a slot.
     fn put(&mut self, id: StackId) {
+        // Growing before the insertion keeps the bound that `find` relies on.
         if (self.in_slots + 1) * 4 > self.slots.len() * 3 {
             self.grow();
         }
@@ -228,6 +236,7 @@ impl StackTable {
     }
 
     fn hash(&self, parent: StackId, name: u32) -> usize {
+        // The key is secret: a trace cannot be made whose stacks all collide.
         self.key.hash(u64::from(parent) << 32 | u64::from(name)) as usize
     }
 

@@ -50,11 +50,14 @@ impl<T> Top<T> {
     pub fn offer(&mut self, key: u64, make: impl FnOnce() -> T) {
         self.seen += 1;
         if self.heap.len() >= self.limit {
+            // An equal key came later than the least one kept, and of equal keys the earlier ones stay. `peek` is
+            // `None` only for a limit of 0.
             if self.heap.peek().is_none_or(|least| least.0.key >= key) {
                 return;
             }
             self.heap.pop();
         }
+        // `seen` grows with each offer, so no two entries compare as equal and the order of the result is certain.
         self.heap.push(Reverse(Entry { key, turn: Reverse(self.seen), value: make() }));
     }
 

@@ -134,6 +134,7 @@ impl TypeProfile {
         let names = self.table.types().iter().map(|one| one.name.as_ref().map(|name| name.as_bytes()));
         let mut numbers: Map<Option<Vec<u8>>, TypeNumber> = Map::default();
         for (name, number) in names.zip(0..) {
+            // Types are joined by name: the simulation numbers only those with accesses.
             numbers.insert(name.map(<[u8]>::to_vec), number);
         }
         for one in &found.types {
@@ -217,6 +218,7 @@ impl<'a> TypeProfiler<'a> {
             self.profile.zero_size += 1;
             return;
         }
+        // An access that wraps around the end of the address space ends in the first line, another one.
         let is_straddle = access.address / self.line_bytes != access.last() / self.line_bytes;
         let Some(region) = self.regions.find(access.thread, access.address) else {
             self.profile.untyped.take(access, is_straddle);
@@ -231,6 +233,7 @@ impl<'a> TypeProfiler<'a> {
         if let Some(counts) = self.offsets.get_mut(&key) {
             counts.take(access, is_straddle);
         } else if self.offsets.len() < OFFSETS_MAX {
+            // After the limit known offsets are still counted exactly; only new ones are not.
             self.offsets.entry(key).or_default().take(access, is_straddle);
         } else {
             one.others.take(access, is_straddle);

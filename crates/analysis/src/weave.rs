@@ -62,13 +62,16 @@ impl<T> Default for Weave<T> {
 impl<T: Clone> Weave<T> {
     /// Adds an interval: first ends, in order of time, the intervals that end before it starts; then begins it.
     pub fn push(&mut self, start: u64, end: u64, value: T, out: &mut dyn FnMut(Woven<T>)) {
+        // Everything below relies on ends not preceding starts.
         let end = end.max(start);
         let lane = if start < self.now {
             self.late += 1;
             self.lane_for_late(start, end)
         } else {
             self.now = start;
+            // An interval that ends exactly here makes room: intervals that only touch do not overlap.
             self.end_until(start, out);
+            // The set is ordered by end, so the first lane whose innermost interval reaches `end` has the tightest one.
             let holder = self.busy.range((end, 0)..).next().map(|&(_, lane)| lane);
             holder.or_else(|| self.empty.first().copied())
         };

@@ -3,12 +3,17 @@
 use std::io::Write;
 
 use anytrace_core::{
-    Confidence, DumpOptions, Error, Format, Head, ImportOptions, Info, Input, OpenOptions, Outcome, Plan, Rule, Sink,
-    Summary, Target, Trace,
+    Confidence, DumpOptions, Error, Format, FormatOption, Head, ImportOptions, Info, Input, OpenOptions, Outcome, Plan,
+    Rule, Sink, Summary, Target, Trace,
 };
 
-use crate::reader::Reader;
-use crate::{check, container, dump, import, info, rewrite, rules};
+use crate::options::OPTIONS;
+use crate::wire::reader::Reader;
+use crate::{
+    rules,
+    verbs::{check, dump, import, info, rewrite},
+    wire::container,
+};
 
 /// The apitrace format.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -32,7 +37,11 @@ impl Format for Apitrace {
     }
 
     fn targets(&self) -> &'static [(&'static str, &'static str)] {
-        &[("apitrace", "an apitrace trace; --version, --container and --level"), ("jsonl", "one JSON object an event")]
+        &[("apitrace", "an apitrace trace; --version, --container and --level"), ("jsonl", "one JSON object per event")]
+    }
+
+    fn options(&self) -> &'static [FormatOption] {
+        OPTIONS
     }
 
     fn extensions(&self) -> &'static [&'static str] {
@@ -44,11 +53,11 @@ impl Format for Apitrace {
     }
 
     fn open(&self, input: Input, options: &OpenOptions) -> Result<Box<dyn Trace>, Error> {
-        options.only("apitrace", &[])?;
+        options.only("apitrace", &[], OPTIONS)?;
         Ok(Box::new(Opened(Reader::new(input, options)?)))
     }
 
-    #[cfg(feature = "tools")]
+    #[cfg(feature = "lanes")]
     fn has_spans(&self) -> bool {
         true
     }
@@ -89,13 +98,13 @@ impl Trace for Opened {
         rewrite::rewrite(self.0, plan, out, sink)
     }
 
-    #[cfg(feature = "tools")]
+    #[cfg(feature = "lanes")]
     fn spans(
         self: Box<Self>,
         _: &anytrace_core::SpanOptions,
         out: &mut dyn anytrace_core::SpanSink,
         sink: &mut dyn Sink,
     ) -> Result<Summary, Error> {
-        crate::tools::spans::spans(self.0, out, sink)
+        crate::lanes::spans::spans(self.0, out, sink)
     }
 }

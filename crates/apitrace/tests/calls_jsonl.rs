@@ -1,4 +1,4 @@
-//! Calls as JSON lines and back: nothing that the format's own tools show is lost.
+//! Calls as JSON lines and back: nothing that the format's tools show is lost.
 #![allow(clippy::unwrap_used, reason = "a panic is how a test fails")]
 
 mod peer;
@@ -11,7 +11,7 @@ use anytrace_apitrace::tools::dump::{DumpOptions, Escape, dump};
 use anytrace_apitrace::tools::from_jsonl::from_jsonl;
 use anytrace_apitrace::tools::jsonl::{BlobForm, JsonlOptions, jsonl};
 use anytrace_core::testing::shared_corpus;
-use anytrace_core::{Collect, Error, Input, Limits, MemoryTarget, OpenOptions, TargetOptions};
+use anytrace_core::{Collect, Error, Input, Limits, MemoryTarget, OpenOptions, Settings, TargetOptions};
 use peer::Peer;
 use serde_json::{Value, json};
 
@@ -52,7 +52,7 @@ impl Drop for Temporary {
 fn back(text: &str) -> Result<Vec<u8>, Error> {
     let file = Temporary::new(text.as_bytes());
     let mut out = MemoryTarget::default();
-    let target = TargetOptions { container: Some("raw".to_owned()), ..TargetOptions::default() };
+    let target = TargetOptions { own: Settings::default().with("container", "raw"), ..TargetOptions::default() };
     from_jsonl(&file.0, Limits::default(), &target, &mut out)?;
     Ok(out.0)
 }
@@ -181,7 +181,7 @@ fn numbers_order_the_enters_and_lines_the_leaves() {
 #[test]
 fn invalid_calls_are_reported_with_line_and_field() {
     for (line, message) in [
-        ("[]", "line 2:1, record 1: a line is no JSON object: expected an object, found another JSON value"),
+        ("[]", "line 2:1, record 1: a line is not a JSON object: expected an object, found another JSON value"),
         ("{\"no\":1}", "line 2:1, record 1: name: expected the name of a function, found nothing"),
         ("{\"name\":\"f\",\"args\":[7]}", "args: expected pairs of name and value, found 7"),
         ("{\"name\":\"f\",\"args\":[[\"x\",{\"blob\":3}]]}", "args: expected a blob with its content in base64"),

@@ -8,11 +8,11 @@ use anytrace_core::testing::{
     assert_repairs, assert_windows_agree, bit_flips, examine, fuzz_parse, fuzz_roundtrip, mutations, rewrite,
     truncations,
 };
-use anytrace_core::{Plan, TargetOptions};
+use anytrace_core::{Plan, Settings, TargetOptions};
 use build::{Build, blob, rich, snappy, uint};
 
 fn raw_of(bytes: &[u8]) -> Vec<u8> {
-    let target = TargetOptions { container: Some("raw".into()), ..TargetOptions::default() };
+    let target = TargetOptions { own: Settings::default().with("container", "raw"), ..TargetOptions::default() };
     rewrite(&Apitrace, bytes, &Plan::Convert(target)).unwrap().0
 }
 
@@ -183,7 +183,7 @@ fn a_blob_larger_than_every_buffer_is_passed_through() {
     b.calls(0, 5, 3);
     let limits = anytrace_core::Limits::default().with_record_bytes_max(2 << 20);
     let options = anytrace_core::OpenOptions { limits, ..Default::default() };
-    let raw = TargetOptions { container: Some("raw".into()), ..TargetOptions::default() };
+    let raw = TargetOptions { own: Settings::default().with("container", "raw"), ..TargetOptions::default() };
     let entire = b.snappy(1 << 20);
     let (copy, outcome, sink) =
         anytrace_core::testing::rewrite_with(&Apitrace, &options, &entire, &Plan::Repair(raw.clone())).unwrap();
@@ -194,7 +194,7 @@ fn a_blob_larger_than_every_buffer_is_passed_through() {
         anytrace_core::testing::rewrite_with(&Apitrace, &options, cut, &Plan::Repair(raw)).unwrap();
     assert_eq!(examine(&Apitrace, &copy).errors().len(), 0);
     assert_eq!(examine(&Apitrace, &copy).info.0.records, 9);
-    assert!(outcome.notes.iter().any(|note| note.contains("zeros")), "{:?}", outcome.notes);
+    assert!(outcome.notes.iter().any(|note| note.contains("zero-filled")), "{:?}", outcome.notes);
 }
 
 #[test]

@@ -7,9 +7,9 @@ mod traces;
 use std::io::Read;
 
 use anytrace_apitrace::tools::repack::{RepackOptions, Repacked, repack};
-use anytrace_apitrace::{Container, Reader, Visitor};
+use anytrace_apitrace::{Container, Reader};
 use anytrace_core::testing::dripping;
-use anytrace_core::{Collect, Input, Kind, MemoryTarget, OpenOptions};
+use anytrace_core::{Collect, Input, Kind, MemoryTarget, OpenOptions, Step};
 use peer::Peer;
 
 fn packed(input: Input, container: Container, level: Option<i32>, workers: usize) -> (Vec<u8>, Repacked, Collect) {
@@ -166,10 +166,12 @@ fn a_flood_of_damage_is_reported_as_reading_reports_it() {
         bytes.extend(if call % 8 == 0 { &b"\x00\x77"[..] } else { b"\x00" });
     }
     let mut reader = Reader::new(input(&bytes), &OpenOptions::default()).unwrap();
-    struct Nothing;
-    impl Visitor for Nothing {}
     let mut expected = Collect::default();
-    reader.read(&mut Nothing, &mut expected).unwrap();
+    while let Some(step) = reader.next().unwrap() {
+        if let Step::Damage(diagnostic) = step {
+            expected.0.push(diagnostic);
+        }
+    }
     assert!(expected.errors() > 10_000, "{}", expected.errors());
     for workers in [0, 2] {
         let (out, done, sink) = packed(input(&bytes), Container::Raw, None, workers);
@@ -200,10 +202,8 @@ fn apitrace_and_we_read_each_other_s_output() {
         let theirs = std::fs::read(&theirs).unwrap();
         assert!(raw(&theirs) == raw(&bytes), "{container:?}");
         let mut reader = Reader::new(input(&theirs), &OpenOptions::default()).unwrap();
-        struct Nothing;
-        impl Visitor for Nothing {}
-        reader.read(&mut Nothing, &mut Collect::default()).unwrap();
-        assert_eq!(reader.container(), container);
+        reader.for_each(|_| Ok(())).unwrap();
+        assert_eq!(reader.layout().container, container);
         if container == Container::Snappy {
             // Even the chunk boundaries are the same.
             assert_eq!(packed(input(&theirs), container, None, 0).0.len(), std::fs::read(&ours).unwrap().len());

@@ -44,7 +44,8 @@ fn notes(bytes: &[u8], expressions: &[&str]) -> Vec<String> {
 }
 
 fn raw(bytes: &[u8]) -> Vec<u8> {
-    let target = TargetOptions { container: Some("raw".into()), ..TargetOptions::default() };
+    let target =
+        TargetOptions { own: anytrace_core::Settings::default().with("container", "raw"), ..TargetOptions::default() };
     rewrite(&Apitrace, bytes, &Plan::Convert(target)).unwrap().0
 }
 
@@ -202,7 +203,7 @@ fn before_version_3_the_value_of_another_enumeration_takes_the_place() {
     assert_eq!(shown(&b.bytes), "0 f(a = A) // incomplete 1 f(a = B) // incomplete 2 f(a = A) // incomplete");
     // A value that is not defined yet cannot be used.
     assert_eq!(shown(&after(&b.bytes, &["s/A/B/"])), shown(&b.bytes).replacen("2 f(a = A)", "2 f(a = B)", 1));
-    assert_eq!(notes(&b.bytes, &["s/A/B/"]), ["A stays where its enumeration or bit mask does not know B."]);
+    assert_eq!(notes(&b.bytes, &["s/A/B/"]), ["A is unchanged where its enumeration or bit mask has no B."]);
     // The removed definition moves to the next call that needs it.
     let options = SedOptions { calls: CallSet::parse(["1"], &mut |_| unreachable!()).unwrap(), ..options(&["s/B/A/"]) };
     call(&mut b, &[9, 8]);
@@ -264,7 +265,7 @@ fn a_trace_without_anything_to_replace_is_the_same_trace() {
             assert!(raw(&out) == raw(&bytes), "{name}");
             assert_eq!((sink.errors(), outcome.notes.len()), (0, expressions.len()), "{name}: {:?}", outcome.notes);
             let written = Reader::new(input(&out), &OpenOptions::default()).unwrap();
-            assert_eq!(written.container(), reader.container(), "{name}");
+            assert_eq!(written.layout().container, reader.layout().container, "{name}");
         }
     }
 }

@@ -13,7 +13,9 @@ use anytrace_apitrace::tools::flags::{CallFlags, call_flags};
 use anytrace_apitrace::tools::trim::{TrimOptions, trim};
 use anytrace_apitrace::{Apitrace, Container, Reader};
 use anytrace_core::testing::{dripping, examine, rewrite, shared_corpus};
-use anytrace_core::{Collect, Input, Limits, MemoryTarget, OpenOptions, Outcome, Plan, Severity, TargetOptions};
+use anytrace_core::{
+    Collect, Input, Limits, MemoryTarget, OpenOptions, Outcome, Plan, Settings, Severity, TargetOptions,
+};
 use build::{Build, blob, enum_known, enum_new, leb, string, uint};
 use peer::Peer;
 
@@ -41,7 +43,7 @@ fn part(bytes: &[u8], options: &TrimOptions) -> Vec<u8> {
 }
 
 fn raw(bytes: &[u8]) -> Vec<u8> {
-    let target = TargetOptions { container: Some("raw".into()), ..TargetOptions::default() };
+    let target = TargetOptions { own: Settings::default().with("container", "raw"), ..TargetOptions::default() };
     rewrite(&Apitrace, bytes, &Plan::Convert(target)).unwrap().0
 }
 
@@ -146,10 +148,14 @@ fn all_of_a_trace_is_the_trace() {
         assert_eq!(raw(&part(&bytes, &everything)), raw(&bytes), "{name}");
         for options in [options("*", "", &[]), options("", "0-", &[])] {
             let reader = Reader::new(input(&bytes), &OpenOptions::default()).unwrap();
-            let container = reader.container();
+            let container = reader.layout().container;
             let out = part(&bytes, &options);
             assert_eq!(raw(&out), raw(&bytes), "{name}");
-            assert_eq!(Reader::new(input(&out), &OpenOptions::default()).unwrap().container(), container, "{name}");
+            assert_eq!(
+                Reader::new(input(&out), &OpenOptions::default()).unwrap().layout().container,
+                container,
+                "{name}"
+            );
         }
     }
 }
@@ -192,7 +198,7 @@ fn definitions_go_where_they_are_first_needed() {
     expected.argument(0, &enum_new(3, &[("GL_ZERO", 0), ("GL_ONE", 1)], 0)).end();
     expected.leave(0).argument(1, &string("out")).end();
     assert_eq!(out, expected.bytes);
-    // If a call is never left, its enter is kept, with its backtrace.
+    // If a call never returns, its enter is kept, with its backtrace.
     let last = part(&b.bytes, &options("4", "", &[]));
     let mut expected = Build::version(6);
     expected.enter_new(0, 1, "glFirst", &["a", "b"]).add(&[4, 1, 0, 1, 1, b'm', 0]).end();
@@ -273,14 +279,12 @@ fn the_container_is_kept_or_chosen() {
         let again = part(&boxed, &options("0-2", "", &[]));
         let named = |bytes: &[u8]| {
             let mut reader = Reader::new(input(bytes), &OpenOptions::default()).unwrap();
-            struct Nothing;
-            impl anytrace_apitrace::Visitor for Nothing {}
-            reader.read(&mut Nothing, &mut Collect::default()).unwrap();
-            reader.container_names()
+            reader.for_each(|_| Ok(())).unwrap();
+            reader.layout().container
         };
         // Reading ended before the end of the file was seen: the table of frames is harmless.
         let is_unknown = container == Container::Zstd;
-        let expected = if is_unknown { "zstd-seekable".to_owned() } else { named(&boxed) };
+        let expected = if is_unknown { Container::ZstdSeekable } else { named(&boxed) };
         assert_eq!(named(&again), expected, "{container:?}");
     }
     let level = TrimOptions { container: Some(Container::Snappy), level: Some(3), ..TrimOptions::default() };

@@ -6,7 +6,7 @@ mod build;
 use anytrace_apitrace::Apitrace;
 use anytrace_core::testing::{examine, rewrite, through_jsonl};
 use anytrace_core::{
-    Error, Format, ImportOptions, Input, Kind, Limits, MemoryTarget, OpenOptions, Plan, TargetOptions,
+    Error, Format, ImportOptions, Input, Kind, Limits, MemoryTarget, OpenOptions, Plan, Settings, TargetOptions,
 };
 use build::{Build, enum_known, enum_new, rich, text, uint};
 
@@ -17,11 +17,15 @@ fn convert(bytes: &[u8], target: TargetOptions) -> Result<Vec<u8>, Error> {
 }
 
 fn into(container: &str) -> TargetOptions {
-    TargetOptions { container: Some(container.into()), ..TargetOptions::default() }
+    TargetOptions { own: Settings::default().with("container", container), ..TargetOptions::default() }
 }
 
 fn version(version: u32) -> TargetOptions {
-    TargetOptions { version: Some(version), container: Some("raw".into()), ..TargetOptions::default() }
+    TargetOptions {
+        version: Some(version),
+        own: Settings::default().with("container", "raw"),
+        ..TargetOptions::default()
+    }
 }
 
 #[test]
@@ -56,7 +60,13 @@ fn levels_and_containers_are_checked() {
         ("snappy", 1, false),
         ("raw", 1, false),
     ] {
-        let result = convert(&raw, TargetOptions { level: Some(level), ..into(container) });
+        let result = convert(
+            &raw,
+            TargetOptions {
+                own: Settings::default().with("container", container).with("level", i64::from(level)),
+                ..TargetOptions::default()
+            },
+        );
         assert_eq!(result.is_ok(), is_good, "{container} {level}");
         assert!(result.err().is_none_or(|e| e.kind() == Kind::Usage));
     }

@@ -295,10 +295,10 @@ fn reasons_name_the_thing_and_the_call_that_needs_it() {
         "0 = call 0 glGenTextures: definition of texture 5, needed by call 1 glBindTexture\n\
          1 = call 1 glBindTexture: binding of a texture of context 0, needed by call 2 glTexImage2D\n\
          2 = call 2 glTexImage2D: level 0 of size and format of texture 5, needed by call 5 glDrawArrays\n\
-         3 = call 3 glXSwapBuffers: ends the frame in which all is prepared\n\
-         4 = call 4 glClear: of a frame that is wanted\n\
-         5 = call 5 glDrawArrays: of a frame that is wanted\n\
-         6 = call 6 glXSwapBuffers: of a frame that is wanted\n"
+         3 = call 3 glXSwapBuffers: ends the setup frame\n\
+         4 = call 4 glClear: in a selected frame\n\
+         5 = call 5 glDrawArrays: in a selected frame\n\
+         6 = call 6 glXSwapBuffers: in a selected frame\n"
     );
     let mut json = Vec::new();
     plan.explain(ExplainForm::Json, 0, &mut json).unwrap();
@@ -356,7 +356,7 @@ fn cut_and_changed_bytes_end_well() {
 }
 
 #[test]
-fn a_list_that_sets_its_own_colour_needs_none_from_before() {
+fn a_list_that_sets_its_own_color_needs_none_from_before() {
     let mut gl = Gl::default();
     gl.returning("glGenLists", &[V::N(1)], Some(V::N(1)));
     gl.numbers("glNewList", &[1, 0x1300]);

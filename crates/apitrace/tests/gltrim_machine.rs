@@ -65,7 +65,7 @@ struct Texture {
     mipmaps: u64,
 }
 
-/// What `glPushAttrib` saves: switches, the colour, the colour to clear with, bindings.
+/// What `glPushAttrib` saves: switches, the color, the color to clear with, bindings.
 type Saved = (u64, BTreeMap<u64, bool>, u64, u64, usize);
 
 #[derive(Default)]

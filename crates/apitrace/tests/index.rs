@@ -13,9 +13,12 @@ use anytrace_apitrace::tools::index::{Depth, Index, IndexFault, IndexOptions, Mi
 use anytrace_apitrace::tools::jsonl::{JsonlOptions, jsonl};
 use anytrace_apitrace::tools::pickle::{PickleOptions, pickle};
 use anytrace_apitrace::tools::trim::{TrimOptions, trim};
-use anytrace_apitrace::{Event, Reader, Signatures, Totals, Visitor};
+use anytrace_apitrace::{EventKind, Pairing, Reader, Totals};
 use anytrace_core::testing::rewrite;
-use anytrace_core::{Collect, Diagnostic, Error, Input, MemoryTarget, OpenOptions, Plan, Sink, TargetOptions};
+use anytrace_core::{
+    Collect, Diagnostic, Error, Input, MemoryTarget, OpenOptions, Passed, Place, Plan, Settings, Sink, Step,
+    TargetOptions,
+};
 use random::{Random, random_stream};
 
 const KNOWN: &str = "apitrace/damaged-when-indexed";
@@ -90,21 +93,24 @@ fn calls(mut reader: Reader) -> (Calls, Totals, Vec<Diagnostic>) {
     (calls, totals, sink.0)
 }
 
-/// Every event, token by token.
-#[derive(Default)]
-struct Events(Vec<Event>);
+/// An event as one value: place, bytes, kind, call, thread, frame, pairing, function.
+type EventRow = (Place, Vec<u8>, EventKind, Option<u64>, Option<u64>, Option<u64>, Option<Pairing>, Option<Vec<u8>>);
 
-impl Visitor for Events {
-    fn end(&mut self, event: &Event, _: &Signatures, _: &mut dyn Sink) -> Result<u64, Error> {
-        self.0.push(*event);
-        Ok(0)
-    }
-}
-
-fn events(mut reader: Reader) -> (Vec<Event>, Totals, Vec<Diagnostic>) {
-    let (mut events, mut sink) = (Events::default(), Collect::default());
-    let totals = reader.read(&mut events, &mut sink).unwrap();
-    (events.0, totals, sink.0)
+fn events(mut reader: Reader) -> (Vec<EventRow>, Passed, Vec<Diagnostic>) {
+    let (mut events, mut damage) = (Vec::new(), Vec::new());
+    let passed = reader.for_each(|step| {
+        match step {
+            Step::Record(place, event) => {
+                let function = event.function().map(|row| row.name().to_vec());
+                let (call, thread, frame) = (event.call(), event.thread(), event.frame());
+                let (bytes, pairing) = (event.bytes().to_vec(), event.pairing());
+                events.push((place, bytes, event.kind(), call, thread, frame, pairing, function));
+            }
+            Step::Damage(diagnostic) => damage.push(diagnostic),
+        }
+        Ok(())
+    });
+    (events, passed.unwrap(), damage)
 }
 
 fn text(mut reader: Reader, set: &str) -> (Vec<u8>, Vec<Diagnostic>) {
@@ -167,7 +173,7 @@ fn assert_same(name: &str, bytes: &[u8], every: u64, threads: usize, random: &mu
         assert_reported(&part_diagnostics, &diagnostics, &index, &what);
         let seq = point.seq();
         let (part, part_totals, part_diagnostics) = events(late(&index, bytes, threads, first).unwrap());
-        let expected: Vec<_> = all_events.iter().filter(|event| event.seq >= seq).collect();
+        let expected: Vec<_> = all_events.iter().filter(|event| event.0.seq >= seq).collect();
         assert_eq!(part.iter().collect::<Vec<_>>(), expected, "{what}");
         assert_eq!(part_totals, event_totals, "{what}");
         assert_reported(&part_diagnostics, &event_diagnostics, &index, &what);
@@ -328,7 +334,8 @@ fn a_chunk_that_is_damaged_without_loss_ends_the_points() {
 fn containers_that_cannot_be_sought_have_frames_and_no_points() {
     let raw = random_stream(&mut Random(11), 6, 200);
     let to = |container: &str| {
-        let target = TargetOptions { container: Some(container.into()), ..TargetOptions::default() };
+        let target =
+            TargetOptions { own: Settings::default().with("container", container), ..TargetOptions::default() };
         rewrite(&anytrace_apitrace::Apitrace, &raw, &Plan::Convert(target)).unwrap().0
     };
     let one_frame = zstd::encode_all(raw.as_slice(), 1).unwrap();

@@ -46,7 +46,7 @@ fn options(part: &str) -> Option<DumpOptions> {
         },
         "dump-calls-frame" => DumpOptions { calls: set("frame"), ..verbose },
         "dump-calls-mixed" => DumpOptions { calls: set("draw,0-9/3,*/rendertarget"), ..verbose },
-        "dump-color-head60" => DumpOptions { has_colour: true, ..DumpOptions::default() },
+        "dump-color-head60" => DumpOptions { has_color: true, ..DumpOptions::default() },
         "dump-grep" => DumpOptions {
             grep: Some(Box::new(|name: &[u8]| name.starts_with(b"glClear") || name.starts_with(b"glDraw"))),
             ..DumpOptions::default()

@@ -220,7 +220,7 @@ fn every_rule_is_reached_at_its_place() {
         reached.insert(code);
     }
     // Rules of the format's own verbs, which `check` does not use: tests/index.rs, tests/peer_dump.rs and
-    // tools/calls.rs reach them.
+    // lanes/calls.rs reach them.
     let of_tools = [
         "apitrace/damaged-when-indexed",
         "apitrace/late-call",

@@ -7,7 +7,7 @@ use std::path::Path;
 
 use anytrace_apitrace::Apitrace;
 use anytrace_core::testing::{Exam, assert_repairs, examine, rewrite, shared_corpus, through_jsonl};
-use anytrace_core::{Collect, Format, Input, OpenOptions, Plan, Severity, TargetOptions};
+use anytrace_core::{Collect, Format, Input, OpenOptions, Plan, Settings, Severity, TargetOptions};
 
 /// The traces of a folder, `broken` or not.
 fn files(is_broken: bool) -> Vec<(String, Vec<u8>)> {
@@ -21,7 +21,7 @@ fn files(is_broken: bool) -> Vec<(String, Vec<u8>)> {
 }
 
 fn raw_of(name: &str, bytes: &[u8]) -> Vec<u8> {
-    let target = TargetOptions { container: Some("raw".into()), ..TargetOptions::default() };
+    let target = TargetOptions { own: Settings::default().with("container", "raw"), ..TargetOptions::default() };
     let (raw, _, _) = rewrite(&Apitrace, bytes, &Plan::Convert(target)).unwrap_or_else(|e| panic!("{name}: {e}"));
     raw
 }
@@ -144,7 +144,7 @@ fn the_two_container_twins_hold_the_same_events() {
 }
 
 #[test]
-fn every_trace_is_recognised_and_opens_in_two_threads_as_in_one() {
+fn every_trace_is_recognized_and_opens_in_two_threads_as_in_one() {
     for (name, bytes) in files(false).into_iter().chain(files(true)) {
         let probe = |bytes: &[u8]| Apitrace.probe(&Input::from_bytes(&name, bytes.to_vec()).head());
         assert!(probe(&bytes) > anytrace_core::Confidence::No, "{name}");

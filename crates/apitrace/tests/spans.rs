@@ -6,12 +6,12 @@ mod traces;
 
 use std::collections::BTreeMap;
 
-use anytrace_apitrace::{Apitrace, Context, Event, EventKind, Pairing, Reader, Signatures, Token, Visitor};
+use anytrace_apitrace::{Apitrace, EventKind, Pairing, Reader, Record};
 use anytrace_core::span::{
     EdgeBatch, EdgeFlags, EdgeKind, Location, NameId, SpanSource, TimeUnit, Track, TrackId, Value,
 };
 use anytrace_core::testing::dripping;
-use anytrace_core::{Collect, Error, Format, Input, OpenOptions, Sink, SpanOptions, SpanSink};
+use anytrace_core::{Collect, Error, Format, Input, OpenOptions, Place, SpanOptions, SpanSink, Step};
 use build::{Build, string, uint};
 use proptest::prelude::*;
 
@@ -45,7 +45,7 @@ struct CollectedSpans {
 
 impl SpanSink for CollectedSpans {
     fn source(&mut self, source: &SpanSource) -> Result<(), Error> {
-        assert!(self.source.replace(*source).is_none(), "the source is told once");
+        assert!(self.source.replace(*source).is_none(), "the source is announced once");
         Ok(())
     }
 
@@ -114,41 +114,28 @@ impl SpanSink for CollectedSpans {
 #[derive(Default)]
 struct Slow {
     calls: BTreeMap<u64, Span>,
-    names: BTreeMap<u32, String>,
     frames: Vec<u64>,
 }
 
-impl Visitor for Slow {
-    fn token(&mut self, token: &Token<'_>, context: &Context<'_>, _: &mut dyn Sink) -> Result<(), Error> {
-        if let Token::Function(function) = token {
-            let row = context.signatures.function(function.slot);
-            let name = row.map_or("?".to_owned(), |row| match row.is_at_hand() {
-                true => String::from_utf8_lossy(row.name().split(|byte| *byte == 0).next().unwrap()).into_owned(),
-                false => "?".to_owned(),
-            });
-            self.names.insert(function.slot, name);
-        }
-        Ok(())
-    }
-
-    fn end(&mut self, event: &Event, signatures: &Signatures, _: &mut dyn Sink) -> Result<u64, Error> {
-        match event.kind {
+impl Slow {
+    fn take(&mut self, place: Place, event: &Record<'_>) {
+        let number = event.call().unwrap();
+        match event.kind() {
             EventKind::Enter => {
-                let slot = event.function.unwrap();
-                let (name, thread) = (self.names[&slot].clone(), event.thread);
-                let (start, call) = (event.seq, Some(event.call));
+                let known = event.function().map(|row| row.name().split(|byte| *byte == 0).next().unwrap());
+                let name = known.map_or("?".to_owned(), |name| String::from_utf8_lossy(name).into_owned());
+                let (start, thread, call) = (place.seq, event.thread().unwrap(), Some(number));
                 let span = Span { start, end: None, thread, name, call, is_deduced: false, around: Vec::new() };
-                self.calls.insert(event.call, span);
-                if signatures.function(slot).is_some_and(|row| row.ends_frame) {
-                    self.frames.push(event.frame);
+                self.calls.insert(number, span);
+                if event.function().is_some_and(|row| row.ends_frame) {
+                    self.frames.push(event.frame().unwrap());
                 }
             }
-            EventKind::Leave if event.pairing == Pairing::Paired => {
-                self.calls.get_mut(&event.call).unwrap().end = Some(event.seq);
+            EventKind::Leave if event.pairing() == Some(Pairing::Paired) => {
+                self.calls.get_mut(&number).unwrap().end = Some(place.seq);
             }
             EventKind::Leave => {}
         }
-        Ok(0)
     }
 }
 
@@ -169,7 +156,13 @@ fn assert_spans(name: &str, bytes: &[u8]) -> usize {
     let (collected, damage) = spans(input(bytes));
     let mut slow = Slow::default();
     let mut slow_damage = Collect::default();
-    Reader::new(input(bytes), &OpenOptions::default()).unwrap().read(&mut slow, &mut slow_damage).unwrap();
+    let mut reader = Reader::new(input(bytes), &OpenOptions::default()).unwrap();
+    while let Some(step) = reader.next().unwrap() {
+        match step {
+            Step::Record(place, event) => slow.take(place, &event),
+            Step::Damage(diagnostic) => slow_damage.0.push(diagnostic),
+        }
+    }
     let codes = |damage: &Collect| damage.0.iter().map(|one| (one.code(), one.offset)).collect::<Vec<_>>();
     assert_eq!(codes(&damage), codes(&slow_damage), "{name}");
     assert_eq!(collected.source.unwrap().unit, TimeUnit::Order);

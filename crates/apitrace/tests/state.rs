@@ -396,9 +396,9 @@ fn display_lists_act_when_they_are_called() {
     let matrix = &current(&json)["matrices"]["GL_MODELVIEW"]["value"];
     // The list calls itself up to the depth at which drivers stop.
     assert_eq!(matrix[12].as_f64().map(|x| x >= 1.0), Some(true));
-    assert_eq!(current(&json)["unknown"], json!([format!("what display lists did at call {call}")]));
+    assert_eq!(current(&json)["unknown"], json!([format!("effects of display lists at call {call}")]));
     it.call(0, "glCallList", &[("list", V::U(99))], None);
-    assert!(text(&it.bytes()).contains("unknown: what display list 99 did at call "));
+    assert!(text(&it.bytes()).contains("unknown: effects of display list 99 at call "));
 }
 
 #[test]
@@ -429,7 +429,7 @@ fn a_trace_that_begins_later_does_not_know_initial_values() {
     it.call(0, "glCullFace", &[("mode", V::N("GL_FRONT", 0x404))], None);
     let json = json_at(&it.bytes(), None);
     assert_eq!(current(&json)["parameters"], json!({ "GL_CULL_FACE_MODE": { "value": "GL_FRONT", "call": 0 } }));
-    assert!(text(&it.bytes()).contains("what no call set is unknown"));
+    assert!(text(&it.bytes()).contains("state that no call set is unknown"));
 }
 
 #[test]

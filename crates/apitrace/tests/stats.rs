@@ -14,9 +14,9 @@ use anytrace_apitrace::tools::flags::{CallFlags, call_flags};
 use anytrace_apitrace::tools::stats::{
     By, Column, Figures, Label, Printed, Statistics, StatsForm, StatsOptions, stats, write,
 };
-use anytrace_apitrace::{Context, Event, EventKind, Pairing, Reader, Signatures, Token, Visitor};
+use anytrace_apitrace::{BytesKind, EventKind, Pairing, Reader, Record, Token};
 use anytrace_core::testing::dripping;
-use anytrace_core::{Collect, Error, Input, OpenOptions, Sink};
+use anytrace_core::{Collect, Input, OpenOptions, Step};
 use anytrace_export::cells::Cells;
 use build::Build;
 use calls::trace;
@@ -44,73 +44,56 @@ fn name(label: &Label) -> String {
 /// Counts calls of each function the slow way: bytes of all their tokens, sizes of their values.
 #[derive(Default)]
 struct Slow {
-    names: BTreeMap<u32, String>,
-    open: BTreeMap<u64, (u32, u64, u64, Figures)>,
-    event: Figures,
+    open: BTreeMap<u64, (String, u64, u64, Figures)>,
     rows: BTreeMap<String, Figures>,
     threads: BTreeMap<u64, Figures>,
     frames: BTreeMap<u64, Figures>,
 }
 
 impl Slow {
-    fn close(&mut self, (slot, thread, frame, figures): (u32, u64, u64, Figures)) {
-        let name = self.names[&slot].clone();
+    fn close(&mut self, (name, thread, frame, figures): (String, u64, u64, Figures)) {
         let figures = Figures { calls: 1, ..figures };
         self.rows.entry(name).or_default().add(&figures);
         self.threads.entry(thread).or_default().add(&figures);
         self.frames.entry(frame).or_default().add(&figures);
     }
-}
 
-impl Visitor for Slow {
-    fn token(&mut self, token: &Token<'_>, context: &Context<'_>, _: &mut dyn Sink) -> Result<(), Error> {
-        if matches!(token, Token::Enter { .. } | Token::Leave { .. }) {
-            self.event = Figures::default();
-        }
-        self.event.raw_bytes += context.bytes.len() as u64;
-        match token {
-            Token::Function(function) => {
-                let row = context.signatures.function(function.slot);
-                let known = row.filter(|row| row.is_at_hand()).map(|row| row.name());
-                let known = known.map(|name| name.split(|byte| *byte == 0).next().unwrap());
-                let name = known.map_or("?".to_owned(), |name| String::from_utf8_lossy(name).into_owned());
-                self.names.insert(function.slot, name);
+    fn take(&mut self, event: &Record<'_>) {
+        let mut figures = Figures { raw_bytes: event.bytes().len() as u64, ..Figures::default() };
+        for token in event.tokens() {
+            match token {
+                Token::Bytes(BytesKind::Text, bytes) => figures.string_bytes += bytes.len() as u64,
+                Token::Bytes(BytesKind::Blob, bytes) => figures.blob_bytes += bytes.len() as u64,
+                Token::Wide(count, _) => figures.string_bytes += count * 4,
+                Token::Array(count) => figures.array_values += count,
+                _ => {}
             }
-            Token::Bytes(kind, bytes) => match kind {
-                anytrace_apitrace::BytesKind::Text => self.event.string_bytes += bytes.len() as u64,
-                anytrace_apitrace::BytesKind::Blob => self.event.blob_bytes += bytes.len() as u64,
-            },
-            Token::BytesStart(kind, length) => match kind {
-                anytrace_apitrace::BytesKind::Text => self.event.string_bytes += length,
-                anytrace_apitrace::BytesKind::Blob => self.event.blob_bytes += length,
-            },
-            Token::Wide(count, _) => self.event.string_bytes += count * 4,
-            Token::Array(count) => self.event.array_values += count,
-            _ => {}
         }
-        Ok(())
-    }
-
-    fn end(&mut self, event: &Event, _: &Signatures, _: &mut dyn Sink) -> Result<u64, Error> {
-        match event.kind {
+        let number = event.call().unwrap();
+        match event.kind() {
             EventKind::Enter => {
-                self.open.insert(event.call, (event.function.unwrap(), event.thread, event.frame, self.event));
+                let known = event.function().map(|row| row.name().split(|byte| *byte == 0).next().unwrap());
+                let name = known.map_or("?".to_owned(), |name| String::from_utf8_lossy(name).into_owned());
+                self.open.insert(number, (name, event.thread().unwrap(), event.frame().unwrap(), figures));
             }
-            EventKind::Leave if event.pairing == Pairing::Paired => {
-                let mut call = self.open.remove(&event.call).unwrap();
-                call.3.add(&self.event);
+            EventKind::Leave if event.pairing() == Some(Pairing::Paired) => {
+                let mut call = self.open.remove(&number).unwrap();
+                call.3.add(&figures);
                 self.close(call);
             }
             EventKind::Leave => {}
         }
-        Ok(0)
     }
 }
 
 fn slow(bytes: &[u8]) -> Slow {
     let mut slow = Slow::default();
     let mut reader = Reader::new(input(bytes), &OpenOptions::default()).unwrap();
-    reader.read(&mut slow, &mut Collect::default()).unwrap();
+    while let Some(step) = reader.next().unwrap() {
+        if let Step::Record(_, event) = step {
+            slow.take(&event);
+        }
+    }
     for call in std::mem::take(&mut slow.open).into_values() {
         slow.close(call);
     }

@@ -173,7 +173,7 @@ fn data_shorter_than_the_call_says_are_not_read() {
     let data = [("target", uint(1)), ("size", uint(5)), ("data", blob(b"abcd")), ("usage", uint(2))];
     calls.call("glBufferData", &data, None);
     let (_, outcome, _) = exported(&calls.build.bytes, &ToCOptions::default());
-    assert_eq!(outcome.notes, ["glBufferData: 1 call left out: its data are shorter than it says"]);
+    assert_eq!(outcome.notes, ["glBufferData: 1 call left out: its data are shorter than declared"]);
 }
 
 /// Numbers that look random and are the same each time.

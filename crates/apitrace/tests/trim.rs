@@ -5,7 +5,7 @@ mod build;
 
 use anytrace_apitrace::Apitrace;
 use anytrace_core::testing::{examine, rewrite};
-use anytrace_core::{Plan, Selection, TargetOptions, TimeBound};
+use anytrace_core::{Plan, Selection, Settings, TargetOptions, TimeBound};
 use build::rich;
 
 fn trim(bytes: &[u8], selection: Selection) -> Vec<u8> {
@@ -24,7 +24,7 @@ fn lines(bytes: &[u8]) -> Vec<String> {
 #[test]
 fn a_frame_keeps_its_calls_and_the_definitions_they_need() {
     let bytes = rich().bytes;
-    let part = trim(&bytes, Selection { frames: Some(1..2), ..Selection::default() });
+    let part = trim(&bytes, Selection { own: Settings::default().with("frames", 1..2), ..Selection::default() });
     assert_eq!(
         lines(&part),
         [
@@ -79,7 +79,7 @@ fn conditions_without_meaning_are_refused() {
     let bytes = rich().bytes;
     for selection in [
         Selection { time: Some((TimeBound::Open, TimeBound::Open)), ..Selection::default() },
-        Selection { buffers: Some(0..1), ..Selection::default() },
+        Selection { own: Settings::default().with("buffers", 0..1), ..Selection::default() },
     ] {
         let plan = Plan::Trim(selection, TargetOptions::default());
         assert_eq!(rewrite(&Apitrace, &bytes, &plan).err().unwrap().kind(), anytrace_core::Kind::Usage);

@@ -4,61 +4,48 @@
 //! in one pass and bounded memory. [`Cacheray`] is the entry point for programs that handle several formats;
 //! [`Reader`], [`Record`] and [`Writer`] are the format's own.
 //!
-//! ```
+//! ```no_run
 //! use anytrace_cacheray::{Body, Reader};
-//! use anytrace_core::{Collect, Input, OpenOptions};
+//! use anytrace_core::{Input, InputOptions, OpenOptions, Step};
 //!
-//! // A write of 4 bytes at 0x1000 by thread 0, then half a record.
-//! let mut bytes = vec![1, 0, 0x10, 0, 0, 0, 0, 0, 0, 4, 0, 0, 0, 0, 0, 0, 0, 0];
-//! bytes.extend([0; 9]);
-//! let reader = Reader::new(Input::from_bytes("app.trace", bytes), &OpenOptions::default())?;
-//! let mut damage = Collect::default();
-//! let mut written = 0;
-//! let passed = reader.read(&mut damage, |record, _place| {
-//!     if let Body::Access { size } = record.body {
-//!         written += u64::from(size);
+//! let input = Input::open("app.trace".as_ref(), InputOptions::default())?;
+//! let mut reader = Reader::new(input, &OpenOptions::default())?;
+//! while let Some(step) = reader.next()? {
+//!     match step {
+//!         Step::Record(place, record) => {
+//!             if let Body::Access { size } = record.body {
+//!                 println!("byte {:#x}: {} of {size} bytes at {:#x}", place.offset, record.kind().name(), record.address);
+//!             }
+//!         }
+//!         Step::Damage(diagnostic) => eprintln!("{diagnostic}"),
 //!     }
-//!     Ok(())
-//! })?;
-//! assert_eq!((passed.records, written), (1, 4));
-//! assert_eq!(damage.codes(), ["cacheray/truncated"]);
+//! }
 //! # Ok::<(), anytrace_core::Error>(())
 //! ```
+//!
+//! [`parse`] is the pure parser of the reader, [`Writer`] writes records in any layout. The folder `examples` has
+//! programs that print the records, write a filtered copy and gather the accesses of each thread.
 
 #![forbid(unsafe_code)]
 
-mod accesses;
-mod check;
-mod damage_start;
-mod detect;
-mod dump;
-mod head_check;
-mod info;
-mod jsonl;
-mod likeness;
-mod lines;
-mod losses;
-mod mix;
-mod output;
-mod parallel;
-mod parse;
-mod reader;
-mod record;
-mod regions;
-mod resync;
-mod rewrite;
-mod rtta;
+#[cfg(feature = "lanes")]
+mod lanes;
+mod options;
 mod rules;
 mod trace;
-mod trim;
-mod types;
-mod writer;
+mod verbs;
+mod wire;
 
-pub use parse::{Need, parse};
-pub use reader::{Passed, Place, Reader};
-pub use record::{Body, Kind, Layout, Record, Tag, Width};
 pub use trace::Cacheray;
-pub use writer::Writer;
+pub use wire::parse::{Fault, Need, parse};
+pub use wire::reader::Reader;
+pub use wire::record::{Body, Kind, Layout, Record, Tag, Width};
+pub use wire::writer::Writer;
 
 /// The format's name, in file names, codes and JSON.
 pub(crate) const NAME: &str = "cacheray";
+
+/// The README's example compiles too.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;

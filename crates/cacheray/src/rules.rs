@@ -8,13 +8,12 @@ pub(crate) static TRUNCATED_STRING: Rule =
     Rule::error("cacheray/truncated-string", "a type name reaches past the end of the data");
 pub(crate) static NAME_TOO_LONG: Rule =
     Rule::error("cacheray/name-too-long", "a type name is longer than the limit on a record");
-pub(crate) static FLAGS_ON_RTTA: Rule =
-    Rule::warning("cacheray/flags-on-rtta", "an access flag stands on an RTTA record");
+pub(crate) static FLAGS_ON_RTTA: Rule = Rule::warning("cacheray/flags-on-rtta", "an RTTA record has an access flag");
 pub(crate) static ZERO_TAIL: Rule = Rule::warning("cacheray/zero-tail", "the trace ends in zero bytes");
-pub(crate) static ZERO_RUN: Rule = Rule::warning("cacheray/zero-run", "zero bytes stand between records");
+pub(crate) static ZERO_RUN: Rule = Rule::warning("cacheray/zero-run", "zero bytes appear between records");
 pub(crate) static IMPLAUSIBLE_MIX: Rule = Rule::warning(
     "cacheray/implausible-mix",
-    "implausible accesses stand among plausible ones, as when threads write over each other's records",
+    "implausible accesses appear among plausible ones, as when threads overwrite each other's records",
 );
 pub(crate) static ODD_SIZE: Rule = Rule::warning("cacheray/odd-size", "an access has a size that no compiler emits");
 pub(crate) static NOT_CANONICAL: Rule =
@@ -29,15 +28,15 @@ pub(crate) static ACCESS_STRADDLES: Rule =
 pub(crate) static REMOVE_WITHOUT_ADD: Rule =
     Rule::warning("cacheray/remove-without-add", "a remove names an address at which no region ever started");
 pub(crate) static REMOVE_TWICE: Rule =
-    Rule::warning("cacheray/remove-twice", "a remove names a region that was removed before");
+    Rule::warning("cacheray/remove-twice", "a remove names a region that was already removed");
 pub(crate) static REMOVE_INSIDE: Rule =
     Rule::warning("cacheray/remove-inside-region", "a remove names an address inside a live region");
 pub(crate) static REMOVE_NULL: Rule =
-    Rule::note("cacheray/remove-null", "a remove names address 0, as realloc and free of null do");
+    Rule::note("cacheray/remove-null", "a remove names address 0, as realloc and free do for null");
 pub(crate) static OVERLAP_SAME_START: Rule =
     Rule::warning("cacheray/overlap-same-start", "a region starts where a live region starts");
 pub(crate) static OVERLAP_NESTED: Rule =
-    Rule::note("cacheray/overlap-nested", "a region lies inside a live region, or around one");
+    Rule::note("cacheray/overlap-nested", "a region lies inside a live region, or encloses one");
 pub(crate) static OVERLAP_PARTIAL: Rule =
     Rule::warning("cacheray/overlap-partial", "a region and a live region overlap in part");
 pub(crate) static REGION_EMPTY: Rule = Rule::warning("cacheray/region-empty", "a region has no bytes");
@@ -48,11 +47,11 @@ pub(crate) static NAME_EMPTY: Rule = Rule::warning("cacheray/name-empty", "a typ
 pub(crate) static NAME_ODD: Rule =
     Rule::warning("cacheray/name-odd", "a type name has control characters or is not UTF-8");
 pub(crate) static NAME_LONG: Rule =
-    Rule::note("cacheray/name-long", "a type name is too long for the format's own checker, which crashes on it");
+    Rule::note("cacheray/name-long", "a type name is long enough to crash the format's checker");
 pub(crate) static TYPE_TWO_SIZES: Rule =
     Rule::note("cacheray/type-two-sizes", "arrays of one type have elements of different sizes");
 pub(crate) static STATE_LIMIT: Rule =
-    Rule::note("cacheray/state-limit", "more live regions or type names than the limit; some are not followed");
+    Rule::note("cacheray/state-limit", "more live regions or type names than the limit; some are not tracked");
 
 /// All of the above.
 pub(crate) static RULES: [&Rule; 29] = [

@@ -3,18 +3,23 @@
 use std::io::Write;
 
 use anytrace_core::{
-    AccessSink, Confidence, DumpOptions, Error, Format, Head, ImportOptions, Info, Input, Limits, OpenOptions, Outcome,
-    Plan, Rule, Sink, Summary, Target, Trace,
+    Confidence, DumpOptions, Error, Format, FormatOption, Head, ImportOptions, Info, Input, Limits, OpenOptions,
+    Outcome, Plan, Rule, Sink, Summary, Target, Trace,
 };
 use serde_json::{Map, Value, json};
 
-use crate::check::Check;
-use crate::info::{Counts, Sums};
-use crate::reader::Reader;
-use crate::record::Layout;
+use crate::options::OPTIONS;
 use crate::rules::RULES;
-use crate::types::{TypeTable, name_value};
-use crate::{NAME, accesses, detect, dump, jsonl, parallel, rewrite};
+use crate::verbs::check::Check;
+use crate::verbs::info::{Counts, Sums};
+use crate::verbs::types::{TypeTable, name_value};
+use crate::wire::reader::Reader;
+use crate::wire::record::Layout;
+use crate::{
+    NAME,
+    verbs::{dump, jsonl, rewrite},
+    wire::{detect, parallel},
+};
 
 /// The format, for [`anytrace_core`]'s entry points.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -43,8 +48,12 @@ impl Format for Cacheray {
     fn targets(&self) -> &'static [(&'static str, &'static str)] {
         &[
             (NAME, "a cacheray trace, in any byte order (--to-endian) and pointer width (--to-pointer-width)"),
-            ("jsonl", "JSON lines, one object a record"),
+            ("jsonl", "JSON lines, one object per record"),
         ]
+    }
+
+    fn options(&self) -> &'static [FormatOption] {
+        OPTIONS
     }
 
     fn extensions(&self) -> &'static [&'static str] {
@@ -56,11 +65,12 @@ impl Format for Cacheray {
     }
 
     fn open(&self, input: Input, options: &OpenOptions) -> Result<Box<dyn Trace>, Error> {
-        options.only("cacheray", &["endian", "pointer-width"])?;
+        options.only("cacheray", &["endian"], OPTIONS)?;
         let reader = Reader::new(input, options)?;
         Ok(Box::new(Opened { reader, limits: options.limits, threads: options.threads }))
     }
 
+    #[cfg(feature = "lanes")]
     fn has_accesses(&self) -> bool {
         true
     }
@@ -84,7 +94,7 @@ struct Opened {
 
 impl Trace for Opened {
     fn info(mut self: Box<Self>, sink: &mut dyn Sink) -> Result<Info, Error> {
-        let layout = self.reader.layout();
+        let layout = *self.reader.layout();
         let mut info = Info::new(NAME);
         info.byte_order = Some(layout.endian);
         info.set_container(self.reader.layers(), None);
@@ -112,7 +122,7 @@ impl Trace for Opened {
     }
 
     fn check(self: Box<Self>, sink: &mut dyn Sink) -> Result<Summary, Error> {
-        let mut check = Check::new(self.reader.layout(), self.limits);
+        let mut check = Check::new(*self.reader.layout(), self.limits);
         let passed = self.reader.walk(&mut check, sink)?;
         check.finish(sink)?;
         Ok(Summary { records: passed.records, bytes: passed.bytes })
@@ -122,8 +132,13 @@ impl Trace for Opened {
         rewrite::rewrite(self.reader, plan, self.limits, out, sink)
     }
 
-    fn accesses(self: Box<Self>, out: &mut dyn AccessSink, sink: &mut dyn Sink) -> Result<Summary, Error> {
-        accesses::emit(self.reader, self.limits, out, sink)
+    #[cfg(feature = "lanes")]
+    fn accesses(
+        self: Box<Self>,
+        out: &mut dyn anytrace_core::AccessSink,
+        sink: &mut dyn Sink,
+    ) -> Result<Summary, Error> {
+        crate::lanes::accesses::emit(self.reader, self.limits, out, sink)
     }
 }
 

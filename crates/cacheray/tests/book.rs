@@ -12,5 +12,5 @@ fn every_code_is_in_the_chapter_with_its_severity() {
         assert!(chapter.contains(&row), "{row}");
     }
     let rows = chapter.lines().filter(|line| line.starts_with("| `cacheray/")).count();
-    assert_eq!(rows, Cacheray.rules().len(), "the chapter has a code that is no rule");
+    assert_eq!(rows, Cacheray.rules().len(), "the chapter has a code that is not a rule");
 }

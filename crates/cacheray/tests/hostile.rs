@@ -19,7 +19,7 @@ fn small(bytes_max: usize) -> Vec<(String, Vec<u8>)> {
 /// Starts of the complete records of a good trace.
 fn starts(bytes: &[u8]) -> Vec<usize> {
     let mut starts = vec![0];
-    while let Ok((_, used)) = parse(&bytes[*starts.last().unwrap()..], Layout::default()) {
+    while let Ok((_, used)) = parse(&bytes[*starts.last().unwrap()..], &Layout::default()) {
         starts.push(starts.last().unwrap() + used);
     }
     starts
@@ -112,7 +112,7 @@ fn rubbish_of_valid_tags_ends_in_time() {
 fn the_parser_asks_for_bytes_until_it_has_them() {
     let trace = Trace::new().add(common::HEAP, 8, 1, b"struct.T");
     for have in 0..trace.bytes.len() {
-        let Err(Need::More(need)) = parse(&trace.bytes[..have], Layout::default()) else { panic!("at {have}") };
+        let Err(Need::More(need)) = parse(&trace.bytes[..have], &Layout::default()) else { panic!("at {have}") };
         assert!(need as usize > have && need as usize <= trace.bytes.len());
     }
 }

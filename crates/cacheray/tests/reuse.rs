@@ -1,4 +1,6 @@
 //! Miss-ratio curves of real traces, against the corpus' expectations and against themselves.
+
+#![cfg(feature = "lanes")]
 #![allow(clippy::unwrap_used, reason = "a test may fail by panicking")]
 #![allow(missing_docs)]
 

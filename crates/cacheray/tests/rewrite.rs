@@ -8,7 +8,7 @@ use anytrace_cacheray::Cacheray;
 use anytrace_core::testing::{assert_repairs, examine, rewrite, rewrite_with, through_jsonl};
 use anytrace_core::{
     Collect, DumpForm, DumpOptions, Endian, Format, ImportOptions, Input, Kind, Limits, MemoryTarget, OpenOptions,
-    Plan, Selection, TargetOptions,
+    Plan, Selection, Settings, TargetOptions,
 };
 use common::{HEAP, LAYOUTS, Trace, heap};
 
@@ -48,16 +48,29 @@ fn every_layout_converts_into_every_other_and_back() {
     }
     // Narrow addresses fit wide pointers and come back.
     let narrow = program(false, 4).bytes;
-    let wide = convert(&narrow, TargetOptions { pointer_width: Some(8), ..TargetOptions::default() });
-    let options = OpenOptions { pointer_width: Some(8), endian: Some(Endian::Little), ..OpenOptions::default() };
-    let back = Plan::Convert(TargetOptions { pointer_width: Some(4), ..TargetOptions::default() });
+    let wide = convert(
+        &narrow,
+        TargetOptions { own: Settings::default().with("to-pointer-width", "8"), ..TargetOptions::default() },
+    );
+    let options = OpenOptions {
+        own: Settings::default().with("pointer-width", "8"),
+        endian: Some(Endian::Little),
+        ..OpenOptions::default()
+    };
+    let back = Plan::Convert(TargetOptions {
+        own: Settings::default().with("to-pointer-width", "4"),
+        ..TargetOptions::default()
+    });
     assert_eq!(rewrite_with(&Cacheray, &options, &wide, &back).unwrap().0, narrow);
 }
 
 #[test]
 fn an_address_that_does_not_fit_is_refused_by_record_and_field() {
     let bytes = program(false, 8).bytes;
-    let plan = Plan::Convert(TargetOptions { pointer_width: Some(4), ..TargetOptions::default() });
+    let plan = Plan::Convert(TargetOptions {
+        own: Settings::default().with("to-pointer-width", "4"),
+        ..TargetOptions::default()
+    });
     let error = rewrite(&Cacheray, &bytes, &plan).err().unwrap();
     assert_eq!(error.kind(), Kind::Unsupported);
     let text = error.to_string();
@@ -69,9 +82,9 @@ fn options_the_format_has_not_are_refused() {
     let bytes = program(false, 8).bytes;
     for target in [
         TargetOptions { version: Some(1), ..TargetOptions::default() },
-        TargetOptions { container: Some("gzip".to_owned()), ..TargetOptions::default() },
+        TargetOptions { own: Settings::default().with("container", "gzip"), ..TargetOptions::default() },
         TargetOptions { to: Some("yaml".to_owned()), ..TargetOptions::default() },
-        TargetOptions { pointer_width: Some(3), ..TargetOptions::default() },
+        TargetOptions { own: Settings::default().with("to-pointer-width", "3"), ..TargetOptions::default() },
     ] {
         let error = rewrite(&Cacheray, &bytes, &Plan::Convert(target)).err().unwrap();
         assert_eq!(error.kind(), Kind::Usage);
@@ -138,7 +151,11 @@ fn wrong_json_lines_are_refused_with_line_and_field() {
     }
     let header = HEADER.replace(":4}", ":5}");
     assert!(import(&header, &TargetOptions::default()).unwrap_err().to_string().contains("pointer_width"));
-    let big = TargetOptions { endian: Some(Endian::Big), pointer_width: Some(8), ..TargetOptions::default() };
+    let big = TargetOptions {
+        endian: Some(Endian::Big),
+        own: Settings::default().with("to-pointer-width", "8"),
+        ..TargetOptions::default()
+    };
     let wide = import(&format!("{HEADER}{read}\n"), &big).unwrap();
     assert_eq!(wide, Trace::of(true, 8).read(16, 4).bytes);
 }
@@ -309,7 +326,11 @@ fn a_part_that_does_not_show_its_layout_says_how_to_open_it() {
     let (_, entire, _) = rewrite(&Cacheray, &trace.bytes, &plan(0..u64::MAX)).unwrap();
     assert_eq!(entire.notes, Vec::<String>::new());
     let no_regions = Trace::of(true, 4).access(0, 0x1000_1000, 1, 0).bytes;
-    let given = OpenOptions { endian: Some(Endian::Big), pointer_width: Some(4), ..OpenOptions::default() };
+    let given = OpenOptions {
+        endian: Some(Endian::Big),
+        own: Settings::default().with("pointer-width", "4"),
+        ..OpenOptions::default()
+    };
     let (part, outcome, _) = rewrite_with(&Cacheray, &given, &no_regions, &plan(0..1)).unwrap();
     assert_eq!(part, no_regions);
     assert!(outcome.notes[0].ends_with("--endian big --pointer-width 4"), "{:?}", outcome.notes);
@@ -320,7 +341,11 @@ fn repair_with_a_given_layout_drops_no_complete_record() {
     for (is_big, pointer) in LAYOUTS {
         let odd = Trace::of(is_big, pointer).access(0, 7, 3, u64::MAX).access(1, 1, 0, 1 << 63).bytes;
         let endian = Some(if is_big { Endian::Big } else { Endian::Little });
-        let given = OpenOptions { endian, pointer_width: u8::try_from(pointer).ok(), ..OpenOptions::default() };
+        let given = OpenOptions {
+            endian,
+            own: Settings::default().with("pointer-width", pointer.to_string().as_str()),
+            ..OpenOptions::default()
+        };
         let damaged = [odd.as_slice(), &[0xff]].concat();
         let (repaired, ..) =
             rewrite_with(&Cacheray, &given, &damaged, &Plan::Repair(TargetOptions::default())).unwrap();
@@ -373,7 +398,7 @@ proptest::proptest! {
         let [endian, other] = if is_big { [Endian::Big, Endian::Little] } else { [Endian::Little, Endian::Big] };
         let open = |endian| OpenOptions {
             endian: Some(endian),
-            pointer_width: u8::try_from(pointer).ok(),
+            own: Settings::default().with("pointer-width", pointer.to_string().as_str()),
             ..OpenOptions::default()
         };
         let to = |endian| Plan::Convert(TargetOptions { endian, ..TargetOptions::default() });

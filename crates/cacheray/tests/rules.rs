@@ -6,7 +6,7 @@ mod common;
 
 use anytrace_cacheray::Cacheray;
 use anytrace_core::testing::{Exam, assert_windows_agree, examine, examine_with};
-use anytrace_core::{Endian, Format, Input, Limits, OpenOptions, Severity};
+use anytrace_core::{Endian, Format, Input, Limits, OpenOptions, Settings, Severity};
 use common::{HEAP, LAYOUTS, Trace, heap};
 
 /// What `check` reports, as code, record and offset.
@@ -357,15 +357,16 @@ fn a_damaged_gzip_layer_is_an_error_and_the_decompressed_part_is_read() {
 #[test]
 fn options_override_the_scores() {
     let trace = Trace::of(true, 4).add(heap(4), 4, 1, b"int").ordinary(40);
-    let open = |endian, pointer_width| {
-        let options = OpenOptions { endian, pointer_width, ..OpenOptions::default() };
+    let open = |endian, pointer_width: Option<&str>| {
+        let own = pointer_width.map(|width| Settings::default().with("pointer-width", width)).unwrap_or_default();
+        let options = OpenOptions { endian, own, ..OpenOptions::default() };
         examine_with(&Cacheray, &options, &|| Input::from_bytes("x", trace.bytes.clone())).info.0
     };
     assert_eq!(open(None, None).byte_order, Some(Endian::Big));
     assert_eq!(open(Some(Endian::Little), None).byte_order, Some(Endian::Little));
-    assert_eq!(open(Some(Endian::Big), Some(4)).records, 41);
-    assert_eq!(open(None, Some(8)).details[0], ("pointer_width", 8.into()));
-    let wrong = OpenOptions { pointer_width: Some(5), ..OpenOptions::default() };
+    assert_eq!(open(Some(Endian::Big), Some("4")).records, 41);
+    assert_eq!(open(None, Some("8")).details[0], ("pointer_width", 8.into()));
+    let wrong = OpenOptions { own: Settings::default().with("pointer-width", "5"), ..OpenOptions::default() };
     let error = Cacheray.open(Input::from_bytes("x", vec![0]), &wrong).err().unwrap();
     assert_eq!(error.kind(), anytrace_core::Kind::Usage);
 }

@@ -1,4 +1,6 @@
 //! Lines that threads of real programs take from each other, against the corpus' expectations.
+
+#![cfg(feature = "lanes")]
 #![allow(clippy::unwrap_used, reason = "a test may fail by panicking")]
 #![allow(missing_docs)]
 

@@ -4,66 +4,52 @@
 //! It reads every spelling in which such logs were ever written: the format's first document (upper case, early source,
 //! `msr`), its example, today's tracer with and without `0x`, condensed logs without keys, and mixtures of them.
 //!
-//! ```
-//! use anytrace_casemate::{Item, Reader, Transition};
-//! use anytrace_core::{Collect, Input, OpenOptions};
+//! ```no_run
+//! use std::path::Path;
 //!
-//! let log = b"(MEM-WRITE (id 5) (tid 0) (src \"t.c:36\") (mem-order plain) (address 0x2000) (value 0x3003))";
-//! let mut reader = Reader::new(Input::from_bytes("t.log", log.to_vec()), &OpenOptions::default());
-//! let mut damage = Collect::default();
-//! reader.for_each(&mut damage, |item, _| {
-//!     if let Item::Record(record) = item {
-//!         assert_eq!(record.source.file_line(), Some((&b"t.c"[..], 36)));
-//!         assert!(matches!(record.transition, Transition::MemWrite { value: 0x3003, .. }));
+//! use anytrace_casemate::Reader;
+//! use anytrace_core::{Error, Input, InputOptions, OpenOptions, Step};
+//!
+//! fn main() -> Result<(), Error> {
+//!     let input = Input::open(Path::new("boot.log"), InputOptions::default())?;
+//!     let mut reader = Reader::new(input, &OpenOptions::default())?;
+//!     while let Some(step) = reader.next()? {
+//!         match step {
+//!             Step::Record(place, record) => {
+//!                 println!("{:#x} {} thread {}", place.offset, record.kind().name(), record.thread);
+//!             }
+//!             Step::Damage(diagnostic) => eprintln!("{diagnostic}"),
+//!         }
 //!     }
 //!     Ok(())
-//! })?;
-//! assert!(damage.0.is_empty());
-//! # Ok::<(), anytrace_core::Error>(())
+//! }
 //! ```
 //!
 //! [`parse`] turns bytes into a borrowed [`Record`]; [`Reader`] drives it over an input of any size and skips damage;
-//! [`Form`] writes records; [`Checker`] applies the rules beyond grammar; [`Casemate`] is the entry point for the
-//! command line.
+//! [`Writer`] writes records in a [`Layout`]; [`Casemate`] is the entry point for the command line. [`model`] is the
+//! break-before-make checker. The feature `tools` adds the format's own commands as library functions.
 
 #![forbid(unsafe_code)]
 
-mod check;
-mod dump;
-mod field;
-mod info;
-mod jsonl;
-mod memory;
 pub mod model;
-mod model_check;
-mod output;
-mod parse;
-mod preamble;
-mod probe;
-mod reader;
-mod record;
-mod rewrite;
+mod options;
 mod rules;
-mod skip;
-mod state;
-#[cfg(test)]
-mod state_oracle;
+#[cfg(feature = "tools")]
 pub mod tools;
 mod trace;
-mod trim;
-mod words;
-mod writer;
+mod verbs;
+mod wire;
 
-pub use check::Checker;
-pub use field::Field;
-pub use parse::{Fault, Need, parse};
-pub use reader::{Item, Place, Reader};
-pub use record::{
+pub use trace::{Casemate, GrammarOnly};
+pub use wire::field::Field;
+pub use wire::parse::{Fault, Need, parse};
+pub use wire::reader::Reader;
+pub use wire::record::{
     Barrier, Dialect, Domain, HintKind, Kind, MemoryOrder, Operand, Record, Source, Spelling, Sysreg, TlbiOp,
     Transition,
 };
-pub use trace::{Casemate, GrammarOnly};
-pub use writer::Form;
+pub use wire::style::{Radix, Style};
+pub use wire::writer::{Layout, Writer};
 
 /// The README's example compiles too.
 #[cfg(doctest)]

@@ -14,26 +14,28 @@ pub(crate) static UNTERMINATED_STRING: Rule =
 pub(crate) static RECORD_TOO_LONG: Rule = Rule::error("casemate/record-too-long", "a record is longer than the limit");
 pub(crate) static RECORD_WITHOUT_NAME: Rule =
     Rule::error("casemate/record-without-name", "a record does not start with a name");
-pub(crate) static STRAY_TEXT: Rule = Rule::error("casemate/stray-text", "text between records is no record");
+pub(crate) static STRAY_TEXT: Rule = Rule::error("casemate/stray-text", "text between records is not a record");
 pub(crate) static UNEXPECTED_CLOSE: Rule =
-    Rule::error("casemate/unexpected-close", "a closing parenthesis closes nothing");
+    Rule::error("casemate/unexpected-close", "a closing parenthesis has no opening one");
 pub(crate) static CONTROL_CHARACTER: Rule =
-    Rule::error("casemate/control-character", "a control character stands inside a record");
+    Rule::error("casemate/control-character", "a control character appears inside a record");
 pub(crate) static UNKNOWN_KIND: Rule = Rule::error("casemate/unknown-kind", "the kind of transition is unknown");
-pub(crate) static BAD_NUMBER: Rule = Rule::error("casemate/bad-number", "a number has other characters than digits");
+pub(crate) static BAD_NUMBER: Rule =
+    Rule::error("casemate/bad-number", "a number contains characters other than digits");
 pub(crate) static EMPTY_NUMBER: Rule = Rule::error("casemate/empty-number", "a hexadecimal number has no digits");
-pub(crate) static NUMBER_TOO_LARGE: Rule = Rule::error("casemate/number-too-large", "a number does not fit its field");
+pub(crate) static NUMBER_TOO_LARGE: Rule =
+    Rule::error("casemate/number-too-large", "a number does not fit in its field");
 pub(crate) static MISSING_FIELD: Rule = Rule::error("casemate/missing-field", "a field is missing");
 pub(crate) static UNEXPECTED_FIELD: Rule =
     Rule::error("casemate/unexpected-field", "a field does not belong to its record");
-pub(crate) static DUPLICATE_FIELD: Rule = Rule::error("casemate/duplicate-field", "a field is given twice");
+pub(crate) static DUPLICATE_FIELD: Rule = Rule::error("casemate/duplicate-field", "a field appears twice");
 pub(crate) static MALFORMED_FIELD: Rule =
-    Rule::error("casemate/malformed-field", "a field is not one value in parentheses");
+    Rule::error("casemate/malformed-field", "a field is not a single value in parentheses");
 pub(crate) static UNKNOWN_MEMORY_ORDER: Rule =
     Rule::error("casemate/unknown-memory-order", "the memory order is unknown");
 pub(crate) static UNKNOWN_BARRIER: Rule = Rule::error("casemate/unknown-barrier", "the barrier is neither ISB nor DSB");
 pub(crate) static UNKNOWN_BARRIER_KIND: Rule =
-    Rule::error("casemate/unknown-barrier-kind", "the kind of DSB is not one the document names");
+    Rule::error("casemate/unknown-barrier-kind", "the kind of DSB is not in the document");
 pub(crate) static UNKNOWN_TLBI: Rule = Rule::error("casemate/unknown-tlbi", "the TLBI operation is unknown");
 pub(crate) static UNKNOWN_SYSREG: Rule = Rule::error("casemate/unknown-sysreg", "the system register is unknown");
 pub(crate) static UNKNOWN_HINT: Rule = Rule::error("casemate/unknown-hint", "the kind of hint is unknown");
@@ -47,17 +49,17 @@ pub(crate) static UNALIGNED_ADDRESS: Rule =
     Rule::breach("casemate/unaligned-address", "an address is not a multiple of 8");
 pub(crate) static UNALIGNED_SIZE: Rule = Rule::breach("casemate/unaligned-size", "a size is not a multiple of 8");
 pub(crate) static UNFOUNDED_CLAIM: Rule =
-    Rule::breach("casemate/unfounded-claim", "the trace claims a violation, but nothing in it can break a rule");
+    Rule::breach("casemate/unfounded-claim", "the trace claims a violation, but nothing in it can violate a rule");
 pub(crate) static VALUE_OUT_OF_RANGE: Rule =
-    Rule::warning("casemate/value-out-of-range", "a value is larger than its field can mean");
+    Rule::warning("casemate/value-out-of-range", "a value is out of range for its field");
 pub(crate) static RANGE_PAST_END: Rule =
     Rule::warning("casemate/range-past-end", "a range of memory reaches past the last address");
-pub(crate) static DUPLICATE_ID: Rule = Rule::warning("casemate/duplicate-id", "an id was used before");
-pub(crate) static DECREASING_ID: Rule = Rule::warning("casemate/decreasing-id", "an id is smaller than one before it");
+pub(crate) static DUPLICATE_ID: Rule = Rule::warning("casemate/duplicate-id", "an id is reused");
+pub(crate) static DECREASING_ID: Rule = Rule::warning("casemate/decreasing-id", "an id is smaller than an earlier one");
 pub(crate) static CLAIMED_VIOLATION: Rule =
     Rule::note("casemate/claimed-violation", "the trace says that the reference found a violation");
 pub(crate) static REFERENCE_OUTPUT: Rule =
-    Rule::note("casemate/reference-output", "lines that the reference checker prints stand among the records");
+    Rule::note("casemate/reference-output", "lines of the reference checker's output appear among the records");
 pub(crate) static MIXED_SPELLING: Rule =
     Rule::note("casemate/mixed-spelling", "records are written in several dialects");
 

@@ -3,14 +3,19 @@
 use std::io::Write;
 
 use anytrace_core::{
-    Confidence, DumpOptions, Error, Format, Head, ImportOptions, Info, Input, Limits, OpenOptions, Outcome, Plan, Rule,
-    Sink, Summary, Target, Trace,
+    Confidence, DumpOptions, Error, Format, FormatOption, Head, ImportOptions, Info, Input, Limits, OpenOptions,
+    Outcome, Plan, Rule, Sink, Summary, Target, Trace,
 };
 
-use crate::check::Checker;
-use crate::model_check::ModelCheck;
-use crate::reader::Reader;
-use crate::{dump, info, probe, rewrite, rules, trim};
+use crate::options::OPTIONS;
+use crate::verbs::check::Checker;
+use crate::verbs::model_check::ModelCheck;
+use crate::wire::walk::Walk;
+use crate::{
+    rules,
+    verbs::{dump, info, rewrite, trim},
+    wire::probe,
+};
 
 /// The casemate format: logs of page-table operations for the break-before-make checker.
 #[derive(Debug, Clone, Copy, Default)]
@@ -39,8 +44,12 @@ impl Format for Casemate {
                 "casemate",
                 "the same records; --style canonical, positional or pretty and --to-radix hex or dec rewrite them",
             ),
-            ("jsonl", "JSON lines: one object a transition, read back by convert"),
+            ("jsonl", "JSON lines: one object per transition, read back by convert"),
         ]
+    }
+
+    fn options(&self) -> &'static [FormatOption] {
+        OPTIONS
     }
 
     fn extensions(&self) -> &'static [&'static str] {
@@ -94,6 +103,10 @@ impl Format for GrammarOnly {
         Casemate.targets()
     }
 
+    fn options(&self) -> &'static [FormatOption] {
+        OPTIONS
+    }
+
     fn extensions(&self) -> &'static [&'static str] {
         Casemate.extensions()
     }
@@ -118,15 +131,15 @@ impl Format for GrammarOnly {
 }
 
 struct Opened {
-    reader: Reader,
+    reader: Walk,
     limits: Limits,
     has_model: bool,
 }
 
 impl Opened {
     fn open(input: Input, options: &OpenOptions, has_model: bool) -> Result<Box<dyn Trace>, Error> {
-        options.only("casemate", &["radix"])?;
-        Ok(Box::new(Self { reader: Reader::new(input, options), limits: options.limits, has_model }))
+        options.only("casemate", &[], OPTIONS)?;
+        Ok(Box::new(Self { reader: Walk::new(input, options), limits: options.limits, has_model }))
     }
 }
 

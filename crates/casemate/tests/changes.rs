@@ -106,7 +106,7 @@ fn changes() -> Vec<(u8, &'static str, u64, u64, u64, Rejected)> {
         other("table to block", table, block, ALL);
         other("table to another table", table, 0x15003, ALL);
         other("a table's ignored bits (58:51, 11:2)", table, table | 1 << 55 | 4, [false, true, true]);
-        other("a table's own value again", table, table, [false, false, true]);
+        other("the same table value rewritten", table, table, [false, false, true]);
         if stage == 1 {
             other("a table's permissions (APTable, XNTable, 62:59)", table, table | 1 << 61, [false, true, true]);
         }

@@ -4,12 +4,13 @@
 
 mod builder;
 
+use anytrace_casemate::Radix;
 use anytrace_casemate::{
-    Barrier, Casemate, Dialect, Domain, HintKind, Kind, MemoryOrder, Need, Operand, Record, Source, Sysreg, TlbiOp,
+    Barrier, Casemate, Dialect, Domain, HintKind, Kind, Layout, MemoryOrder, Operand, Record, Source, Sysreg, TlbiOp,
     Transition, parse,
 };
 use anytrace_core::testing::{examine, examine_with};
-use anytrace_core::{Input, OpenOptions, Radix};
+use anytrace_core::{Input, Need, OpenOptions, Settings};
 use builder::Log;
 use proptest::prelude::*;
 
@@ -18,20 +19,20 @@ fn read(text: &str) -> Record<'_> {
 }
 
 fn read_as(text: &str, radix: Radix) -> Record<'_> {
-    match parse(text.as_bytes(), radix) {
+    match parse(text.as_bytes(), &Layout { radix, ..Layout::default() }) {
         Ok((record, used)) => {
             assert_eq!(used, text.len());
             record
         }
-        Err(Need::More) => panic!("{text}: more"),
+        Err(Need::More(_)) => panic!("{text}: more"),
         Err(Need::Bad(fault)) => panic!("{text}: {fault:?}"),
     }
 }
 
 fn refused(text: &str) -> (&'static str, usize) {
-    match parse(text.as_bytes(), Radix::Hex) {
+    match parse(text.as_bytes(), &Layout::default()) {
         Ok((record, _)) => panic!("{text}: {record:?}"),
-        Err(Need::More) => ("more", 0),
+        Err(Need::More(_)) => ("more", 0),
         Err(Need::Bad(fault)) => (fault.rule.code.trim_start_matches("casemate/"), fault.at),
     }
 }
@@ -126,10 +127,12 @@ fn unprefixed_numbers_follow_the_radix_and_ids_do_not() {
     assert_eq!(read_as(text, Radix::Hex).transition, Transition::MemRead { address: 0x100, value: 0x20 });
     let record = read_as(text, Radix::Decimal);
     assert_eq!((record.id, record.transition), (16, Transition::MemRead { address: 100, value: 0x20 }));
-    assert!(parse(b"(lock 0 0 1f)", Radix::Decimal).is_err());
-    let exam = examine_with(&Casemate, &OpenOptions { radix: Some(Radix::Decimal), ..OpenOptions::default() }, &|| {
-        Input::from_bytes("x", b"(lock 0 0 42)\n".to_vec())
-    });
+    assert!(parse(b"(lock 0 0 1f)", &Layout { radix: Radix::Decimal, ..Layout::default() }).is_err());
+    let exam = examine_with(
+        &Casemate,
+        &OpenOptions { own: Settings::default().with("radix", "dec"), ..OpenOptions::default() },
+        &|| Input::from_bytes("x", b"(lock 0 0 42)\n".to_vec()),
+    );
     assert_eq!(exam.text, b"0x0  (lock (id 0) (tid 0) (address 0x2a))\n");
 }
 

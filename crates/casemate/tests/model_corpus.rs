@@ -2,13 +2,15 @@
 
 #![allow(clippy::unwrap_used, clippy::indexing_slicing, reason = "a test may panic")]
 
+mod chapter;
+
 use std::fmt::Write;
 use std::path::Path;
 
-use anytrace_casemate::model::{Checker, Options, Quirk};
-use anytrace_casemate::{Item, Reader, Transition};
-use anytrace_core::OpenOptions;
+use anytrace_casemate::model::{Checker, Options, QUIRKS, Quirk, Quirks};
+use anytrace_casemate::{Reader, Transition};
 use anytrace_core::testing::shared_corpus;
+use anytrace_core::{Input, OpenOptions};
 
 struct Step {
     id: u64,
@@ -24,13 +26,12 @@ fn rows(path: &Path) -> Vec<Vec<String>> {
 fn steps(path: &Path) -> Vec<Step> {
     let bytes = std::fs::read(path).unwrap();
     let mut steps = Vec::new();
-    Reader::visit_bytes(&bytes, &OpenOptions::default(), |item, _| {
-        if let Item::Record(record) = item {
+    let mut reader = Reader::new(Input::from_bytes("trace", bytes), &OpenOptions::default()).unwrap();
+    while let Some(step) = reader.next().unwrap() {
+        if let anytrace_core::Step::Record(_, record) = step {
             steps.push(Step { id: record.id, thread: record.thread, transition: record.transition });
         }
-        Ok(())
-    })
-    .unwrap();
+    }
     steps
 }
 
@@ -134,45 +135,27 @@ fn every_final_state_of_the_corpus_is_reproduced() {
     assert!(wrong.is_empty(), "{} wrong:\n{}", wrong.len(), wrong.join("\n"));
 }
 
-/// The chapter's tables of switches and messages; `cargo test ... -- --ignored --nocapture` prints them.
 #[test]
-#[ignore = "prints what the book's chapter holds"]
-fn tables_of_the_chapter() {
-    use anytrace_casemate::model::{BREACHES, QUIRKS};
-    for row in QUIRKS {
-        let default = if row.is_on_by_default { "on" } else { "off" };
-        println!("| `{}` | {default} | {} | {} | {} |", row.name, row.on, row.off, row.reference);
-    }
-    println!();
-    for breach in BREACHES {
-        let rule = breach.rule;
-        println!("| `{}` | {} | {} | `{}` |", rule.code, rule.severity.name(), rule.summary, breach.message);
-    }
-}
-
-/// The verdicts of the two rule sets on the traces of the corpus for which they differ.
-#[test]
-#[ignore = "prints what the book's chapter holds"]
-fn differences_of_the_rule_sets() {
+fn the_chapter_lists_every_trace_for_which_the_rule_sets_differ() {
     let Some(corpus) = shared_corpus("casemate") else { return };
+    let show = |found: Option<(usize, u64, &str, bool)>| {
+        found.map_or("ok".to_owned(), |(_, id, message, _)| format!("{id}: {message}"))
+    };
+    let mut table = Vec::new();
     for row in rows(&corpus.join("verdicts.tsv")) {
         let steps = steps(&corpus.join("traces").join(&row[0]));
         let compat = options(&row[2]);
-        let sound = Options { quirks: anytrace_casemate::model::Quirks::ARCHITECTURE, ..compat };
-        let show = |found: Option<(usize, u64, &str, bool)>| {
-            found.map_or("ok".to_owned(), |(_, id, message, _)| format!("{id}: {message}"))
-        };
+        let sound = Options { quirks: Quirks::ARCHITECTURE, ..compat };
         let (one, other) = (show(verdict(&steps, compat)), show(verdict(&steps, sound)));
         if one != other {
-            let why: Vec<&str> = anytrace_casemate::model::QUIRKS
-                .iter()
-                .filter(|row| !row.is_on_by_default)
-                .filter(|row| {
-                    show(verdict(&steps, Options { quirks: sound.quirks.with(row.quirk, true), ..sound })) != other
-                })
-                .map(|row| row.name)
-                .collect();
-            println!("| {} | {one} | {other} | {} |", row[0], why.join(", "));
+            let decides = |quirk: Quirk| {
+                show(verdict(&steps, Options { quirks: sound.quirks.with(quirk, true), ..sound })) != other
+            };
+            let off = QUIRKS.iter().filter(|row| !row.is_on_by_default);
+            let rules: Vec<&str> = off.filter(|row| decides(row.quirk)).map(|row| row.name).collect();
+            table.push((format!("| {} | {one} | {other} |", row[0]), format!(" {} | |", rules.join(", "))));
         }
     }
+    table.sort();
+    chapter::compare("| trace | `--compat` | architecture | rule | why |", &table);
 }

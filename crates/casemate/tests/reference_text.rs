@@ -23,7 +23,7 @@ fn every_dump_of_the_reference_is_reproduced() {
             ("trace", ReferenceOptions::default()),
             ("print", ReferenceOptions { prints: true, ..Default::default() }),
             ("diff", ReferenceOptions { diffs: true, ..Default::default() }),
-            ("color", ReferenceOptions { is_coloured: true, ..Default::default() }),
+            ("color", ReferenceOptions { is_colored: true, ..Default::default() }),
             ("condensed", ReferenceOptions { is_condensed: true, ..Default::default() }),
         ];
         for (form, options) in forms {

@@ -4,16 +4,24 @@
 
 mod builder;
 
-use anytrace_casemate::{GrammarOnly as Casemate, Item, Reader};
+use anytrace_casemate::{GrammarOnly as Casemate, Reader};
+use anytrace_casemate::{Radix, Style};
 use anytrace_core::testing::{assert_repairs, dripping, examine, rewrite, rewrite_with};
 use anytrace_core::{
     Collect, DumpForm, DumpOptions, Error, Format, ImportOptions, Input, Kind, Limits, MemoryTarget, OpenOptions,
-    Outcome, Plan, Radix, Selection, Style, TargetOptions,
+    Outcome, Plan, Selection, Settings, Step, TargetOptions,
 };
 use builder::Log;
 
 fn target(style: Option<Style>, radix: Option<Radix>) -> TargetOptions {
-    TargetOptions { style, radix, ..TargetOptions::default() }
+    let mut own = Settings::default();
+    if let Some(style) = style {
+        own.set("style", format!("{style:?}").to_lowercase().as_str());
+    }
+    if let Some(radix) = radix {
+        own.set("to-radix", radix.name());
+    }
+    TargetOptions { own, ..TargetOptions::default() }
 }
 
 fn converted(text: &str, target: TargetOptions) -> String {
@@ -66,7 +74,7 @@ fn a_radix_alone_changes_numbers_only() {
         decimal,
         "; a comment\r\n(MSR (id 3)\n  (tid 1) (src \"a.c:1\") (sysreg TTBR_EL2) (value 31))\n(tlbi 4 1 vae2is 16 3)\n"
     );
-    let options = OpenOptions { radix: Some(Radix::Decimal), ..OpenOptions::default() };
+    let options = OpenOptions { own: Settings::default().with("radix", "dec"), ..OpenOptions::default() };
     let plan = Plan::Convert(target(None, Some(Radix::Hex)));
     let (hex, _, _) = rewrite_with(&Casemate, &options, decimal.as_bytes(), &plan).unwrap();
     let hex = String::from_utf8(hex).unwrap();
@@ -76,16 +84,15 @@ fn a_radix_alone_changes_numbers_only() {
 
 #[test]
 fn every_form_reads_back_as_the_same_records() {
-    let records = |bytes: &[u8], radix| {
+    let records = |bytes: &[u8], radix: Radix| {
         let mut seen = Vec::new();
-        let options = OpenOptions { radix: Some(radix), ..OpenOptions::default() };
-        Reader::visit_bytes(bytes, &options, |item, _| {
-            if let Item::Record(record) = item {
+        let options = OpenOptions { own: Settings::default().with("radix", radix.name()), ..OpenOptions::default() };
+        let mut reader = Reader::new(Input::from_bytes("bytes", bytes.to_vec()), &options).unwrap();
+        while let Some(step) = reader.next().unwrap() {
+            if let Step::Record(_, record) = step {
                 seen.push((record.id, record.thread, record.transition, format!("{:?}", record.source)));
             }
-            Ok(())
-        })
-        .unwrap();
+        }
         seen
     };
     for name in ["seed_example", "head_good_bbm", "joined_c0015", "positional_h_t0sz25_ok"] {
@@ -102,7 +109,8 @@ fn every_form_reads_back_as_the_same_records() {
                     (expected.len() as u64, expected.len() as u64)
                 );
                 // Written again in the same form, it is identical.
-                let options = OpenOptions { radix: Some(radix), ..OpenOptions::default() };
+                let options =
+                    OpenOptions { own: Settings::default().with("radix", radix.name()), ..OpenOptions::default() };
                 assert!(rewrite_with(&Casemate, &options, &out, &plan).unwrap().0 == out, "{name} {style:?} {radix:?}");
             }
         }
@@ -122,13 +130,17 @@ fn options_of_other_formats_and_unknown_targets_are_refused() {
         |options: TargetOptions| rewrite(&Casemate, b"(lock 0 0 8)", &Plan::Convert(options)).unwrap_err().kind();
     assert_eq!(refused(TargetOptions { version: Some(2), ..TargetOptions::default() }), Kind::Usage);
     assert_eq!(refused(TargetOptions { to: Some("yaml".into()), ..TargetOptions::default() }), Kind::Usage);
-    let options = TargetOptions { to: Some("jsonl".into()), style: Some(Style::Pretty), ..TargetOptions::default() };
+    let options = TargetOptions {
+        to: Some("jsonl".into()),
+        own: Settings::default().with("style", "pretty"),
+        ..TargetOptions::default()
+    };
     assert_eq!(refused(options), Kind::Usage);
     let wide = b"(tlbi 0 0 vae2is (addr 1) (level 10))";
     let error = rewrite(&Casemate, wide, &Plan::Convert(target(Some(Style::Pretty), None))).unwrap_err();
     assert_eq!(error.kind(), Kind::Unsupported);
     assert!(error.to_string().contains("transition 0: level"), "{error}");
-    let open = OpenOptions { pointer_width: Some(4), ..OpenOptions::default() };
+    let open = OpenOptions { own: Settings::default().with("pointer-width", "4"), ..OpenOptions::default() };
     assert!(Casemate.open(Input::from_bytes("x", Vec::new()), &open).is_err());
 }
 
@@ -224,7 +236,7 @@ fn repair_keeps_good_records_byte_for_byte() {
 fn repair_drops_verdicts_that_cannot_be_kept() {
     let (text, outcome) = repaired(b"(lock 0 0 8)\n! a\n! b\n(unlock 1 0 8)\n! c\n");
     assert_eq!(text, "(lock 0 0 8)\n\n\n(unlock 1 0 8)\n! c\n");
-    assert_eq!(outcome.notes, ["2 claimed verdicts that records follow were left out."]);
+    assert_eq!(outcome.notes, ["2 claimed verdicts followed by records were left out."]);
     let (text, outcome) = repaired(b"(mem-init 0 0 0 8)\n! a\n");
     assert_eq!(text, "(mem-init 0 0 0 8)\n\n");
     assert_eq!(outcome.notes.len(), 1);
@@ -304,7 +316,7 @@ fn dump_selects_and_leaves_out_positions() {
     assert_eq!(plain.lines().last(), Some("! x"));
     let offsets = dump(DumpOptions { offsets: true, ..DumpOptions::default() });
     assert!(offsets.lines().nth(1).unwrap().starts_with("0x15  (unlock"), "{offsets}");
-    let frames = Selection { frames: Some(0..1), ..Selection::default() };
+    let frames = Selection { own: Settings::default().with("frames", 0..1), ..Selection::default() };
     let trace = Casemate.open(Input::from_bytes("x", text.into()), &OpenOptions::default()).unwrap();
     let options = DumpOptions { selection: frames, ..DumpOptions::default() };
     assert_eq!(trace.dump(&options, &mut Vec::new(), &mut Collect::default()).unwrap_err().kind(), Kind::Usage);

@@ -118,7 +118,7 @@ fn odd_samples_have_no_errors_and_are_not_changed() {
 }
 
 #[test]
-fn every_sample_is_recognised_unless_it_has_no_record() {
+fn every_sample_is_recognized_unless_it_has_no_record() {
     for (name, bytes) in all_samples() {
         let input = Input::from_bytes("sample", bytes);
         let confidence = Casemate.probe(&input.head());

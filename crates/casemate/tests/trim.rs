@@ -6,8 +6,9 @@ use std::collections::BTreeMap;
 
 // Repaired and trimmed traces keep the violations of the traced program.
 use anytrace_casemate::GrammarOnly as Casemate;
+use anytrace_casemate::Style;
 use anytrace_core::testing::{examine, rewrite, shared_corpus};
-use anytrace_core::{Kind, Plan, Selection, Style, TargetOptions};
+use anytrace_core::{Kind, Plan, Selection, Settings, TargetOptions};
 
 const MARK: &str = "anytrace-preamble:1";
 
@@ -232,15 +233,15 @@ fn records_are_selected_by_number_thread_and_name() {
     assert_eq!(kept(name(b"unlock")), ("23".into(), 1));
     assert_eq!(kept(name(b"a.c")), ("02".into(), 1));
     assert_eq!(kept(Selection { records: Some(9..10), ..Selection::default() }), (String::new(), 0));
-    let frames = Selection { frames: Some(0..1), ..Selection::default() };
+    let frames = Selection { own: Settings::default().with("frames", 0..1), ..Selection::default() };
     let plan = Plan::Trim(frames, TargetOptions::default());
     assert_eq!(rewrite(&Casemate, log, &plan).unwrap_err().kind(), Kind::Usage);
 }
 
 #[test]
 fn a_part_can_be_written_in_any_form() {
-    for style in [Style::Canonical, Style::Positional, Style::Pretty] {
-        let target = TargetOptions { style: Some(style), ..TargetOptions::default() };
+    for style in Style::NAMES {
+        let target = TargetOptions { own: Settings::default().with("style", style), ..TargetOptions::default() };
         let plan = Plan::Trim(from_record(16), target);
         let (part, outcome, _) = rewrite(&Casemate, UNCLEAN.as_bytes(), &plan).unwrap();
         let exam = examine(&Casemate, &part);

@@ -92,7 +92,7 @@ fn compare(name: &str, full: &[Step], seed: u64, cuts: usize) -> Result<u64, Str
         let (part, made_up, is_noted) = part_of(&spell(&steps, seed), from);
         let found = shifted(verdict(&part, &options), made_up);
         if found != expected && !is_noted {
-            return Err(format!("{name} from {from}: part {found:?}, whole {expected:?}"));
+            return Err(format!("{name} from {from}: part {found:?}, complete {expected:?}"));
         }
         compared += 1;
     }

@@ -4,8 +4,8 @@ use std::io;
 
 use anytrace_core::{Error, Kind, text};
 
-use crate::output::Unwritable;
-use crate::{paint, results};
+use crate::unwritable::Unwritable;
+use crate::{ledger, paint};
 
 /// A verb's failure: the library's error, or one of the command line's own.
 #[derive(Debug)]
@@ -26,7 +26,7 @@ impl Failure {
         Self { message: message.into(), code: 1, is_closed_pipe: false }
     }
 
-    /// Writing results failed; a closed pipe is no failure.
+    /// Writing results failed; a closed pipe is not a failure.
     pub(crate) fn output(error: &io::Error) -> Self {
         Self {
             message: unwritable(error).unwrap_or_else(|| format!("cannot write the output: {error}")),
@@ -64,6 +64,11 @@ impl Failure {
         self.message.contains(&other.message)
     }
 
+    /// What went wrong.
+    pub(crate) fn message(&self) -> &str {
+        &self.message
+    }
+
     /// The exit code.
     pub(crate) fn code(&self) -> u8 {
         self.code
@@ -71,7 +76,7 @@ impl Failure {
 
     /// Prints the message to standard error.
     pub(crate) fn print(&self) {
-        results::fail(&self.message);
+        ledger::fail(&self.message);
         // File names and texts from traces are in it: nothing of them may move a terminal.
         let safe: Vec<_> = self.message.lines().map(text::printable).collect();
         paint::complain("error", safe.join("\n"));

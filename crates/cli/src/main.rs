@@ -3,7 +3,10 @@
 //! Verbs parse options, make one library call and print. Only this crate prints, exits or parses options.
 
 mod arguments;
+mod command;
+mod extension;
 mod failure;
+mod ledger;
 mod open;
 mod output;
 mod paint;
@@ -17,22 +20,26 @@ mod symbols;
 mod table;
 mod terminal;
 mod units;
+mod unwritable;
 mod verbs;
 mod written;
 
 use std::io::Write;
 use std::process::ExitCode;
 
-use clap::{CommandFactory, FromArgMatches};
+use clap::FromArgMatches;
 
-use arguments::{Arguments, Verb};
+use command::{Arguments, Verb};
 use failure::Failure;
 
 fn main() -> ExitCode {
-    let given = verbs::xray::normalise(std::env::args_os());
+    let given = verbs::xray::normalize(std::env::args_os());
     let mut is_json = false;
     let result = match parse(&given, &mut is_json) {
-        Ok(arguments) => run(&arguments),
+        Ok(arguments) => {
+            terminal::use_colors(arguments.color.choice());
+            run(&arguments)
+        }
         Err(error) => print_clap(&error, &given),
     };
     // Bytes still buffered would be lost silently when the program ends.
@@ -66,8 +73,11 @@ fn fail(failure: &Failure, is_json: bool) -> ExitCode {
 
 /// Parses the command line and finds out whether standard output is to carry one JSON object.
 fn parse(given: &[std::ffi::OsString], is_json: &mut bool) -> Result<Arguments, clap::Error> {
-    let mut command = Arguments::command();
-    let matches = command.try_get_matches_from_mut(given)?;
+    let mut command = command::command();
+    let matches = command.try_get_matches_from_mut(given).map_err(|mut error| {
+        command::propose(&mut error);
+        error
+    })?;
     *is_json = wants_json(&matches);
     Arguments::from_arg_matches(&matches).map_err(|error| error.format(&mut command))
 }
@@ -88,7 +98,7 @@ fn wants_json(matches: &clap::ArgMatches) -> bool {
         || leaf.try_contains_id("output").unwrap_or(false)
             && leaf.value_source("output") == Some(clap::parser::ValueSource::CommandLine)
             && has("output", "-");
-    // One verb has no other form, another says its reasons in JSON.
+    // One verb has no other form, another reports its reasons in JSON.
     let is_json = has("format", "json") || has("explain", "json") || path == ["apitrace", "info"];
     is_json && !is_elsewhere
 }
@@ -120,6 +130,7 @@ fn run(arguments: &Arguments) -> Result<Verdict, Failure> {
         Verb::Cacheray(options) => verbs::cacheray::run(options),
         Verb::Casemate(options) => verbs::casemate::run(options),
         Verb::Heph(options) => verbs::heph::run(options),
+        Verb::Memory(options) => verbs::memory::run(&options.verb),
         Verb::Xray(options) => verbs::xray::run(options),
         Verb::Formats => verbs::formats::run(),
         Verb::Rules(options) => verbs::rules::run(options),

@@ -1,4 +1,4 @@
-//! Output files that appear whole or not at all.
+//! Output files that are written completely or not at all.
 
 mod aside;
 mod stream;
@@ -16,12 +16,13 @@ use tempfile::NamedTempFile;
 use crate::Verdict;
 use crate::failure::Failure;
 use crate::terminal;
+use crate::unwritable::Unwritable;
 
 /// A file being written under a temporary name; [`Output::commit`] gives it its own.
 ///
-/// For `-` and for things that are no regular files (a device, a pipe) the bytes are kept in a
-/// temporary file and copied at the end, so that these too get all or nothing; unless [`Output::streaming`] sends them to
-/// standard output as they come.
+/// For `-` and for things that are not regular files (a device, a pipe) the bytes are kept in a temporary file and
+/// copied at the end, so that these too get all or nothing; unless [`Output::streaming`] sends them to standard output
+/// as they come.
 ///
 /// Every verb writes its files through this type, and `commit` asks for the verdict: what a verb that
 /// failed has written never replaces anything.
@@ -66,36 +67,6 @@ impl Seek for Staged {
     }
 }
 
-/// Why an output could not be written, inside the [`io::Error`] that libraries pass on: whoever reports the
-/// error names the output, not the input that was being read.
-#[derive(Debug)]
-pub(crate) struct Unwritable {
-    name: String,
-    error: io::Error,
-}
-
-impl Unwritable {
-    fn wrap(name: &str, error: io::Error) -> io::Error {
-        match error.kind() {
-            // Writers try again by themselves.
-            io::ErrorKind::Interrupted => error,
-            kind => io::Error::new(kind, Self { name: name.to_owned(), error }),
-        }
-    }
-}
-
-impl std::fmt::Display for Unwritable {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "cannot write {}: {}", self.name, self.error)
-    }
-}
-
-impl std::error::Error for Unwritable {
-    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
-        Some(&self.error)
-    }
-}
-
 enum Place {
     Stdout,
     Device(PathBuf),
@@ -120,12 +91,12 @@ impl Output {
             }
             Ok(meta) if !meta.is_file() => Place::Device(path.to_owned()),
             Ok(_) if !force => {
-                return Err(Failure::usage(format!("{} exists; --force replaces it", path.display())));
+                return Err(Failure::usage(format!("{} exists; use --force to replace it", path.display())));
             }
             // A link is followed, so that the file it names is replaced and not the link.
             Ok(_) => Place::File(fs::canonicalize(path).map_err(failed)?),
             Err(_) if fs::symlink_metadata(path).is_ok() => {
-                return Err(Failure::usage(format!("cannot write {}: it is a link to nothing", path.display())));
+                return Err(Failure::usage(format!("cannot write {}: it is a dangling link", path.display())));
             }
             Err(_) => Place::File(path.to_owned()),
         };
@@ -147,7 +118,7 @@ impl Output {
         if let (Place::File(path), Ok(old)) = (&place, fs::metadata(path)) {
             // What is replaced keeps its permissions.
             file.as_file().set_permissions(old.permissions()).map_err(|error| {
-                Failure::usage(format!("cannot keep the permissions of {}: {error}", path.display()))
+                Failure::usage(format!("cannot preserve the permissions of {}: {error}", path.display()))
             })?;
         }
         remove_on_signal(file.path());
@@ -218,7 +189,7 @@ pub(crate) fn one_on_stdout(results: &[Option<&str>]) -> Result<(), Failure> {
     let mut there = results.iter().flatten();
     match (there.next(), there.next()) {
         (Some(first), Some(second)) => Err(Failure::usage(format!(
-            "standard output cannot take both {first} and {second}; name a file for one of them, or leave one out"
+            "standard output cannot receive both {first} and {second}; write one of them to a file or leave it out"
         ))),
         _ => Ok(()),
     }
@@ -236,7 +207,7 @@ pub(crate) fn remove_on_signal(path: &Path) {
     if !is_first {
         return;
     }
-    // Without a handler the work still goes on; only the tidying is lost.
+    // Without a handler the work still continues; only the cleanup is lost.
     let _ = ctrlc::set_handler(|| {
         if let Ok(unfinished) = UNFINISHED.lock() {
             for path in unfinished.iter() {

@@ -36,6 +36,11 @@ pub(crate) fn severity(severity: Severity) -> Paint {
     Paint(color.on_default().bold())
 }
 
+/// A heading over a part of a page.
+pub(crate) fn heading(text: &str) -> String {
+    format!("\n{BOLD}{text}{BOLD:#}\n")
+}
+
 impl Display for Paint {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let sequences = if f.alternate() { self.0.render_reset().to_string() } else { self.0.render().to_string() };

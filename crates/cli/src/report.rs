@@ -7,7 +7,7 @@ use anytrace_core::{Diagnostic, Error, Format, Severity, Sink, Target, layer_rul
 use anytrace_export::FileReport;
 
 use crate::failure::Failure;
-use crate::{Verdict, paint, results, terminal};
+use crate::{Verdict, ledger, paint, terminal};
 
 /// Where diagnostics go as they are found.
 pub(crate) enum Way {
@@ -61,7 +61,7 @@ impl Reporter {
         self.by_severity[severity as usize]
     }
 
-    /// Bytes that were passed over.
+    /// Bytes that were skipped.
     pub(crate) fn skipped_bytes(&self) -> u64 {
         self.skipped_bytes
     }
@@ -92,7 +92,7 @@ impl Reporter {
         if total == self.shown {
             return Ok(());
         }
-        let mut text = format!("{}: {} more not shown (--limit); in all:\n", self.file, total - self.shown);
+        let mut text = format!("{}: {} more not shown (--limit); in total:\n", self.file, total - self.shown);
         for (code, count) in &self.counts {
             text.push_str(&format!("  {count:>10}  {code}\n"));
         }
@@ -137,7 +137,7 @@ impl Sink for Reporter {
         self.skipped_bytes = self.skipped_bytes.saturating_add(diagnostic.skipped_bytes);
         if diagnostic.is_loss() {
             self.lost += 1;
-            results::lose(&self.file);
+            ledger::lose(&self.file);
         }
         let count = self.counts.entry(diagnostic.code()).or_default();
         *count += 1;
@@ -155,7 +155,7 @@ impl Sink for Reporter {
     }
 }
 
-/// The text form with file name and colour.
+/// The text form with file name and color.
 pub(crate) fn rendered(file: &str, noun: &str, diagnostic: &Diagnostic) -> String {
     let mut body = String::new();
     // Writing to a String cannot fail.

@@ -5,49 +5,14 @@
 //! with `error`, so that what is printed is JSON in any case.
 
 use std::io::{self, Write};
-use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use anytrace_export::json::VERSION;
 use serde_json::{Value, json};
 
 use crate::failure::Failure;
+use crate::ledger::{failures, lost};
 
-/// What this run of the program lost and failed at.
-#[derive(Default)]
-struct Ledger {
-    /// Places at which records were lost, by file.
-    lost: Vec<(String, u64)>,
-    /// Failures that were printed, in order.
-    failures: Vec<String>,
-}
-
-static LEDGER: Mutex<Ledger> = Mutex::new(Ledger { lost: Vec::new(), failures: Vec::new() });
-
-fn ledger() -> MutexGuard<'static, Ledger> {
-    // A poisoned lock only means that another thread panicked between two plain stores.
-    LEDGER.lock().unwrap_or_else(PoisonError::into_inner)
-}
-
-/// Counts a place at which records of a file were lost.
-pub(crate) fn lose(file: &str) {
-    let lost = &mut ledger().lost;
-    match lost.iter_mut().find(|(name, _)| name == file) {
-        Some((_, count)) => *count += 1,
-        None => lost.push((file.to_owned(), 1)),
-    }
-}
-
-/// Notes a failure that was printed.
-pub(crate) fn fail(message: &str) {
-    ledger().failures.push(message.to_owned());
-}
-
-/// At how many places records were lost: of a file, or of all.
-pub(crate) fn lost(file: Option<&str>) -> u64 {
-    ledger().lost.iter().filter(|(name, _)| file.is_none_or(|file| file == name)).map(|(_, count)| count).sum()
-}
-
-/// Says what was lost, where the object does not say it itself.
+/// Reports what was lost, where the object does not say it itself.
 fn add_lost(value: &mut Value) {
     let file = value.get("file").and_then(Value::as_str).map(str::to_owned);
     if let Some(object) = value.as_object_mut() {
@@ -59,10 +24,10 @@ fn failure(message: &str) -> Value {
     json!({ "version": VERSION, "error": message })
 }
 
-/// Prints one object for one file, an array for several; where the only file failed, an object that says why.
+/// Prints one object for one file, an array for several; where the only file failed, an object that reports why.
 pub(crate) fn print_json(mut objects: Vec<Value>, is_array: bool) -> Result<(), Failure> {
     if !is_array {
-        let failures = ledger().failures.clone();
+        let failures = failures();
         if objects.is_empty() {
             objects.extend(failures.iter().map(|message| failure(message)));
         } else if let ([Value::Object(only)], Some(first)) = (objects.as_mut_slice(), failures.first()) {
@@ -99,7 +64,7 @@ fn print_as_they_are(mut objects: Vec<Value>, is_array: bool) -> Result<(), Fail
     }
 }
 
-/// Prints a document that is no result of ours, or of no trace.
+/// Prints a document that is not one of our results, or not about a trace.
 pub(crate) fn print_document(value: &Value) -> Result<(), Failure> {
     let mut out = io::BufWriter::new(crate::terminal::stdout().json(true));
     serde_json::to_writer_pretty(&mut out, value).map_err(|error| Failure::output(&error.into()))?;
@@ -111,10 +76,9 @@ pub(crate) fn print_document(value: &Value) -> Result<(), Failure> {
 /// Prints the result of a verb that failed, where JSON was asked for and nothing went out yet: whoever reads JSON gets
 /// some, whatever the input. Nothing where nothing failed.
 pub(crate) fn print_failure() {
-    let first = ledger().failures.first().cloned();
-    if let Some(message) = first.filter(|_| !crate::terminal::has_result()) {
+    if let Some(message) = failures().first().filter(|_| !crate::terminal::has_result()) {
         // The exit code says what happened; nothing can be done where standard output is gone.
-        let _ = print_as_they_are(vec![failure(&message)], false);
+        let _ = print_as_they_are(vec![failure(message)], false);
     }
 }
 

@@ -1,4 +1,4 @@
-//! From a path to a trace told as spans: what `stats`, `flame` and `timeline` begin with.
+//! From a path to a trace read as spans: what `stats`, `flame` and `timeline` begin with.
 
 use std::path::Path;
 
@@ -11,8 +11,8 @@ use crate::progress::Progress;
 use crate::report::{Reporter, Way};
 use crate::{Verdict, open, paint};
 
-/// What a trace came to.
-pub(crate) struct Told {
+/// What reading a trace gave.
+pub(crate) struct SpansRead {
     /// Tracks, names and counts.
     pub(crate) done: Done,
     /// The format's name; "unknown" for an empty file.
@@ -21,13 +21,13 @@ pub(crate) struct Told {
     pub(crate) verdict: Verdict,
 }
 
-/// Tells one trace to a pass. Damage goes to standard error, and what can be read is told.
-pub(crate) fn tell(
+/// Passes the spans of one trace to a pass. Damage is reported on standard error; the rest is read.
+pub(crate) fn read_spans(
     path: &Path,
     spans: &SpanArguments,
     input: &InputArguments,
     mut pass: Pass<'_>,
-) -> Result<Told, Failure> {
+) -> Result<SpansRead, Failure> {
     let name = path.display().to_string();
     let opened = open::open_trace(path, input)?;
     let format = opened.as_ref().ok().map(|(format, _)| *format);
@@ -53,32 +53,37 @@ pub(crate) fn tell(
     if spans.has_plain_time() && done.counts.spans == 0 && format.is_some() {
         let origin = done.directory.source().origin;
         let shown = anytrace_core::text::printable(&name);
-        paint::complain("note", format!("{shown}: no span is in --time; the trace's own times begin at {origin}"));
+        paint::complain("note", format!("{shown}: no span is in --time; the trace's times begin at {origin}"));
     }
     if let Some(named) = named {
         named.complain(&name);
     }
-    Ok(Told { done, format: format.map_or("unknown", Format::name), verdict: reporter.verdict() })
+    Ok(SpansRead { done, format: format.map_or("unknown", Format::name), verdict: reporter.verdict() })
 }
 
 fn no_spans(name: &str, format: &dyn Format) -> Failure {
     let with: Vec<_> = anytrace_formats::all().iter().filter(|f| f.has_spans()).map(|f| f.name()).collect();
     let have = if with.is_empty() { String::new() } else { format!("; formats with spans: {}", with.join(", ")) };
-    Failure::usage(format!("{name}: {} traces have no spans that can be shown{have}", format.name()))
+    Failure::usage(format!("{name}: {} traces have no spans to show{have}", format.name()))
 }
 
-/// Says what the engines had to leave out.
+/// Reports what the engines had to leave out.
 fn complain(name: &str, done: &Done) {
     let name = anytrace_core::text::printable(name);
     let counts = done.counts;
     if counts.too_deep > 0 {
         let most = anytrace_analysis::nest::OPEN_MAX;
-        let note =
-            format!("{name}: {} spans beyond {most} open ones count as their callers' own time", counts.too_deep);
+        let note = format!(
+            "{name}: {} spans above the limit of {most} open ones count as self time of their callers",
+            counts.too_deep
+        );
         paint::complain("note", note);
     }
     let folded = done.stacks.as_ref().map_or(0, |stacks| stacks.folded());
     if folded > 0 {
-        paint::complain("note", format!("{name}: {folded} calls of too many different stacks count for their callers"));
+        paint::complain(
+            "note",
+            format!("{name}: {folded} calls count toward their callers because there are too many different stacks"),
+        );
     }
 }

@@ -16,9 +16,9 @@ use crate::paint;
 /// Where names come from.
 #[derive(Debug, Args, Clone)]
 pub(crate) struct SymbolArguments {
-    /// Program, library or YAML map that names the trace's functions; with OBJECT=, of which of the program's objects
-    /// (XRay: 0 is the program itself). May be repeated
-    #[arg(short = 'm', long = "instr-map", value_name = "[OBJECT=]PATH", value_parser = OsStringValueParser::new().map(|text| source(&text)))]
+    /// Program, library or YAML map with the names of the trace's functions; OBJECT= assigns it to one of the program's
+    /// objects (XRay: 0 is the program itself). May be repeated
+    #[arg(short = 'm', long = "program", alias = "instr-map", value_name = "[OBJECT=]PATH", value_parser = OsStringValueParser::new().map(|text| source(&text)))]
     sources: Vec<SymbolSource>,
     #[command(flatten)]
     mangling: ManglingArguments,
@@ -30,7 +30,7 @@ pub(crate) struct ManglingArguments {
     /// Show C++ and Rust names as written in the source; this is the default
     #[arg(long, overrides_with = "no_demangle")]
     demangle: bool,
-    /// Show names as the linker has them
+    /// Show mangled names
     #[arg(long, overrides_with = "demangle")]
     no_demangle: bool,
 }
@@ -87,7 +87,10 @@ impl Named {
         let nameless = functions.values().filter(|is_named| !**is_named).count();
         if nameless > 0 {
             let (name, all) = (anytrace_core::text::printable(name), functions.len());
-            let note = format!("{name}: {nameless} of {all} functions are in no file of -m: are they of this program?");
+            let note = format!(
+                "{name}: {nameless} of {all} functions are not in any file given with -m: do the files belong to \
+                 this program?"
+            );
             paint::complain("note", note);
         }
     }

@@ -2,7 +2,7 @@
 
 use unicode_width::UnicodeWidthStr;
 
-/// Where a column's text stands.
+/// Where a column's text is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Align {
     Left,
@@ -27,7 +27,7 @@ impl Table {
         self.rows.push(cells);
     }
 
-    /// The lines: headings first, two spaces between columns, nothing behind the last word.
+    /// The lines: headings first, two spaces between columns, nothing after the last word.
     pub(crate) fn render(&self) -> String {
         let heading: Vec<String> = self.columns.iter().map(|(name, _)| name.clone()).collect();
         let all = || std::iter::once(&heading).chain(&self.rows);

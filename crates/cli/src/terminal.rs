@@ -3,7 +3,7 @@
 //! A trace is data from anywhere, and a terminal obeys what it is sent. So where one of the two is a terminal, every
 //! character that could move, hide or reorder what it shows is written as an escape, whatever verb wrote it; line ends
 //! and tabs stay. Colors are no exception for the text beside them: [`crate::paint`] marks its own sequences with a key
-//! that no trace can know, and only marked sequences reach the terminal. Where it is no terminal, bytes pass as they are.
+//! that no trace can know, and only marked sequences reach the terminal. If it is not a terminal, bytes pass unchanged.
 //!
 //! `clippy.toml` forbids `std::io::stdout` and its like everywhere else.
 
@@ -63,6 +63,23 @@ fn guard(is_terminal: bool, choice: ColorChoice) -> Guard {
     )
 }
 
+/// Prints a result to standard output.
+pub(crate) fn put(text: &str) -> io::Result<()> {
+    let mut out = stdout();
+    out.write_all(text.as_bytes())?;
+    out.flush()
+}
+
+/// Decides for all output that follows whether it has colors.
+pub(crate) fn use_colors(when: ColorChoice) {
+    when.write_global();
+}
+
+/// True when standard output has colors.
+pub(crate) fn stdout_has_colors() -> bool {
+    matches!(AutoStream::choice(&io::stdout()), ColorChoice::Always | ColorChoice::AlwaysAnsi)
+}
+
 /// True when standard output is a terminal.
 pub(crate) fn stdout_is_terminal() -> bool {
     io::stdout().is_terminal()
@@ -96,16 +113,10 @@ pub(crate) fn print_clap(error: &clap::Error, arguments: &[std::ffi::OsString]) 
 }
 
 impl<W: Write> Stream<W> {
-    /// Switches colors on or off, whatever the environment says.
-    pub(crate) fn with_colors(mut self, is_on: bool) -> Self {
-        self.guard.colors = if is_on { Colors::Marked } else { Colors::None };
-        self
-    }
-
     /// Lets unmarked color sequences (SGR, nothing else) pass: for a library's renderer that colors its own text and
     /// escapes what comes from the trace.
     pub(crate) fn with_sequences(mut self, is_on: bool) -> Self {
-        // Where it is no terminal all bytes pass anyway.
+        // If it is not a terminal, all bytes pass anyway.
         if is_on && self.guard.escapes != Escapes::None {
             self.guard.colors = Colors::All;
         }

@@ -2,6 +2,17 @@
 
 use anytrace_core::span::TimeUnit;
 
+/// Growth in percent from a base to what is shown: `+12.3%`, `new`, `gone`, `=`, `from 0`.
+pub(crate) fn growth(has_base: bool, has_shown: bool, percent: Option<f64>) -> String {
+    match (has_base, has_shown, percent) {
+        (false, _, _) => "new".to_owned(),
+        (_, false, _) => "gone".to_owned(),
+        (_, _, None | Some(0.0)) => "=".to_owned(),
+        (_, _, Some(percent)) if percent.is_infinite() => "from 0".to_owned(),
+        (_, _, Some(percent)) => format!("{percent:+.1}%"),
+    }
+}
+
 /// Shows times of one trace: with a unit where ticks are of known length, else as plain numbers.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Times(pub(crate) TimeUnit);
@@ -21,7 +32,7 @@ impl Times {
             TimeUnit::Nanoseconds => Some(units),
             TimeUnit::Ticks { per_second: Some(hz) } if hz > 0 => {
                 let hz = u128::from(hz);
-                // Whole seconds apart, so that nothing overflows.
+                // Seconds apart, so that nothing overflows.
                 let (seconds, rest) = (units / hz, units % hz);
                 Some(seconds.saturating_mul(1_000_000_000).saturating_add((rest * 1_000_000_000 + hz / 2) / hz))
             }
@@ -61,8 +72,8 @@ pub(crate) fn nanoseconds(ns: u128) -> String {
             (unit, divisor) = (smaller, size);
         }
     }
-    let whole = ns / divisor;
-    let digits: u32 = match whole {
+    let integer = ns / divisor;
+    let digits: u32 = match integer {
         0..10 => 3,
         10..100 => 2,
         _ => 1,
@@ -86,8 +97,8 @@ pub(crate) fn grouped(number: u128) -> String {
 }
 
 /// A share with one decimal: `12.3%`.
-pub(crate) fn percent(part: f64, whole: f64) -> String {
-    let share = if whole > 0.0 { part / whole * 100.0 } else { 0.0 };
+pub(crate) fn percent(part: f64, total: f64) -> String {
+    let share = if total > 0.0 { part / total * 100.0 } else { 0.0 };
     format!("{share:.1}%")
 }
 

@@ -1,9 +1,9 @@
-//! Looks at a trace that a verb wrote before it gets its name: it must be recognised as what it is.
+//! Looks at a trace that a verb wrote before it gets its name: it must be recognized as what it is.
 
 use std::path::Path;
 
 use anytrace_core::{Format, Head, Input, InputOptions};
-use anytrace_formats::{Recognised, recognise};
+use anytrace_formats::{Recognized, recognize};
 
 use crate::arguments::InputArguments;
 use crate::failure::Failure;
@@ -22,15 +22,15 @@ pub(crate) fn must_open(
     if opens(output, format, path)? {
         return Ok(());
     }
-    let (file, title) = (file.display(), format.title());
+    let (file, title) = (file.display(), format.title().trim_end_matches(" trace"));
     if records == 0 || options.input_format.is_none() {
-        let why = format!("what would be written cannot be recognised as a trace of {title}");
+        let why = format!("the result would not be recognized as a {title} trace");
         return Err(Failure::breach(format!("{file}: {why}; nothing was written")));
     }
     let file = file.to_string();
     let file = anytrace_core::text::printable(&file);
     let option = format!("--input-format {}", format.name());
-    paint::complain("note", format!("{file}: what was written cannot be recognised either; {option} opens it"));
+    paint::complain("note", format!("{file}: the output cannot be recognized either; use {option} to open it"));
     Ok(())
 }
 
@@ -41,9 +41,9 @@ fn opens(output: &mut Output, format: &dyn Format, path: &Path) -> Result<bool, 
     let input = Input::open(staged, InputOptions { no_map: true }).map_err(|error| Failure::bare(&error))?;
     let name = path.display().to_string();
     let head = Head { name: &name, ..input.head() };
-    Ok(match recognise(&head) {
-        Recognised::Empty => true,
-        Recognised::Trace(found) => found.name() == format.name(),
+    Ok(match recognize(&head) {
+        Recognized::Empty => true,
+        Recognized::Trace(found) => found.name() == format.name(),
         _ => false,
     })
 }

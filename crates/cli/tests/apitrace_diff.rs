@@ -26,7 +26,7 @@ fn ours(arguments: &[&str]) -> Output {
 fn assert_same(arguments: &[&str]) {
     let Some(expected) = peer(arguments) else { return };
     let found = ours(arguments);
-    // It fails in the middle where a call without arguments stands across from one with some.
+    // It fails in the middle where a call without arguments is paired with one with some.
     if String::from_utf8_lossy(&expected.stderr).contains("UnboundLocalError") {
         return assert_eq!(found.status.code(), Some(1), "{arguments:?}");
     }
@@ -129,7 +129,7 @@ fn images_that_differ_are_shown_and_nothing_is_replaced() {
     assert!(page.contains("bits precision") && page.contains("src=\"b/f.0000000055.diff.png\""), "{page}");
     assert!(at("b/f.0000000055.diff.png").exists() && !at("a/f.0000000055.diff.png").exists());
     assert_eq!(in_folder(folder.path(), &["a/", "b/"]).status.code(), Some(2));
-    assert_eq!(in_folder(folder.path(), &["--overwrite", "a/", "b/"]).status.code(), Some(1));
+    assert_eq!(in_folder(folder.path(), &["--force", "a/", "b/"]).status.code(), Some(1));
     // Only blue differs, which apitrace passes.
     assert_eq!(in_folder(folder.path(), &["--compat", "-o", "c.html", "a/f.", "b/f."]).status.code(), Some(0));
     assert_eq!(in_folder(folder.path(), &["-f", "0.5", "-o", "f.html", "a", "b"]).status.code(), Some(0));

@@ -52,7 +52,7 @@ fn names_are_made_up_and_nothing_is_replaced_unasked() {
         &["repack", "game.trace", "game.trace"],
     ] {
         let (code, _, err) = run(at, arguments, b"");
-        assert!(code == 2 && err.contains("exists; --force replaces it"), "{arguments:?}: {err}");
+        assert!(code == 2 && err.contains("exists; use --force to replace it"), "{arguments:?}: {err}");
     }
     assert_eq!(std::fs::read(at.join("game-trim.trace")).unwrap(), before);
     assert_eq!(run(at, &["trim", "--frames=2", "game.trace", "--force"], b"").0, 0);
@@ -103,12 +103,12 @@ fn standard_input_and_output_are_traces() {
 }
 
 #[test]
-fn damage_is_told_with_1_and_the_rest_is_written() {
+fn damage_is_reported_with_1_and_the_rest_is_written() {
     let folder = tempfile::tempdir().unwrap();
     let at = folder.path();
-    let whole = example();
-    std::fs::write(at.join("cut.trace"), &whole[..whole.len() - 9]).unwrap();
-    std::fs::write(at.join("stub.trace"), &whole[..3]).unwrap();
+    let complete = example();
+    std::fs::write(at.join("cut.trace"), &complete[..complete.len() - 9]).unwrap();
+    std::fs::write(at.join("stub.trace"), &complete[..3]).unwrap();
     for arguments in [
         &["trim", "--calls=*", "cut.trace", "-o", "out"][..],
         &["sed", "-e", "s/GL_TRIANGLES/GL_LINES/", "cut.trace", "-o", "out"],

@@ -113,11 +113,11 @@ fn shaders_are_written_once_and_not_over_others() {
 }
 
 #[test]
-fn a_call_that_is_not_there_is_told() {
+fn a_call_that_is_not_there_is_reported() {
     let trace = corpus("leak.trace");
     let output = run(&["state", "--call", "19", &trace]);
     assert_eq!((output.status.code(), output.stdout), (Some(2), Vec::new()));
-    assert!(text(&output.stderr).contains("no call 19: there are 19"));
+    assert!(text(&output.stderr).contains("no call 19: the trace has 19 calls"));
     let output = json(&run(&["state", "--at", "14", "--format", "json", &trace]));
     assert_eq!((&output["call"], &output["contexts"][0]["system"]), (&14.into(), &"glx".into()));
 }

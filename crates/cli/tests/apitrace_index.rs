@@ -89,7 +89,7 @@ fn a_call_and_frames_come_out_the_same_with_the_index_that_lies_beside() {
 }
 
 #[test]
-fn an_index_that_does_not_fit_is_told_and_not_used() {
+fn an_index_that_does_not_fit_is_reported_and_not_used() {
     let (folder, trace) = folder();
     run(folder.path(), &["apitrace", "index", "--every", "1k", "x.trace"]);
     let dump = || run(folder.path(), &["apitrace", "dump", "--calls=3000", "x.trace"]);
@@ -103,21 +103,21 @@ fn an_index_that_does_not_fit_is_told_and_not_used() {
     bytes[at] ^= 1;
     std::fs::write(&trace, &bytes).unwrap();
     let changed = dump();
-    assert!(stderr(&changed).contains("note: x.trace: the index is not used: the trace holds something else"));
+    assert!(stderr(&changed).contains("note: x.trace: the index is not used: the trace has different contents"));
     assert_eq!((changed.status.code(), &changed.stdout), (Some(0), &expected));
     let shown = show();
     assert_eq!(shown.status.code(), Some(1));
-    assert!(String::from_utf8_lossy(&shown.stdout).contains("does not fit: the trace holds something else"));
-    // A longer one is told whatever its time.
+    assert!(String::from_utf8_lossy(&shown.stdout).contains("does not fit: the trace has different contents"));
+    // A longer one is reported whatever its time.
     bytes.extend([0, 0, 1, 0, 1]);
     bytes.extend(leb(4000));
     bytes.push(0);
     std::fs::write(&trace, &bytes).unwrap();
     age(&trace, 100);
-    assert!(stderr(&dump()).contains("the index is of one of"));
+    assert!(stderr(&dump()).contains("but the index expects"));
     std::fs::write(folder.path().join("x.trace.index"), b"something else").unwrap();
     let other = dump();
-    assert!(stderr(&other).contains("this is no index of an apitrace trace"));
+    assert!(stderr(&other).contains("not an index of an apitrace trace"));
     assert_eq!((other.status.code(), other.stdout), (Some(0), expected));
     assert_eq!(show().status.code(), Some(1));
 }
@@ -149,7 +149,7 @@ fn nothing_is_replaced_and_what_cannot_be_done_is_said() {
     };
     assert_eq!(code(&["apitrace", "index", "x.trace"]).0, Some(0));
     let (exit, message) = code(&["apitrace", "index", "x.trace"]);
-    assert!(exit == Some(2) && message.contains("--force replaces it"), "{message}");
+    assert!(exit == Some(2) && message.contains("use --force to replace it"), "{message}");
     assert_eq!(code(&["apitrace", "index", "--force", "x.trace"]).0, Some(0));
     for arguments in [
         &["apitrace", "index", "-"][..],
@@ -162,7 +162,7 @@ fn nothing_is_replaced_and_what_cannot_be_done_is_said() {
         assert_eq!(code(arguments).0, Some(2), "{arguments:?}");
     }
     let (exit, message) = code(&["apitrace", "dump", "--calls=3000", "--no-mmap", "--index=x.trace.index", "x.trace"]);
-    assert!(exit == Some(0) && message.contains("cannot be sought"), "{message}");
+    assert!(exit == Some(0) && message.contains("do not support seeking"), "{message}");
     std::fs::write(folder.path().join("empty.trace"), b"").unwrap();
     assert_eq!(code(&["apitrace", "index", "empty.trace"]).0, Some(1));
     std::fs::write(folder.path().join("new.trace"), [7, 0, 0]).unwrap();

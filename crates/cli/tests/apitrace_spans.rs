@@ -55,7 +55,7 @@ fn flame_graphs_and_timelines_say_what_they_count() {
     let calls: u64 = folded.lines().map(|line| line.rsplit_once(' ').unwrap().1.parse::<u64>().unwrap()).sum();
     assert_eq!(calls, counts().values().sum::<u64>());
     let picture = text(&["flame", IMM, "--format", "svg"]);
-    assert!(picture.contains("records (no clock: order is the axis)"));
+    assert!(picture.contains("records (no clock: the axis is record order)"));
     let timeline = text(&["timeline", IMM]);
     assert!(timeline.contains("no clock: times count records") && timeline.contains("glClear"), "{timeline}");
 }
@@ -90,7 +90,7 @@ fn every_output_has_the_calls_and_says_that_their_times_are_places() {
 }
 
 #[test]
-fn damage_is_told_and_the_rest_is_shown() {
+fn damage_is_reported_and_the_rest_is_shown() {
     let folder = tempfile::tempdir().unwrap();
     let cut = folder.path().join("cut.trace");
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");

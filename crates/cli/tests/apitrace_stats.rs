@@ -49,7 +49,7 @@ fn sets_choose_calls_and_wrong_ones_end_the_work() {
 }
 
 #[test]
-fn plots_are_whole_files_that_nothing_replaces_unasked() {
+fn plots_are_complete_files_that_nothing_replaces_unasked() {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("plot.svg");
     let option = format!("--plot={}", file.display());
@@ -63,7 +63,7 @@ fn plots_are_whole_files_that_nothing_replaces_unasked() {
 }
 
 #[test]
-fn damage_is_told_and_an_empty_file_has_no_calls() {
+fn damage_is_reported_and_an_empty_file_has_no_calls() {
     let output = run(&["crates/apitrace/corpus/bad/unknown-event--event-2.trace"]);
     assert_eq!(output.status.code(), Some(1));
     assert!(!output.stdout.is_empty() && !output.stderr.is_empty());

@@ -18,7 +18,7 @@ fn said(output: &Output) -> String {
 }
 
 #[test]
-fn a_folder_appears_whole_and_only_its_like_is_replaced() {
+fn a_folder_is_written_completely_and_replaces_only_its_like() {
     let place = tempfile::tempdir().unwrap();
     let folder = place.path().join("program");
     let vbo = corpus("peer/vbo.trace");
@@ -43,7 +43,7 @@ fn a_folder_appears_whole_and_only_its_like_is_replaced() {
 }
 
 #[test]
-fn damage_is_told_and_what_cannot_be_read_leaves_nothing() {
+fn damage_is_reported_and_what_cannot_be_read_leaves_nothing() {
     let place = tempfile::tempdir().unwrap();
     let damaged = run(&corpus("bad/container-truncated--cut-at-1014.trace"), &place.path().join("a"), &[]);
     assert_eq!(damaged.status.code(), Some(1));

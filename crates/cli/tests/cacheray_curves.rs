@@ -1,4 +1,4 @@
-//! `anytrace cacheray mrc` and `sharing` through the program.
+//! `anytrace memory mrc` and `sharing` through the program.
 
 #![allow(clippy::unwrap_used, reason = "a test may fail by panicking")]
 
@@ -38,7 +38,7 @@ fn objects_are_those_of_the_corpus_with_a_version() {
     for (name, file) in [("layouts.up14-O0", LAYOUTS), ("falseshare.rh14-O0", FALSE_SHARING)] {
         let mut object = json(&["mrc", "--format=json", file]);
         assert_eq!(object.as_object_mut().unwrap().remove("version"), Some(1.into()));
-        // The curve stands there twice: by itself, and under the key of the line's size.
+        // The curve appears twice: by itself, and under the key of the line's size.
         let under_key = object.as_object_mut().unwrap().remove("reuse64");
         assert_eq!(under_key.as_ref(), Some(&object), "{name}");
         assert_eq!(object, expected()[name]["reuse64"], "{name}");
@@ -60,7 +60,7 @@ fn objects_are_those_of_the_corpus_with_a_version() {
 }
 
 #[test]
-fn parts_windows_and_samples_are_told_where_they_are_asked_for() {
+fn parts_windows_and_samples_are_reported_where_they_are_asked_for() {
     let object = json(&["mrc", "--format=json", "--by=type", "--working-set", "--line=4k", LAYOUTS]);
     assert_eq!((&object["by"], &object["line"], &object["parts_count"]), (&"type".into(), &4096.into(), &3.into()));
     let parts = object["parts"].as_array().unwrap();
@@ -83,7 +83,7 @@ fn tables_for_spreadsheets_have_a_line_a_size_or_a_window() {
 }
 
 #[test]
-fn pictures_appear_whole_and_replace_nothing_unasked() {
+fn pictures_are_written_completely_and_replace_nothing_unasked() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("a.svg");
     let plot = format!("--plot={}", path.display());
@@ -119,12 +119,12 @@ fn names_with_control_characters_are_safe_in_tables_and_pictures() {
 }
 
 #[test]
-fn a_cache_that_is_no_whole_sets_is_simulated_with_a_note() {
+fn a_cache_size_that_is_not_a_multiple_of_a_set_is_simulated_with_a_note() {
     let output = run(&["sharing", "--ways=3", FALSE_SHARING]);
     let stderr = String::from_utf8_lossy(&output.stderr).into_owned();
     assert_eq!(output.status.code(), Some(0), "{stderr}");
     assert!(
-        stderr.contains("--size 4096 is no whole number of sets of 3 lines of 64 bytes: 4032 bytes are"),
+        stderr.contains("--size 4096 is not a multiple of a set of 3 lines of 64 bytes: simulating 4032 bytes"),
         "{stderr}"
     );
     assert_eq!(run(&["sharing", FALSE_SHARING]).stderr, b"");
@@ -159,11 +159,11 @@ fn damage_ends_with_one_and_wrong_options_with_two() {
 }
 
 #[test]
-fn a_trace_of_one_thread_is_said_to_tell_nothing_about_sharing() {
+fn a_trace_of_one_thread_is_reported_as_having_no_sharing() {
     let text = ended(&["sharing", LAYOUTS], 0);
-    assert!(text.contains("there is only thread 0") && text.contains("nothing can be said"), "{text}");
+    assert!(text.contains("all accesses are by thread 0") && text.contains("sharing cannot be determined"), "{text}");
     let object = json(&["sharing", "--format=json", LAYOUTS]);
-    assert!(object["note"].as_str().unwrap().contains("only thread 0"));
+    assert!(object["note"].as_str().unwrap().contains("by thread 0"));
     let text = ended(&["sharing", "--cores=1", FALSE_SHARING], 0);
     assert!(text.contains("one core"), "{text}");
     let map = json(&["sharing", "--format=json", "--core-map=1=0,2=0,0=1", FALSE_SHARING]);
@@ -187,8 +187,8 @@ fn program(folder: &Path) -> Option<String> {
     Some(program.display().to_string())
 }
 
-/// Two threads that write neighbours in an array of ten slots of 16 bytes, which `malloc` recorded as one of 160.
-fn neighbours(folder: &Path) -> String {
+/// Two threads that write neighbors in an array of ten slots of 16 bytes, which `malloc` recorded as one of 160.
+fn neighbors(folder: &Path) -> String {
     let mut bytes = vec![2];
     bytes.extend(0x5000_u64.to_le_bytes());
     bytes.extend(0_u64.to_le_bytes());
@@ -204,7 +204,7 @@ fn neighbours(folder: &Path) -> String {
             bytes.extend(thread.to_le_bytes());
         }
     }
-    let path = folder.join("neighbours.trace");
+    let path = folder.join("neighbors.trace");
     std::fs::write(&path, bytes).unwrap();
     path.display().to_string()
 }
@@ -226,17 +226,14 @@ fn debug_data_name_the_fields_of_a_pair_and_change_no_count() {
         }
     }
     let text = ended(&["sharing", "--types-json", &program, FALSE_SHARING], 0);
-    assert!(
-        text.contains("struct.Counters.a 0+8") && text.contains("so that a and b are on lines of their own"),
-        "{text}"
-    );
+    assert!(text.contains("struct.Counters.a 0+8") && text.contains("so that a and b are on separate lines"), "{text}");
 }
 
 #[test]
 fn what_malloc_recorded_as_one_element_is_divided_by_debug_data() {
     let folder = tempfile::tempdir().unwrap();
     let Some(program) = program(folder.path()) else { return };
-    let trace = neighbours(folder.path());
+    let trace = neighbors(folder.path());
     let of = |more: &[&str]| {
         let mut arguments = vec!["sharing", "--format=json", "--input-format=cacheray", trace.as_str()];
         arguments.extend(more);
@@ -251,7 +248,7 @@ fn what_malloc_recorded_as_one_element_is_divided_by_debug_data() {
     assert_eq!(named["sides"][0]["field_type"], "unsigned int");
     assert_eq!(named["advice"], "pad struct.Slot from 16 to 64 bytes and align it to 64");
     // Without debug data the array is one element, and its fields are what is put apart.
-    assert!(plain["advice"].as_str().unwrap().contains("on lines of their own"), "{plain}");
+    assert!(plain["advice"].as_str().unwrap().contains("on separate lines"), "{plain}");
     for key in ["false_sharing_misses", "true_sharing_misses", "invalidations", "lines", "line"] {
         assert_eq!(plain[key], named[key], "{key}");
     }
@@ -293,7 +290,10 @@ fn fields_used_together_under_a_lock_are_true_sharing_without_advice() {
     assert_eq!(object["mesi"]["stats"]["false_sharing_misses"], 598);
     assert_eq!((&object["advice"], &object["pairs"][0]["advice"]), (&Value::Array(Vec::new()), &Value::Null));
     let text = ended(&arguments, 0);
-    assert!(text.contains("padding would not help with these") && !text.contains("What would help"), "{text}");
+    assert!(
+        text.contains("padding does not help with these") && !text.contains("Advice, with simulated misses"),
+        "{text}"
+    );
 }
 
 /// The counters of two threads in one line, each thread's loop recorded before the other's.
@@ -315,14 +315,14 @@ fn threads_that_ran_apart_are_noted_and_show_their_false_sharing_when_interleave
     };
     let object = |text: &str| serde_json::from_str::<Value>(text).unwrap();
     let (plain, note) = with(&["--format=json"]);
-    assert!(note.contains("threads ran apart: 2 of 2") && note.contains("--interleave auto"), "{note}");
+    assert!(note.contains("threads hardly interleave: 2 of 2") && note.contains("--interleave auto"), "{note}");
     let plain = object(&plain);
     assert_eq!((&plain["run_lengths"]["apart"], &plain["run_lengths"]["longest"]), (&true.into(), &10_000.into()));
     assert!(plain["sharing"]["false_sharing_misses"].as_u64().unwrap() <= 1 && plain["schedules"] == Value::Null);
     for (option, orders) in [("--interleave=2", 2), ("--interleave=auto", 6)] {
         let (text, note) = with(&[option, "--format=json"]);
         assert_eq!(text, with(&[option, "--format=json"]).0, "the same every time");
-        assert!(!note.contains("ran apart"), "{note}");
+        assert!(!note.contains("hardly interleave"), "{note}");
         let found = object(&text);
         assert_eq!(found["schedules"].as_array().unwrap().len(), orders);
         assert_eq!(found["schedules"][0]["schedule"], "as recorded");
@@ -340,7 +340,9 @@ fn threads_that_ran_apart_are_noted_and_show_their_false_sharing_when_interleave
     }
     let (text, _) = with(&["--interleave=auto"]);
     assert!(
-        text.contains("random turns of 4 (seed 1)") && text.contains("range") && text.contains("What would help"),
+        text.contains("random turns of 4 (seed 1)")
+            && text.contains("range")
+            && text.contains("Advice, with simulated misses"),
         "{text}"
     );
 }
@@ -355,7 +357,7 @@ fn private_caches_are_simulated_in_several_orders() {
     let config = config.display().to_string();
     let arguments = ["sim", "--input-format=cacheray", "--config", &config, trace.as_str()];
     let noted = run(&arguments);
-    assert!(String::from_utf8_lossy(&noted.stderr).contains("threads ran apart: 2 of 2"), "{noted:?}");
+    assert!(String::from_utf8_lossy(&noted.stderr).contains("threads hardly interleave: 2 of 2"), "{noted:?}");
     let object = json(&[&arguments[..], &["--format=json", "--interleave=auto"]].concat());
     let range = &object["range"]["one"];
     assert!(

@@ -123,7 +123,7 @@ fn two_commands_lead_from_sources_to_a_trace() {
 }
 
 #[test]
-fn the_header_tells_types() {
+fn the_header_declares_types() {
     let bench = Bench::new();
     let header = bench.done(&["cacheray", "cc", "--print-header"]);
     std::fs::write(bench.path("cacheray.h"), header.stdout).unwrap();
@@ -191,8 +191,8 @@ fn a_trace_that_could_not_be_written_is_no_success() {
         let said = err(&ended);
         let code = if mode == "kill" { 128 + 9 } else { 1 };
         assert_eq!(ended.status.code(), Some(code), "{mode}: {said}");
-        let is_told = said.lines().any(|line| line.contains(&format!("{output}: the trace is not whole")));
-        assert_eq!(is_told, mode != "kill", "{mode}: {said}");
+        let is_reported = said.lines().any(|line| line.contains(&format!("{output}: the trace is incomplete")));
+        assert_eq!(is_reported, mode != "kill", "{mode}: {said}");
         assert!(said.contains(why), "{mode}: {said}");
         assert!(mode != "kill" || said.contains("the program was killed"), "{said}");
     }
@@ -202,7 +202,7 @@ fn a_trace_that_could_not_be_written_is_no_success() {
     // A program that fails goes before.
     let ended = run("/dev/full", &["plain", "fails"]);
     assert_eq!(ended.status.code(), Some(7));
-    assert!(err(&ended).contains("the trace is not whole"), "{}", err(&ended));
+    assert!(err(&ended).contains("the trace is incomplete"), "{}", err(&ended));
     // Without `record` there is a line, and the code is the program's.
     let mut alone = Command::new(bench.path("full"));
     let alone = alone.arg("plain").env("CACHERAY_OPTIONS", "tracefile=/dev/full").output().unwrap();
@@ -300,9 +300,9 @@ fn what_the_c_library_writes_is_recorded_so_that_nothing_looks_unwritten() {
         all = realloc(all, 100 * sizeof *all);\n\
         for (int i = 1; i < 100; i++) { memcpy(&all[i], &all[0], sizeof *all); snprintf(all[i].name, 40, \"%d\", i); }\n\
         for (int i = 0; i < 100; i++) for (char *c = all[i].name; *c; c++) sum += *c + all[i].value + zero->value;\n\
-        struct gap *gap = malloc(sizeof *gap), *copy = malloc(3 * sizeof *copy), local;\n\
-        gap->one = 1; gap->two = argc; memcpy(copy, gap, sizeof *gap); copy[2] = *gap; local = copy[2];\n\
-        sum += copy->one + copy[2].two + local.two; free(gap); free(copy);\n\
+        struct gap *gap = malloc(sizeof *gap), *copy = malloc(2 * sizeof *copy), local;\n\
+        gap->one = 1; gap->two = argc; memcpy(copy, gap, sizeof *gap); copy[1] = *gap; local = copy[1];\n\
+        sum += copy->one + copy[1].two + local.two; free(gap); free(copy);\n\
         char *twin = strdup(argv[0]); for (char *c = twin; *c; c++) sum += *c;\n\
         printf(\"%ld\\n\", sum); free(twin); free(all); free(zero); return 0; }\n";
     let bench = Bench::new();
@@ -339,25 +339,25 @@ fn what_cannot_be_recorded_is_said() {
     bench.done(&["cacheray", "record", "-o", "app.trace", "--", "./app"]);
     let again = bench.anytrace(&["cacheray", "record", "-o", "app.trace", "--", "./app"]);
     assert_eq!(again.status.code(), Some(2));
-    assert!(err(&again).contains("app.trace exists; --force replaces it"));
+    assert!(err(&again).contains("app.trace exists; use --force to replace it"));
     let colon = bench.anytrace(&["cacheray", "record", "-o", "a:b", "--", "./app"]);
-    assert!(err(&colon).contains("divided by colons"));
+    assert!(err(&colon).contains("separated by colons"));
     let out = bench.anytrace(&["cacheray", "record", "-o", "-", "--", "./app"]);
-    assert!(err(&out).contains("may go through a FIFO"));
+    assert!(err(&out).contains("use a FIFO to stream a trace"));
     let fixed = bench.anytrace(&["cacheray", "cc", "--", "gcc", "-static", "-o", "app", "app.c", "other.c"]);
     assert_eq!(fixed.status.code(), Some(2));
-    assert!(err(&fixed).contains("leave -static out"));
+    assert!(err(&fixed).contains("remove -static"));
     let plain = Command::new("gcc").args(["-o", "plain", "app.c", "other.c"]).current_dir(bench.folder.path()).status();
     assert!(plain.unwrap().success());
     let output = bench.done(&["cacheray", "record", "-o", "plain.trace", "--", "./plain"]);
-    assert!(err(&output).contains("only what it allocates is recorded"), "{}", err(&output));
+    assert!(err(&output).contains("only its allocations are recorded"), "{}", err(&output));
     assert!(bench.records("plain.trace") < 100);
     let mut command = Command::new("gcc");
     command.args(["-fsanitize=thread", "-o", "sanitized", "app.c", "other.c"]).current_dir(bench.folder.path());
     if command.output().unwrap().status.success() {
         let output = bench.anytrace(&["cacheray", "record", "--", "./sanitized"]);
         assert_eq!(output.status.code(), Some(2));
-        assert!(err(&output).contains("linked with ThreadSanitizer itself"));
+        assert!(err(&output).contains("linked with ThreadSanitizer"));
     }
 }
 
@@ -366,7 +366,7 @@ fn the_recorder_is_built_once_and_named_by_the_environment() {
     let mut bench = Bench::new();
     bench.cache = bench.path("fresh");
     let first = bench.done(&["cacheray", "cc", "--", "gcc", "-o", "app", "app.c", "other.c"]);
-    assert!(err(&first).contains("building the recorder, this once, in "), "{}", err(&first));
+    assert!(err(&first).contains("building the recorder (first use only) in "), "{}", err(&first));
     let second = bench.done(&["cacheray", "cc", "--", "gcc", "-o", "app", "app.c", "other.c"]);
     assert_eq!(err(&second), "");
     let missing = Command::new(bench.path("anytrace"))

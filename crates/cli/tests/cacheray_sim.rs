@@ -1,11 +1,11 @@
-//! `anytrace cacheray sim` and `compare` against the corpus's oracle, and as their users meet them.
+//! `anytrace memory sim` and `compare` against the corpus's oracle, and as their users meet them.
 
 #![allow(clippy::unwrap_used, clippy::panic, clippy::indexing_slicing, reason = "a test may fail by panicking")]
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
-use anytrace_core::testing::shared_corpus;
+use anytrace_core::testing::{shared_corpus, skip};
 use serde_json::Value;
 use tempfile::TempDir;
 
@@ -33,9 +33,9 @@ fn expected(root: &Path, name: &str) -> Value {
 fn compare(path: &str, expected: &Value, found: &Value) {
     match expected {
         Value::Object(keys) if keys.contains_key("first40") => {
-            let whole = keys.get("distinct").or_else(|| keys.get("distinct_types")).unwrap();
+            let complete = keys.get("distinct").or_else(|| keys.get("distinct_types")).unwrap();
             let length = found.as_object().map_or_else(|| found.as_array().unwrap().len(), serde_json::Map::len);
-            assert_eq!(whole, &Value::from(length), "{path}");
+            assert_eq!(complete, &Value::from(length), "{path}");
             compare(path, &keys["first40"], found);
         }
         Value::Object(keys) => keys.iter().for_each(|(key, value)| {
@@ -61,6 +61,7 @@ fn compare_corpus(root: &Path, threads: &str) -> usize {
         let stem = file.file_stem().unwrap().to_string_lossy().into_owned();
         let oracle = format!("{}.sim.json", stem.trim_end_matches(".be"));
         if !root.join("expected").join(&oracle).is_file() {
+            skip(&format!("{stem}: no figures to compare it with in expected/{oracle}"));
             continue;
         }
         let words = ["--config", configs.to_str().unwrap(), "--types", "--threads", threads, file.to_str().unwrap()];
@@ -87,7 +88,7 @@ fn every_number_is_the_oracles() {
 }
 
 #[test]
-fn every_number_is_the_oracles_in_the_whole_corpus() {
+fn every_number_is_the_oracles_in_the_entire_corpus() {
     if let Some(root) = shared_corpus("cacheray") {
         assert!(compare_corpus(&root, "1") >= 17);
         assert!(compare_corpus(&root, "2") >= 17);
@@ -155,7 +156,7 @@ fn wrong_configurations_are_named_with_file_and_key() {
 }
 
 #[test]
-fn sizes_that_are_no_whole_sets_are_simulated_with_a_note() {
+fn sizes_that_are_not_multiples_of_a_set_are_simulated_with_a_note() {
     let files = TempDir::new().unwrap();
     let config = files.path().join("odd.json");
     std::fs::write(&config, r#"{"odd": {"levels": [{"size": 4096, "ways": 3}]}}"#).unwrap();
@@ -165,7 +166,7 @@ fn sizes_that_are_no_whole_sets_are_simulated_with_a_note() {
         let output = run(words);
         let stderr = String::from_utf8_lossy(&output.stderr);
         assert_eq!(output.status.code(), Some(0), "{stderr}");
-        let note = "odd.json: odd.levels[0].size: 4096 bytes are no whole number of sets of 3 lines of 64 bytes: 4032";
+        let note = "odd.json: odd.levels[0].size: 4096 bytes are not a multiple of a set of 3 lines of 64 bytes: simulating 4032";
         assert!(stderr.contains(note), "{stderr}");
     }
 }
@@ -185,7 +186,7 @@ fn opt_is_a_bound_and_needs_a_file() {
     assert!(misses("opt") < misses("lru"));
     let output = run(&["sim", "--config", config.to_str().unwrap(), "-"]);
     assert_eq!(output.status.code(), Some(2));
-    assert!(String::from_utf8_lossy(&output.stderr).contains("needs a file"));
+    assert!(String::from_utf8_lossy(&output.stderr).contains("give a file"));
 }
 
 #[test]
@@ -217,7 +218,7 @@ fn every_broken_sample_and_preset_ends() {
 }
 
 #[test]
-fn growth_above_a_threshold_is_told_by_the_exit_code() {
+fn growth_above_a_threshold_is_shown_by_the_exit_code() {
     let (a, b) = (corpus().join("traces/packed.up14-O2.trace"), corpus().join("traces/packed.up14-O0.trace"));
     let (a, b) = (a.to_str().unwrap(), b.to_str().unwrap());
     let configs = corpus().join("expected/configs.json");

@@ -1,4 +1,4 @@
-//! `cacheray types`, `lifetime`, `heatmap`, `advise` and `sim --remap` as their users meet them.
+//! `memory types`, `lifetime`, `heatmap`, `advise` and `sim --remap` as their users meet them.
 
 #![allow(missing_docs)]
 #![allow(clippy::unwrap_used, reason = "a test may fail by panicking")]
@@ -13,13 +13,21 @@ fn sample(name: &str) -> String {
 }
 
 fn scratch(name: &str) -> PathBuf {
-    let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("cacheray-types");
+    let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("memory-types");
     std::fs::create_dir_all(&folder).unwrap();
     folder.join(name)
 }
 
 fn run(arguments: &[&str]) -> Output {
     Command::new(env!("CARGO_BIN_EXE_anytrace")).arg("cacheray").args(arguments).env("NO_COLOR", "1").output().unwrap()
+}
+
+/// A configuration of two levels, `d`, whatever this machine has.
+fn caches(name: &str) -> String {
+    let config = scratch(name);
+    let levels = r#"{"d":{"levels":[{"name":"L1","size":32768,"line":64,"ways":8},{"name":"L2","size":1048576,"line":64,"ways":16}]}}"#;
+    std::fs::write(&config, levels).unwrap();
+    config.display().to_string()
 }
 
 fn text(output: &Output) -> String {
@@ -51,7 +59,7 @@ fn every_access_is_in_a_type_or_untyped() {
 }
 
 #[test]
-fn accesses_of_no_bytes_are_told_apart_and_both_verbs_count_the_same() {
+fn accesses_of_no_bytes_are_distinguished_and_both_verbs_count_the_same() {
     let trace = Path::new(env!("CARGO_MANIFEST_DIR")).join("../cacheray/corpus/broken/access-size-0.trace");
     let trace = trace.display().to_string();
     let found = json(&["types", &trace, "--format", "json"]);
@@ -67,7 +75,7 @@ fn accesses_of_no_bytes_are_told_apart_and_both_verbs_count_the_same() {
         assert_eq!(same.map_or([0, 0], of), of(one), "{one:#} {of_types:#}");
     }
     assert_eq!(of(&found["untyped"]), of(untyped));
-    assert!(text(&run(&["types", &trace])).contains("of no bytes, and to nothing"));
+    assert!(text(&run(&["types", &trace])).contains("of 0 bytes"));
 }
 
 #[test]
@@ -76,7 +84,8 @@ fn advise_splits_what_is_cold_with_and_without_type_data() {
     for (with, node, particle) in
         [(vec!["--binary", types.as_str()], "cold", "name"), (vec![], "bytes 16..64", "bytes 24..56")]
     {
-        let mut arguments = vec!["advise", trace.as_str(), "--format", "json"];
+        let config = caches("split.json");
+        let mut arguments = vec!["advise", trace.as_str(), "--format", "json", "--config", config.as_str()];
         arguments.extend(with);
         let value = json(&arguments);
         for (name, cold) in [("struct.Node", node), ("struct.Particle", particle)] {
@@ -96,17 +105,15 @@ fn advise_splits_what_is_cold_with_and_without_type_data() {
 }
 
 #[test]
-fn a_proposal_gives_sim_the_figures_that_advise_told() {
+fn a_proposal_gives_sim_the_figures_that_advise_reported() {
     let trace = sample("layouts.trace.gz");
-    let value = json(&["advise", &trace, "--format", "json"]);
+    let config = caches("figures.json");
+    let value = json(&["advise", &trace, "--format", "json", "--config", &config]);
     let advice = value["advice"].as_array().unwrap();
     let split = advice.iter().find(|one| one["type"] == "struct.Particle" && one["kind"] == "split").unwrap();
     let file = scratch("remap.json");
     std::fs::write(&file, serde_json::json!({"version": 1, "types": [split["remap"]]}).to_string()).unwrap();
-    let config = scratch("config.json");
-    let levels = r#"{"d":{"levels":[{"name":"L1","size":32768,"line":64,"ways":8},{"name":"L2","size":1048576,"line":64,"ways":16}]}}"#;
-    std::fs::write(&config, levels).unwrap();
-    let (file, config) = (file.display().to_string(), config.display().to_string());
+    let file = file.display().to_string();
     let missed = |more: &[&str]| {
         let mut arguments = vec!["sim", trace.as_str(), "--config", config.as_str(), "--format", "json"];
         arguments.extend(more);
@@ -123,7 +130,7 @@ fn a_proposal_gives_sim_the_figures_that_advise_told() {
 #[test]
 fn two_layouts_of_one_trace_stand_side_by_side() {
     let trace = sample("layouts.trace.gz");
-    let advice = json(&["advise", &trace, "--format", "json"]);
+    let advice = json(&["advise", &trace, "--format", "json", "--config", &caches("two.json")]);
     let all = advice["advice"].as_array().unwrap();
     let split = |name: &str| {
         let one = all.iter().find(|one| one["type"] == name && one["kind"] == "split").unwrap();
@@ -166,13 +173,13 @@ fn upstreams_remap_lines_need_the_fields() {
     let file = file.display().to_string();
     let refused = run(&["sim", &trace, "--config", "zen3", "--remap", &file]);
     assert_eq!(refused.status.code(), Some(2));
-    assert!(String::from_utf8_lossy(&refused.stderr).contains("line 1: the fields of struct Node are not known"));
+    assert!(String::from_utf8_lossy(&refused.stderr).contains("line 1: the fields of struct Node are unknown"));
     let done = run(&["sim", &trace, "--config", "zen3", "--remap", &file, "--binary", &types, "--types"]);
     assert!(String::from_utf8_lossy(&done.stderr).contains("500 regions and 4000 accesses"), "{done:?}");
 }
 
 #[test]
-fn lifetimes_of_churn_are_told() {
+fn lifetimes_of_churn_are_reported() {
     let value = json(&["lifetime", &sample("churn.trace.gz"), "--format", "json"]);
     assert_eq!(value["accesses_after_remove_count"], 1);
     let late = &value["accesses_after_remove"][0];
@@ -184,7 +191,7 @@ fn lifetimes_of_churn_are_told() {
 }
 
 #[test]
-fn pictures_appear_whole_or_not_at_all() {
+fn pictures_are_written_completely_or_not_at_all() {
     let (trace, out) = (sample("layouts.trace.gz"), scratch("heat.svg").display().to_string());
     let _ = std::fs::remove_file(&out);
     for more in [&["--by", "time"][..], &["--by", "line", "--type", "Node", "--force"]] {
@@ -212,14 +219,14 @@ fn layouts_that_are_written_are_read_again() {
 }
 
 #[test]
-fn mistakes_are_told_with_exit_code_2() {
+fn mistakes_are_reported_with_exit_code_2() {
     let trace = sample("layouts.trace.gz");
     for (arguments, why) in [
-        (vec!["types", "--layouts"], "--binary"),
-        (vec!["types", &trace, "--type", "Nothing"], "no type is called Nothing; it has struct.Node"),
-        (vec!["types", &trace, "--binary", &trace], "no type data"),
+        (vec!["types", "--layouts"], "--program"),
+        (vec!["types", &trace, "--type", "Nothing"], "unknown type Nothing; the trace has struct.Node"),
+        (vec!["types", &trace, "--binary", &trace], "neither a program nor type data"),
         (vec!["types", &trace, "--config", "no-such"], "cannot read the configuration no-such"),
-        (vec!["advise", "-"], "needs a file"),
+        (vec!["advise", "-"], "give a file"),
         (vec!["heatmap", &trace, "--by", "line", "--line-bytes", "48"], "expected a power of two from 8 to 4096"),
     ] {
         let output = run(&arguments);
@@ -230,10 +237,10 @@ fn mistakes_are_told_with_exit_code_2() {
 }
 
 #[test]
-fn damage_is_told_and_the_rest_is_still_counted() {
-    let whole = std::fs::read(sample("churn.trace.gz")).unwrap();
+fn damage_is_reported_and_the_rest_is_still_counted() {
+    let complete = std::fs::read(sample("churn.trace.gz")).unwrap();
     let cut = scratch("cut.trace.gz");
-    std::fs::write(&cut, &whole[..whole.len() - 4000]).unwrap();
+    std::fs::write(&cut, &complete[..complete.len() - 4000]).unwrap();
     let cut = cut.display().to_string();
     for verb in ["types", "lifetime", "advise"] {
         let output = run(&[verb, &cut]);

@@ -114,7 +114,7 @@ fn explain_names_the_missing_step_and_the_near_miss() {
         "stage 2 entry of level 3, input addresses 0x0 to 0xfff, root 0x1000",
         "record 8 (id 9), thread 0, hyp.c:9: made invalid; TLBs may still hold 0x507c3",
         "missing: tlbi vmalls12e1is or alle1is",
-        "record 10 (id 11), thread 0, hyp.c:11: did not count: the TLBI names an address outside the entry's range",
+        "record 10 (id 11), thread 0, hyp.c:11: had no effect: the TLBI names an address outside the entry's range",
         "its lock 0x90000 is held by thread 0",
     ] {
         assert!(story.contains(part), "{part}\n{story}");
@@ -183,7 +183,7 @@ fn every_verb_uses_the_rule_set_that_is_asked_for() {
 fn timeline_state_and_walk_show_the_machine() {
     let files = Files::new();
     let timeline = text(&files.run("timeline bad.log --location 0x4000"));
-    assert!(timeline.contains("became an entry of level 3 under root 0x1000"), "{timeline}");
+    assert!(timeline.contains("became a level 3 entry under root 0x1000"), "{timeline}");
     assert!(timeline.contains("[IU d]"), "{timeline}");
     assert_eq!(files.json("timeline bad.log --all-unclean --format json")["events"][0]["state"], "IU n");
     let state = files.json("state bad.log --at id:10 --format json");

@@ -46,19 +46,19 @@ const GENERIC: [(&str, bool); 12] = [
 const CASES: [Case; 36] = [
     text("threads4.xray", "stats TRACE"),
     json("threads4.xray", "stats --format json TRACE"),
-    json("threads4.xray", "stats --format json --compare TRACE TRACE"),
+    json("threads4.xray", "stats --format json --against TRACE TRACE"),
     text("threads4.xray", "flame TRACE"),
     text("threads4.xray", "timeline TRACE"),
     text("threads4.xray", "convert --to chrome TRACE -o -"),
     text("boxes.cacheray", "convert --to din TRACE -o -"),
-    json("boxes.cacheray", "cacheray sim --config zen3 --format json TRACE"),
-    json("boxes.cacheray", "cacheray mrc --format json TRACE"),
-    json("boxes.cacheray", "cacheray sharing --format json TRACE"),
-    json("boxes.cacheray", "cacheray types --format json TRACE"),
-    json("boxes.cacheray", "cacheray lifetime --format json TRACE"),
-    json("boxes.cacheray", "cacheray advise --format json TRACE"),
-    json("boxes.cacheray", "cacheray compare --config zen3 --format json TRACE TRACE"),
-    text("boxes.cacheray", "cacheray heatmap TRACE"),
+    json("boxes.cacheray", "memory sim --config zen3 --format json TRACE"),
+    json("boxes.cacheray", "memory mrc --format json TRACE"),
+    json("boxes.cacheray", "memory sharing --format json TRACE"),
+    json("boxes.cacheray", "memory types --format json TRACE"),
+    json("boxes.cacheray", "memory lifetime --format json TRACE"),
+    json("boxes.cacheray", "memory advise --format json TRACE"),
+    json("boxes.cacheray", "memory compare --config zen3 --format json TRACE TRACE"),
+    text("boxes.cacheray", "memory heatmap TRACE"),
     text("free_tree.casemate", "casemate check TRACE"),
     json("free_tree.casemate", "casemate check --format json TRACE"),
     text("free_tree.casemate", "casemate check --compat -q TRACE"),
@@ -184,7 +184,7 @@ fn what_was_not_damaged_lost_nothing() {
             .unwrap_or_else(|error| panic!("{command}: {error}: {}", said(&output)));
         let value = if value.is_array() { &value[0] } else { &value };
         // What a model of reuse distances prints has no such key.
-        let is_of_model = command.starts_with("cacheray mrc");
+        let is_of_model = command.starts_with("memory mrc");
         assert_eq!(value["lost"].as_u64(), (!is_of_model).then_some(0), "{command}: {value:#}");
     }
 }
@@ -217,13 +217,13 @@ fn minimise_says_what_was_lost_behind_the_violation() {
     let folder = tempfile::tempdir().unwrap();
     let corpus = Path::new(env!("CARGO_MANIFEST_DIR")).join("../casemate/corpus");
     let log = fs::read_to_string(corpus.join("head_bad_race.log")).unwrap();
-    let (whole, damaged) = (folder.path().join("whole.log"), folder.path().join("damaged.log"));
-    fs::write(&whole, &log).unwrap();
+    let (complete, damaged) = (folder.path().join("complete.log"), folder.path().join("damaged.log"));
+    fs::write(&complete, &log).unwrap();
     fs::write(&damaged, format!("{log}\n(barrier (id 9999) (tid 0) (kind nonsense))\n")).unwrap();
     let minimise = |trace: &Path| run("casemate minimise TRACE -o - --rules strict", trace);
-    let (whole, damaged) = (minimise(&whole), minimise(&damaged));
-    assert_eq!((whole.status.code(), damaged.status.code()), (Some(0), Some(1)), "{}", said(&damaged));
-    assert_eq!(whole.stdout, damaged.stdout);
+    let (complete, damaged) = (minimise(&complete), minimise(&damaged));
+    assert_eq!((complete.status.code(), damaged.status.code()), (Some(0), Some(1)), "{}", said(&damaged));
+    assert_eq!(complete.stdout, damaged.stdout);
     assert!(said(&damaged).contains("[casemate/unknown-barrier-kind]"), "{}", said(&damaged));
 }
 

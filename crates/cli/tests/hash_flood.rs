@@ -163,20 +163,20 @@ const ACCESSES: &[&str] = &[
     "info FILE",
     "check FILE",
     "convert FILE --force -o OUT --to lackey",
-    "cacheray sim FILE --config zen3",
-    "cacheray sim FILE --config zen3 --types",
-    "cacheray sim FILE --config zen3 --classes --per-thread",
-    "cacheray advise FILE",
-    "cacheray heatmap FILE",
-    "cacheray heatmap FILE --by line",
-    "cacheray lifetime FILE",
-    "cacheray mrc FILE",
-    "cacheray mrc FILE --by thread",
-    "cacheray mrc FILE --sample 0.1",
-    "cacheray mrc FILE --working-set",
-    "cacheray sharing FILE",
-    "cacheray types FILE",
-    "cacheray compare FILE FILE --config zen3",
+    "memory sim FILE --config zen3",
+    "memory sim FILE --config zen3 --types",
+    "memory sim FILE --config zen3 --classes --per-thread",
+    "memory advise FILE",
+    "memory heatmap FILE",
+    "memory heatmap FILE --by line",
+    "memory lifetime FILE",
+    "memory mrc FILE",
+    "memory mrc FILE --by thread",
+    "memory mrc FILE --sample 0.1",
+    "memory mrc FILE --working-set",
+    "memory sharing FILE",
+    "memory types FILE",
+    "memory compare FILE FILE --config zen3",
 ];
 
 #[test]
@@ -201,10 +201,10 @@ fn a_flood_of_colliding_keys_costs_no_verb_more_than_three_times_as_much() {
     let [flood, control] = made("cacheray", cacheray);
     runs.push((flood, control, ACCESSES));
     let [flood, control] = made("lackey", lackey);
-    runs.push((flood, control, &["cacheray sim FILE --config zen3 --classes --per-thread", "check FILE"]));
+    runs.push((flood, control, &["memory sim FILE --config zen3 --classes --per-thread", "check FILE"]));
     // A list of threads that is copied for each of them costs as much as a flood.
     let alone = write("alone.cacheray", crowd(KEYS));
-    let verbs = &["cacheray sim FILE --config zen3", "cacheray sim FILE --config zen3 --types --per-set"];
+    let verbs = &["memory sim FILE --config zen3", "memory sim FILE --config zen3 --types --per-set"];
     runs.push((alone, write("crowd.cacheray", crowd(300)), verbs));
     // Nor may each argument be looked for from a function's first on.
     let [many, few] = [write("many.trace", calls(8, KEYS / 4)), write("few.trace", calls(KEYS / 20, 40))];
@@ -217,7 +217,7 @@ fn a_flood_of_colliding_keys_costs_no_verb_more_than_three_times_as_much() {
             let bound = |control: f64| 3.0 * control.max(0.2);
             let (mut of_flood, mut of_control) = (spent(&flood), spent(&control));
             if of_flood > bound(of_control) {
-                // Once more: a neighbour may have had the caches.
+                // Once more: a neighbor may have had the caches.
                 (of_flood, of_control) = (of_flood.min(spent(&flood)), of_control.max(spent(&control)));
             }
             if of_flood > bound(of_control) {

@@ -32,7 +32,7 @@ fn code(arguments: &[&str]) -> i32 {
 }
 
 #[test]
-fn losses_are_told_and_a_threshold_makes_the_exit_code_1() {
+fn losses_are_reported_and_a_threshold_makes_the_exit_code_1() {
     let found = json(&["heph", "loss", "--datagrams", CAPTURE, "--format", "json"]);
     assert_eq!((&found["version"], &found["received"], &found["duplicates"]), (&1.into(), &592.into(), &8.into()));
     assert_eq!(found["lost"]["40001/0"], serde_json::json!([14, 57, 129]));
@@ -49,7 +49,7 @@ fn only_heph_traces_are_taken() {
     for verb in [&["heph", "spans"][..], &["heph", "stats"], &["heph", "loss"]] {
         let output = run(&[verb, &["examples/traces/threads4.xray"]].concat());
         assert_eq!(output.status.code(), Some(2));
-        assert!(String::from_utf8_lossy(&output.stderr).contains("for Heph traces"));
+        assert!(String::from_utf8_lossy(&output.stderr).contains("expected a Heph trace, found an LLVM XRay trace"));
     }
 }
 

@@ -59,7 +59,7 @@ fn what_repair_writes_is_a_valid_trace_of_the_same_format_and_most_of_the_input(
         let info: Value = serde_json::from_slice(&anytrace(&["info", "--format", "json", path]).stdout).unwrap();
         assert_ne!(info["records"], 0, "{row}");
         if code == Some(1) {
-            assert!(said.contains("bytes; --allow-loss accepts that"), "{row}: {said}");
+            assert!(said.contains("bytes; use --allow-loss to accept that"), "{row}: {said}");
         }
     });
 }

@@ -73,9 +73,72 @@ fn a_verb_that_fails_leaves_the_folder_it_should_have_filled() {
 }
 
 #[test]
+fn a_file_in_the_way_is_noticed_before_anything_is_printed() {
+    let examples = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples/traces");
+    let own = |row: &str| match row.split(' ').next() {
+        Some("apitrace") => "imm.trace",
+        Some("cacheray") => "boxes.cacheray",
+        Some("casemate") => "free_tree.casemate",
+        Some("heph") => "relay.heph",
+        _ => "threads4.xray",
+    };
+    let more = [
+        "apitrace gltrim -f 0 --explain=json JUNK -o OUT",
+        "apitrace gltrim -f 0 --explain=text JUNK -o OUT",
+        "apitrace gltrim -f 0 --top-calls-per-frame 3 JUNK -o OUT",
+        "apitrace index --format json JUNK -o OUT",
+        "repair --format json JUNK -o OUT",
+    ];
+    let more = more.map(|row| (row, row.split(' ').collect::<Vec<_>>()));
+    for (row, words) in commands("writes").into_iter().chain(more) {
+        let folder = tempfile::tempdir().unwrap();
+        fs::write(folder.path().join("out.svg"), BEFORE).unwrap();
+        let is_of_pictures = row.starts_with("apitrace diff-images");
+        let trace = if is_of_pictures { "a.png" } else { own(row) };
+        if is_of_pictures {
+            fs::write(folder.path().join(trace), JUNK).unwrap();
+        } else {
+            fs::copy(examples.join(trace), folder.path().join(trace)).unwrap();
+        }
+        let words = words.iter().filter(|word| **word != "--force");
+        let word = |word: &str| word.replace("JUNK", trace).replace("OUT", "out.svg");
+        let output = anytrace(folder.path(), &words.map(|text| word(text)).collect::<Vec<_>>());
+        let said = text(&output);
+        assert_eq!(output.status.code(), Some(2), "{row}: {said}");
+        assert!(said.contains("out.svg exists"), "{row}: {said}");
+        let printed = String::from_utf8_lossy(&output.stdout);
+        // Who asked for JSON is given the reason.
+        let is_json = row.contains("json ") && printed.contains("\"error\": \"out.svg exists; ");
+        assert!(printed.is_empty() || is_json, "{row}: {printed}");
+        assert_eq!(fs::read(folder.path().join("out.svg")).unwrap(), BEFORE, "{row}");
+        assert_eq!(files(folder.path()).len(), 2, "{row}");
+    }
+}
+
+#[test]
+fn of_files_that_cannot_be_opened_nothing_is_printed_but_why() {
+    let rows = include_str!("json.tsv").lines().filter(|line| !line.starts_with('#'));
+    for command in rows.map(|line| line.split('\t').nth(2).unwrap()) {
+        let line = command.replace("--format json", "--format text").replace("--format sarif", "--format text");
+        let folder = tempfile::tempdir().unwrap();
+        let word = |word: &str| match word {
+            "TRACE" => "missing".to_owned(),
+            "OUT" => "out".to_owned(),
+            _ => word.replace("--explain=json", "--explain=text"),
+        };
+        let output = anytrace(folder.path(), &line.split(' ').map(word).collect::<Vec<_>>());
+        assert_eq!(output.status.code(), Some(2), "{line}: {}", text(&output));
+        let printed = String::from_utf8_lossy(&output.stdout);
+        // There, JSON is the only form.
+        let is_json = line.starts_with("apitrace info") && printed.starts_with('{');
+        assert!(printed.is_empty() || is_json, "{line}: {printed}");
+    }
+}
+
+#[test]
 fn pictures_of_traces_that_break_off_are_written_and_of_none_are_not() {
     let examples = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples/traces");
-    for (verb, example) in [("cacheray mrc", "boxes.cacheray"), ("apitrace stats", "imm.trace")] {
+    for (verb, example) in [("memory mrc", "boxes.cacheray"), ("apitrace stats", "imm.trace")] {
         let folder = tempfile::tempdir().unwrap();
         let mut bytes = fs::read(examples.join(example)).unwrap();
         bytes.truncate(bytes.len() - 3);
@@ -105,8 +168,8 @@ fn standard_output_takes_one_result() {
         anytrace(folder.path(), &line.split(' ').map(word).collect::<Vec<_>>())
     };
     for line in [
-        "cacheray mrc --plot - --format json EXAMPLES/boxes.cacheray",
-        "cacheray mrc --plot - --format csv EXAMPLES/boxes.cacheray",
+        "memory mrc --plot - --format json EXAMPLES/boxes.cacheray",
+        "memory mrc --plot - --format csv EXAMPLES/boxes.cacheray",
         "apitrace stats --plot - --format json EXAMPLES/imm.trace",
         "apitrace stats --plot - --format csv EXAMPLES/imm.trace",
         "apitrace gltrim --frames 0 --explain -o - EXAMPLES/imm.trace",
@@ -117,11 +180,11 @@ fn standard_output_takes_one_result() {
         let output = run(line);
         let said = text(&output);
         assert_eq!(output.status.code(), Some(2), "{line}: {said}");
-        assert!(said.contains("standard output cannot take both "), "{line}: {said}");
+        assert!(said.contains("standard output cannot receive both "), "{line}: {said}");
         let is_json = serde_json::from_slice::<serde_json::Value>(&output.stdout).is_ok();
         assert!(output.stdout.is_empty() || is_json, "{line}");
     }
-    for line in ["cacheray mrc --plot - EXAMPLES/boxes.cacheray", "apitrace stats --plot - EXAMPLES/imm.trace"] {
+    for line in ["memory mrc --plot - EXAMPLES/boxes.cacheray", "apitrace stats --plot - EXAMPLES/imm.trace"] {
         let output = run(line);
         assert_eq!(output.status.code(), Some(0), "{line}: {}", text(&output));
         let picture = String::from_utf8(output.stdout).unwrap();
@@ -142,8 +205,8 @@ fn a_full_disk_names_the_output() {
         ("repair INPUT -o /dev/full", "free_tree.casemate"),
         ("trim INPUT -o /dev/full --records 0..5", "boxes.cacheray"),
         ("flame INPUT -o /dev/full", "threads4.xray"),
-        ("cacheray heatmap INPUT -o /dev/full", "boxes.cacheray"),
-        ("cacheray mrc --plot /dev/full INPUT", "boxes.cacheray"),
+        ("memory heatmap INPUT -o /dev/full", "boxes.cacheray"),
+        ("memory mrc --plot /dev/full INPUT", "boxes.cacheray"),
         ("casemate rewrite INPUT -o /dev/full", "free_tree.casemate"),
         ("apitrace repack INPUT /dev/full", "imm.trace"),
         ("apitrace trim INPUT -o /dev/full --calls 0-5", "imm.trace"),
@@ -190,9 +253,9 @@ fn a_full_standard_output_is_no_success() {
         format!("timeline {xray}"),
         format!("convert --to jsonl -o - {heph}"),
         format!("diff {heph} {heph}"),
-        format!("cacheray sim --config zen3 {cacheray}"),
-        format!("cacheray mrc {cacheray}"),
-        format!("cacheray types {cacheray}"),
+        format!("memory sim --config zen3 {cacheray}"),
+        format!("memory mrc {cacheray}"),
+        format!("memory types {cacheray}"),
         format!("casemate check {casemate}"),
         format!("casemate state {casemate}"),
         format!("apitrace dump {apitrace}"),

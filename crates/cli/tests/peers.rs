@@ -130,11 +130,11 @@ fn apitrace_dumps_a_trimmed_and_a_repaired_trace() {
     let source = example("imm.trace");
     let part = folder.file("part.trace");
     anytrace(&["trim", &source, "-o", &part, "--frames", "1..2"]);
-    let whole = output("apitrace", &["dump", "-v", "--color=never", &source]);
+    let complete = output("apitrace", &["dump", "-v", "--color=never", &source]);
     let dump = output("apitrace", &["dump", "-v", "--color=never", &part]);
     let swaps = |text: &str| text.lines().filter(|line| line.contains("SwapBuffers(")).count();
     assert_eq!(swaps(&dump), 1, "{dump}");
-    assert!(swaps(&whole) > 1);
+    assert!(swaps(&complete) > 1);
     let (cut, saved) = (folder.file("cut.trace"), folder.file("saved.trace"));
     let bytes = std::fs::read(&source).unwrap();
     std::fs::write(&cut, &bytes[..bytes.len() - 100]).unwrap();
@@ -193,8 +193,8 @@ fn apitrace_dump_prints_what_apitrace_prints_for_any_set_of_calls() {
             let arguments = [vec!["dump"], options, vec![trace.as_str()]].concat();
             let theirs = output("apitrace", &arguments);
             let ours = anytrace(&[vec!["apitrace"], arguments.clone()].concat());
-            let is_coloured = arguments.contains(&"--color=always");
-            assert!(is_coloured == theirs.contains('\u{1b}'), "{trace}");
+            let is_colored = arguments.contains(&"--color=always");
+            assert!(is_colored == theirs.contains('\u{1b}'), "{trace}");
             assert!(ours == theirs, "{arguments:?}: {ours}\nfor\n{theirs}");
         }
     }

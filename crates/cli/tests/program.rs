@@ -1,4 +1,4 @@
-//! The program as its users meet it: exit codes, pipes, files that appear whole or not at all.
+//! The program as its users meet it: exit codes, pipes, files that are written completely or not at all.
 
 #![allow(clippy::unwrap_used, reason = "a test may fail by panicking")]
 
@@ -56,7 +56,7 @@ fn path(path: &Path) -> &str {
 }
 
 #[test]
-fn each_example_is_recognised_and_has_no_damage() {
+fn each_example_is_recognized_and_has_no_damage() {
     for (name, format) in EXAMPLES {
         let output = run(&["info", "--format", "json", path(&example(name))]);
         let info = json(&output);
@@ -149,8 +149,8 @@ fn compressed_data_damaged_before_their_first_byte_are_no_empty_file() {
     let bytes = std::fs::read(example("relay.heph")).unwrap();
     let mut gzip = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::default());
     gzip.write_all(&bytes).unwrap();
-    let whole = [gzip.finish().unwrap(), zstd::encode_all(&bytes[..], 3).unwrap()];
-    for (form, code) in whole.iter().zip(["container/gzip-truncated", "container/zstd-truncated"]) {
+    let complete = [gzip.finish().unwrap(), zstd::encode_all(&bytes[..], 3).unwrap()];
+    for (form, code) in complete.iter().zip(["container/gzip-truncated", "container/zstd-truncated"]) {
         for cut in [12, 20] {
             let file = folder.path().join("cut");
             std::fs::write(&file, &form[..cut]).unwrap();
@@ -170,7 +170,33 @@ fn compressed_data_damaged_before_their_first_byte_are_no_empty_file() {
 }
 
 #[test]
-fn a_damaged_header_is_told_with_its_place_by_every_verb_of_xray() {
+fn every_verb_of_casemate_refuses_what_is_clearly_of_another_format() {
+    let (heph, lines) = (example("relay.heph"), example("relay.heph"));
+    let verbs = ["check", "explain", "timeline", "state", "walk", "minimise", "rewrite", "diff"];
+    for verb in verbs {
+        let folder = tempfile::tempdir().unwrap();
+        let out = folder.path().join("out.log");
+        let mut arguments = vec!["casemate", verb, path(&heph)];
+        match verb {
+            "minimise" | "rewrite" => arguments.extend(["-o", path(&out)]),
+            "diff" => arguments.push(path(&lines)),
+            "walk" => arguments.extend(["--root", "0x1000"]),
+            "timeline" => arguments.extend(["--location", "0x1000"]),
+            _ => {}
+        }
+        let output = run(&arguments);
+        assert_eq!(output.status.code(), Some(2), "{verb}: {}", text(&output.stderr));
+        assert!(
+            text(&output.stderr).contains("expected a Casemate offline trace, found a Heph trace; "),
+            "{verb}: {}",
+            text(&output.stderr)
+        );
+        assert!(!out.exists());
+    }
+}
+
+#[test]
+fn a_damaged_header_is_reported_with_its_place_by_every_verb_of_xray() {
     let mut bytes = std::fs::read(example("threads4.xray")).unwrap();
     bytes[2] = 0xee;
     for verb in [&["account"][..], &["stack"], &["graph"], &["fdr-dump"], &["convert", "-f", "yaml"]] {
@@ -183,7 +209,7 @@ fn a_damaged_header_is_told_with_its_place_by_every_verb_of_xray() {
         let arguments: Vec<&str> = ["xray"].iter().chain(verb).copied().chain([path(&other)]).collect();
         let output = run(&arguments);
         assert_eq!(output.status.code(), Some(2), "{verb:?}");
-        assert!(text(&output.stderr).contains("an XRay trace was expected, and this is"), "{verb:?}");
+        assert!(text(&output.stderr).contains("expected an LLVM XRay trace, found a Heph trace; "), "{verb:?}");
     }
 }
 
@@ -225,7 +251,8 @@ fn an_empty_file_is_no_error_and_a_foreign_one_says_what_was_tried() {
     }
     let output = run(&["check", path(&foreign)]);
     assert_eq!(output.status.code(), Some(2));
-    assert!(text(&output.stderr).contains("tried apitrace, cacheray, casemate, heph, lackey, xray"));
+    let all: Vec<_> = anytrace_formats::all().iter().map(|format| format.name()).collect();
+    assert!(text(&output.stderr).contains(&format!("tried {}", all.join(", "))));
 }
 
 #[test]
@@ -319,9 +346,9 @@ fn an_option_a_format_does_not_have_is_refused_by_its_own_name() {
     let folder = tempfile::tempdir().unwrap();
     let out = folder.path().join("out");
     let cases: [(&[&str], &str); 3] = [
-        (&["convert", "--to-endian", "big", "-o"], "--to-endian means nothing for heph"),
-        (&["convert", "--recover", "--radix", "dec", "-o"], "--radix means nothing for heph"),
-        (&["trim", "--frames", "1..2", "-o"], "--frames means nothing for heph"),
+        (&["convert", "--to-endian", "big", "-o"], "--to-endian does not apply to heph"),
+        (&["convert", "--recover", "--radix", "dec", "-o"], "--radix does not apply to heph"),
+        (&["trim", "--frames", "1..2", "-o"], "--frames does not apply to heph"),
     ];
     for (options, message) in cases {
         let output = run(&[options, &[path(&out), path(&example("relay.heph"))]].concat());
@@ -349,7 +376,7 @@ fn a_replaced_file_keeps_its_permissions() {
     assert_eq!(std::fs::metadata(&out).unwrap().permissions().mode() & 0o777, 0o600);
 }
 
-/// Whether a program has a handler for interrupts, as Linux tells it; elsewhere after a while.
+/// Whether a program has a handler for interrupts, as Linux reports it; elsewhere after a while.
 #[cfg(unix)]
 fn catches_interrupts(id: u32) -> bool {
     const SIGINT_BIT: u64 = 1 << 1;
@@ -438,7 +465,7 @@ fn reports_are_valid_and_name_the_file() {
 }
 
 #[test]
-fn no_colour_code_reaches_a_pipe() {
+fn no_color_code_reaches_a_pipe() {
     for arguments in [&["info"][..], &["check"], &["dump"], &["rules"], &["formats"]] {
         let mut command = anytrace();
         command.args(arguments);

@@ -219,14 +219,14 @@ fn filters_take_away_what_they_say() {
         assert_eq!(nothing[key], 0, "{key}");
     }
     let far = text(&run(&["stats", TAIL, "--time", "0..10"]).stderr);
-    assert!(far.contains("the trace's own times begin at"), "{far}");
+    assert!(far.contains("the trace's times begin at"), "{far}");
     let backward = run(&["stats", TAIL, "--duration", "5us..1us"]);
     assert_eq!(backward.status.code(), Some(2));
     assert!(text(&backward.stderr).contains("ends before it starts"), "{}", text(&backward.stderr));
 }
 
 #[test]
-fn a_map_of_another_program_is_told_so() {
+fn a_map_of_another_program_is_reported_so() {
     let right = "crates/xray/corpus/maps/threads-14.map.yaml";
     let wrong = "crates/xray/corpus/maps/fib-14.map.yaml";
     let folder = tempfile::tempdir().unwrap();
@@ -237,7 +237,7 @@ fn a_map_of_another_program_is_told_so() {
         let said = |map| text(&run(&[verb, &[THREADS, "-m", map]].concat()).stderr);
         assert_eq!(said(right), "");
         let note = said(wrong);
-        assert!(note.contains("functions are in no file of -m"), "{verb:?}: {note}");
+        assert!(note.contains("functions are not in any file given with -m"), "{verb:?}: {note}");
     }
 }
 
@@ -291,7 +291,7 @@ fn folded_stacks_weigh_what_stats_counts() {
     let stats = json(&["stats", THREADS, "--format", "json"]);
     for row in stats["rows"].as_array().unwrap() {
         let (ours, theirs) = (own[row["name"].as_str().unwrap()], row["self"].as_u64().unwrap());
-        // Each stack is rounded to whole nanoseconds for itself.
+        // Each stack is rounded to integer nanoseconds for itself.
         assert!(ours.abs_diff(theirs) <= folded.lines().count() as u64, "{ours} for {theirs}");
     }
     let twice = text(&run(&["flame", THREADS, THREADS, "--by", "count"]).stdout);
@@ -303,7 +303,7 @@ fn folded_stacks_weigh_what_stats_counts() {
 }
 
 #[test]
-fn pictures_are_whole_files_and_always_the_same() {
+fn pictures_are_complete_files_and_always_the_same() {
     let folder = tempfile::tempdir().unwrap();
     let out = folder.path().join("a.svg");
     let draw = |more: &[&str]| run(&[&["flame", TAIL, "-o", out.to_str().unwrap()], more].concat());
@@ -321,7 +321,7 @@ fn pictures_are_whole_files_and_always_the_same() {
 }
 
 #[test]
-fn a_timeline_fits_its_width_and_has_colours_only_when_told() {
+fn a_timeline_fits_its_width_and_has_colors_only_when_asked() {
     for width in ["40", "80", "133"] {
         let page = text(&run(&["timeline", THREADS, "--width", width]).stdout);
         let most = page.lines().skip(1).map(|line| line.chars().count()).max().unwrap();
@@ -329,15 +329,15 @@ fn a_timeline_fits_its_width_and_has_colours_only_when_told() {
         assert!(!page.contains('\u{1b}'));
         assert!(page.lines().all(|line| line.trim_end() == line), "{page}");
     }
-    let ascii = run(&["timeline", THREADS, "--ascii", "--rows", "2"]);
+    let ascii = run(&["timeline", THREADS, "--ascii", "--top", "2"]);
     let page = text(&ascii.stdout);
     assert!(page.is_ascii() && page.contains("3 threads more"), "{page}");
-    let coloured = text(&run(&["timeline", THREADS, "--color=always"]).stdout);
-    assert!(coloured.contains("\u{1b}[34m"));
+    let colored = text(&run(&["timeline", THREADS, "--color=always"]).stdout);
+    assert!(colored.contains("\u{1b}[34m"));
 }
 
 #[test]
-fn formats_without_spans_and_empty_files_are_told_so() {
+fn formats_without_spans_and_empty_files_are_reported() {
     for verb in ["stats", "flame", "timeline"] {
         let refused = run(&[verb, "examples/traces/boxes.cacheray"]);
         assert_eq!(refused.status.code(), Some(2));

@@ -6,7 +6,7 @@
 use std::io::{BufRead, BufReader, Read, Write};
 use std::path::Path;
 use std::process::{Command, Stdio};
-use std::sync::mpsc::channel;
+use std::sync::mpsc::{RecvTimeoutError, channel};
 use std::time::Duration;
 
 use serde_json::json;
@@ -47,39 +47,64 @@ fn endless() -> Vec<(&'static str, &'static str, Vec<u8>, Vec<u8>)> {
 #[test]
 fn the_first_lines_arrive_before_the_input_ends_and_head_ends_it() {
     for (format, to, head, repeated) in endless() {
-        let mut child = Command::new(env!("CARGO_BIN_EXE_anytrace"))
-            .args(["convert", "-", "-o", "-", "--to", to, "--input-format", format])
-            // Without room for temporary files.
-            .env("TMPDIR", "/nonexistent/folder")
-            .stdin(Stdio::piped())
-            .stdout(Stdio::piped())
-            .stderr(Stdio::null())
-            .spawn()
-            .unwrap();
-        let mut stdin = child.stdin.take().unwrap();
-        let mut stdout = BufReader::new(child.stdout.take().unwrap());
-        let writer = std::thread::spawn(move || {
-            let _ = stdin.write_all(&head);
-            // Ends when nobody reads any more.
-            while stdin.write_all(&repeated).is_ok() {}
-        });
-        let (sender, arrived) = channel();
-        let reader = std::thread::spawn(move || {
-            let mut first = vec![0; 64];
-            let got = stdout.read_exact(&mut first).is_ok() && stdout.fill_buf().is_ok_and(|more| !more.is_empty());
-            // The pipe closes here, as `head` closes it.
-            drop(stdout);
-            let _ = sender.send(got);
-        });
-        let got = arrived.recv_timeout(PATIENCE);
-        if got != Ok(true) {
-            child.kill().unwrap();
-        }
-        let status = child.wait().unwrap();
-        writer.join().unwrap();
-        reader.join().unwrap();
-        assert_eq!((got, status.code()), (Ok(true), Some(0)), "{format} to {to}");
+        let arguments = ["convert", "-", "-o", "-", "--to", to, "--input-format", format];
+        assert_eq!(first_of_an_endless_input(&arguments, head, repeated), (Ok(true), Some(0)), "{format} to {to}");
     }
+}
+
+#[test]
+fn the_timeline_of_a_casemate_trace_comes_as_json_before_the_input_ends() {
+    let head = b"(mem-init 1 0 1000 1000)(hint 2 0 set_root_lock 1000 90000)(sysreg-write 3 0 vtcr_el2 2b)\
+                 (sysreg-write 4 0 vttbr_el2 1000)(lock 5 0 90000)(mem-write 6 0 release 1008 0)\n";
+    let repeated =
+        b"(mem-write 7 0 release 1008 50003)(mem-write 8 0 release 1008 0)(barrier 9 0 dsb ish)\n".repeat(100);
+    for compat in [&[][..], &["--compat"]] {
+        let arguments =
+            ["casemate", "timeline", "-", "--all-unclean", "--format", "json", "--input-format", "casemate"];
+        let got = first_of_an_endless_input(&[&arguments, compat].concat(), head.to_vec(), repeated.clone());
+        assert_eq!(got, (Ok(true), Some(0)), "{compat:?}");
+    }
+}
+
+/// Runs a command on input without an end, and closes its standard output after the first bytes, as `head` closes it:
+/// whether these came in time, and the exit code.
+fn first_of_an_endless_input(
+    arguments: &[&str],
+    head: Vec<u8>,
+    repeated: Vec<u8>,
+) -> (Result<bool, RecvTimeoutError>, Option<i32>) {
+    let mut child = Command::new(env!("CARGO_BIN_EXE_anytrace"))
+        .args(arguments)
+        // Without room for temporary files.
+        .env("TMPDIR", "/nonexistent/folder")
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::null())
+        .spawn()
+        .unwrap();
+    let mut stdin = child.stdin.take().unwrap();
+    let mut stdout = BufReader::new(child.stdout.take().unwrap());
+    let writer = std::thread::spawn(move || {
+        let _ = stdin.write_all(&head);
+        // Ends when nobody reads any more.
+        while stdin.write_all(&repeated).is_ok() {}
+    });
+    let (sender, arrived) = channel();
+    let reader = std::thread::spawn(move || {
+        let mut first = vec![0; 64];
+        let got = stdout.read_exact(&mut first).is_ok() && stdout.fill_buf().is_ok_and(|more| !more.is_empty());
+        // The pipe closes here.
+        drop(stdout);
+        let _ = sender.send(got);
+    });
+    let got = arrived.recv_timeout(PATIENCE);
+    if got != Ok(true) {
+        child.kill().unwrap();
+    }
+    let status = child.wait().unwrap();
+    writer.join().unwrap();
+    reader.join().unwrap();
+    (got, status.code())
 }
 
 /// A Heph trace of spans in each other, and one event after them.
@@ -124,9 +149,12 @@ fn what_a_viewer_cannot_show_is_said_and_can_be_left_out() {
     let trace = nested(folder.path(), 600);
     for to in ["chrome", "perfetto"] {
         let (_, said) = converted(&trace, &["--to", to]);
-        assert!(said.contains("88 spans lie deeper than 512 levels, the most Perfetto UI shows"), "{to}: {said}");
+        assert!(
+            said.contains("88 spans are nested deeper than 512 levels, the most Perfetto UI shows"),
+            "{to}: {said}"
+        );
         let (out, said) = converted(&trace, &["--to", to, "--depth", "..512"]);
-        assert!(said.contains("88 spans are not of the depths of --depth") && !said.contains("deeper"), "{to}: {said}");
+        assert!(said.contains("88 spans outside --depth") && !said.contains("deeper"), "{to}: {said}");
         assert!(out.contains("level 511") && !out.contains("level 512"), "{to}");
     }
     let (out, _) = converted(&trace, &["--to", "csv", "--depth", "10..12"]);

@@ -12,7 +12,7 @@ use std::process::{Command, Stdio};
 use nix::pty::openpty;
 use nix::sys::termios::{SetArg, cfmakeraw, tcgetattr, tcsetattr};
 
-/// What is run of each verb. `{x}` stands for a sample, `{out}` for a file that is not there yet. Lines that begin with
+/// What is run of each verb. `{x}` is a sample, `{out}` for a file that is not there yet. Lines that begin with
 /// `!` must show the name.
 const COMMANDS: &str = "
 ! info {heph}
@@ -55,7 +55,7 @@ const COMMANDS: &str = "
 ! stats --format csv --csv-raw {heph}
 ! stats --format json {heph}
 ! stats --longest 3 --gaps --histogram . {heph}
-! stats --compare {relay} {heph}
+! stats --against {relay} {heph}
 ! flame {heph}
 ! timeline {heph}
 ! timeline --color=always {heph}
@@ -89,19 +89,19 @@ const COMMANDS: &str = "
 ! apitrace stats {trace} --plot -
   apitrace to-c {trace} -o {out}
 ! apitrace trim {trace} -o -
-! cacheray advise {cacheray}
-! cacheray compare --config zen3 {cacheray} {cacheray}
-! cacheray heatmap {cacheray} -o -
-! cacheray lifetime {cacheray}
-! cacheray mrc --by type {cacheray}
-! cacheray mrc --by type --format csv {cacheray}
-! cacheray mrc --by type --plot - {cacheray}
-! cacheray sharing {cacheray}
-! cacheray sim --config zen3 --types {cacheray}
-! cacheray sim --config zen3 --types --format csv {cacheray}
-! cacheray sim --config zen3 --types --format json {cacheray}
-! cacheray types {cacheray}
-! cacheray types --format csv {cacheray}
+! memory advise {cacheray}
+! memory compare --config zen3 {cacheray} {cacheray}
+! memory heatmap {cacheray} -o -
+! memory lifetime {cacheray}
+! memory mrc --by type {cacheray}
+! memory mrc --by type --format csv {cacheray}
+! memory mrc --by type --plot - {cacheray}
+! memory sharing {cacheray}
+! memory sim --config zen3 --types {cacheray}
+! memory sim --config zen3 --types --format csv {cacheray}
+! memory sim --config zen3 --types --format json {cacheray}
+! memory types {cacheray}
+! memory types --format csv {cacheray}
 ! casemate check {casemate}
 ! casemate check --all {casemate}
 ! casemate check -t {casemate}
@@ -125,7 +125,7 @@ const COMMANDS: &str = "
 ! heph spans --attributes {heph}
 ! heph spans --format json {heph}
 ! heph stats {heph}
-! heph stats --compare {relay} {heph}
+! heph stats --against {relay} {heph}
 ! xray account -m {map} {yaml}
 ! xray account -m {map} --format csv {yaml}
 ! xray account -m {map} --format json {yaml}
@@ -243,15 +243,15 @@ fn fault(shown: &[u8]) -> Option<String> {
         let body = rest.strip_prefix("\u{1b}[");
         let end = body.and_then(|body| body.find(|c: char| !c.is_ascii_digit() && c != ';'));
         match (body, end) {
-            // A color, and not the one that stands in the samples' names.
+            // A color, and not the one in the samples' names.
             (Some(body), Some(end)) if body[end..].starts_with('m') && !body[end..].starts_with("mRED") => {
                 text = &body[end + 1..];
             }
             _ => return Some(format!("{around:?}")),
         }
     }
-    let whole = String::from_utf8_lossy(shown);
-    let unseen = whole.chars().find(|c| {
+    let shown_text = String::from_utf8_lossy(shown);
+    let unseen = shown_text.chars().find(|c| {
         matches!(c, '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2060}'..='\u{206f}' | '\u{feff}' | '\u{61c}')
     });
     unseen.map(|c| format!("{c:?}"))

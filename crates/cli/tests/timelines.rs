@@ -67,23 +67,23 @@ fn each_entry_of_a_trace_is_a_begin_in_chrome_and_a_row_in_csv() {
 #[test]
 fn what_cannot_be_is_refused_before_anything_is_written() {
     let casemate = error(&convert(&example("free_tree.casemate"), "chrome", &[]));
-    assert!(casemate.contains("cannot be written as chrome; --to takes casemate"), "{casemate}");
+    assert!(casemate.contains("cannot be written as chrome; --to accepts casemate"), "{casemate}");
     let casemate = error(&convert(&example("threads4.xray"), "casemate", &[]));
-    assert!(casemate.contains("--to takes xray, fdr, basic, yaml, jsonl, chrome, csv, firefox"), "{casemate}");
+    assert!(casemate.contains("--to accepts xray, fdr, basic, yaml, jsonl, chrome, csv, firefox"), "{casemate}");
     let version = error(&convert(&example("threads4.xray"), "chrome", &["--version", "3"]));
-    assert!(version.contains("--version means nothing for chrome"), "{version}");
+    assert!(version.contains("--version does not apply to chrome"), "{version}");
     let chains = error(&convert(&example("threads4.xray"), "yaml", &["--tail-chains"]));
-    assert!(chains.contains("are for timelines"), "{chains}");
+    assert!(chains.contains("apply only to timelines"), "{chains}");
     error(&convert(&example("threads4.xray"), "chrome", &["-m", "no/such/program"]));
     let folder = tempfile::tempdir().unwrap();
     let lines = folder.path().join("lines.jsonl");
     std::fs::write(&lines, convert(&example("threads4.xray"), "jsonl", &[]).stdout).unwrap();
     let lines = error(&convert(&lines, "chrome", &[]));
-    assert!(lines.contains("makes a trace of them first"), "{lines}");
+    assert!(lines.contains("first convert them with"), "{lines}");
 }
 
 #[test]
-fn an_empty_file_is_an_empty_timeline_and_a_cut_one_keeps_what_is_whole() {
+fn an_empty_file_is_an_empty_timeline_and_a_cut_one_keeps_what_is_complete() {
     let folder = tempfile::tempdir().unwrap();
     let empty = folder.path().join("empty.xray");
     std::fs::write(&empty, b"").unwrap();

@@ -50,7 +50,7 @@ fn clangs(folder: &Path) -> Vec<&'static str> {
     if found.len() > 1 { found.into_iter().filter(|version| !version.is_empty()).collect() } else { found }
 }
 
-/// The trace that a program leaves in a folder, which held none.
+/// The trace that a program leaves in a folder, which had none.
 fn trace_in(folder: &Path) -> String {
     let found: Vec<_> = std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path()).collect();
     let [trace] = found.as_slice() else { panic!("expected one trace, found {found:?}") };
@@ -96,8 +96,8 @@ fn read_by_every_verb(trace: &str, program: &str, named: &[&str]) {
         &["stats"],
         &["flame", "--format", "folded"],
     ] {
-        let told = text(&anytrace(&[verb, &["-m", program, trace]].concat()));
-        assert!(told.contains(first), "{verb:?} does not name {first}:\n{told:.2000}");
+        let shown = text(&anytrace(&[verb, &["-m", program, trace]].concat()));
+        assert!(shown.contains(first), "{verb:?} does not name {first}:\n{shown:.2000}");
     }
 }
 

@@ -44,6 +44,9 @@ enum Source {
 }
 
 impl Cursor {
+    /// Streams up to this length are buffered in memory by readers that need all bytes, and read as files are.
+    pub const BUFFERED_BYTES_MAX: usize = 64 << 20;
+
     /// Starts at the first byte of the (decompressed) input.
     pub fn new(input: Input) -> Self {
         let layers = input.layers().to_vec();
@@ -233,6 +236,15 @@ impl Cursor {
     /// True when [`Self::rewind`] will succeed, however far was read.
     pub fn can_rewind(&self) -> bool {
         !matches!(self.body, Source::Stream { .. })
+    }
+
+    /// True when the input can be read twice: it is a file or in memory, or a stream of at most `buffered_bytes_max`
+    /// bytes, all of which are then in the window. The cursor must be at the first byte.
+    ///
+    /// # Errors
+    /// As [`Self::fill`].
+    pub fn can_read_twice(&mut self, buffered_bytes_max: usize) -> Result<bool, Error> {
+        Ok(self.can_rewind() || self.fill(buffered_bytes_max.saturating_add(1))? <= buffered_bytes_max)
     }
 
     /// Moves to any offset of a file or of an input in memory; false, and nothing changes, for streams and past the

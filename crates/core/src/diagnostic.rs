@@ -3,8 +3,6 @@
 use std::borrow::Cow;
 use std::fmt;
 
-use crate::Error;
-
 /// How bad a [`Diagnostic`] is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Severity {
@@ -32,7 +30,7 @@ impl Severity {
 /// Each format lists its rules in a table; SARIF output and the book are generated from it.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Rule {
-    /// Kebab-case, format first: `heph/string-overrun`. Never changes once published.
+    /// Kebab-case, format first: `format/string-overrun`. Never changes once published.
     pub code: &'static str,
     /// The usual severity; a diagnostic may be milder where a format's page says so.
     pub severity: Severity,
@@ -79,7 +77,7 @@ impl Rule {
         Self { code, severity: Severity::Note, summary, effect: Effect::Breach }
     }
 
-    /// Starts a diagnostic for a breach of this rule at a byte offset.
+    /// Starts a diagnostic for a violation of this rule at a byte offset.
     #[cold]
     pub fn at(&'static self, offset: u64) -> Diagnostic {
         Diagnostic {
@@ -104,8 +102,8 @@ impl Rule {
 /// Text form:
 ///
 /// ```text
-/// app.heph: byte 0x1f40, event 212: description length: expected at most 31 (packet end), found 4096
-///   [heph/string-overrun] skipped 64 bytes, resumed at event 213
+/// app.trace: byte 0x1f40, event 212: description length: expected at most 31 (packet end), found 4096
+///   [format/string-overrun] skipped 64 bytes, resumed at event 213
 /// ```
 #[derive(Debug, Clone, PartialEq)]
 pub struct Diagnostic {
@@ -129,9 +127,9 @@ pub struct Diagnostic {
     pub found: Option<Cow<'static, str>>,
     /// What the user can do, or why it matters.
     pub help: Option<Cow<'static, str>>,
-    /// How many bytes the reader passed over because of it.
+    /// How many bytes the reader skipped because of it.
     pub skipped_bytes: u64,
-    /// The number of the record at which reading went on.
+    /// The number of the record at which reading resumed.
     pub resumed_at: Option<u64>,
 }
 
@@ -182,13 +180,13 @@ impl Diagnostic {
         self
     }
 
-    /// Sets how much was passed over.
+    /// Sets how much was skipped.
     pub fn skipped(mut self, bytes: u64) -> Self {
         self.skipped_bytes = bytes;
         self
     }
 
-    /// Sets the number of the record at which reading went on.
+    /// Sets the number of the record at which reading resumed.
     pub fn resumed(mut self, record: u64) -> Self {
         self.resumed_at = Some(record);
         self
@@ -251,53 +249,11 @@ impl fmt::Display for Diagnostic {
     }
 }
 
-/// Receives diagnostics as they are found.
-///
-/// Lenient readers report and continue; with a strict caller the sink returns the error and the reader stops. There is
-/// one code path, and only the sink differs.
-pub trait Sink {
-    /// Takes one diagnostic. An error returned here ends the reading and is returned to the caller.
-    fn report(&mut self, diagnostic: Diagnostic) -> Result<(), Error>;
-}
-
-/// Keeps every diagnostic; for tests and small files.
-#[derive(Debug, Default)]
-pub struct Collect(pub Vec<Diagnostic>);
-
-impl Sink for Collect {
-    fn report(&mut self, diagnostic: Diagnostic) -> Result<(), Error> {
-        self.0.push(diagnostic);
-        Ok(())
-    }
-}
-
-impl Collect {
-    /// How many errors were reported.
-    pub fn errors(&self) -> usize {
-        self.0.iter().filter(|d| d.severity == Severity::Error).count()
-    }
-
-    /// The codes, in order of report.
-    pub fn codes(&self) -> Vec<&'static str> {
-        self.0.iter().map(Diagnostic::code).collect()
-    }
-}
-
-/// Stops at the first error; warnings and notes pass.
-#[derive(Debug, Default)]
-pub struct Strict;
-
-impl Sink for Strict {
-    fn report(&mut self, diagnostic: Diagnostic) -> Result<(), Error> {
-        if diagnostic.severity == Severity::Error { Err(Error::malformed(diagnostic)) } else { Ok(()) }
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    static PAST: Rule = Rule::error("heph/string-overrun", "a string is longer than its packet");
+    static PAST: Rule = Rule::error("format/string-overrun", "a string is longer than its packet");
 
     #[test]
     fn the_text_form_names_place_field_expected_and_found() {
@@ -314,14 +270,7 @@ mod tests {
         assert_eq!(
             text,
             "byte 0x1f40, event 212: description length: expected at most 31 (packet end), found 4096\n  \
-             [heph/string-overrun] error: a string is longer than its packet; skipped 64 bytes; resumed at event 213"
+             [format/string-overrun] error: a string is longer than its packet; skipped 64 bytes; resumed at event 213"
         );
-    }
-
-    #[test]
-    fn strict_stops_at_an_error_and_lets_warnings_pass() {
-        assert!(Strict.report(PAST.at(0).severity(Severity::Warning)).is_ok());
-        let error = Strict.report(PAST.at(7)).unwrap_err();
-        assert_eq!(error.diagnostic().map(|d| d.offset), Some(7));
     }
 }

@@ -6,16 +6,16 @@ use std::io::Write;
 
 use crate::span::{Mangling, SymbolSource, Symbols};
 use crate::{
-    AccessSink, Confidence, DumpOptions, Error, Head, Info, Input, Limits, OpenOptions, Outcome, Plan, Rule, Sink,
-    SpanOptions, SpanSink, Summary, Target, TargetOptions, jsonl,
+    AccessSink, Confidence, DumpOptions, Error, FormatOption, Head, Info, Input, Limits, OpenOptions, Outcome, Plan,
+    Rule, Sink, SpanOptions, SpanSink, Summary, Target, TargetOptions, jsonl,
 };
 
-/// A trace format: its name, how to recognise it, how to open it.
+/// A trace format: its name, how to recognize it, how to open it.
 pub trait Format: Sync {
-    /// Short lower-case name: `xray`.
+    /// Short lower-case name, as `--input-format` takes it.
     fn name(&self) -> &'static str;
 
-    /// Name for people: "LLVM XRay".
+    /// Name for people, with its usual capitals.
     fn title(&self) -> &'static str;
 
     /// The format's word for one record: "event", "transition".
@@ -38,6 +38,12 @@ pub trait Format: Sync {
         false
     }
 
+    /// Options that only this format, or few formats, have. `OpenOptions`, `Selection` and `TargetOptions` carry their
+    /// values by name.
+    fn options(&self) -> &'static [FormatOption] {
+        &[]
+    }
+
     /// Looks at the head and returns how sure it is. Allocates nothing that depends on input.
     fn probe(&self, head: &Head<'_>) -> Confidence;
 
@@ -52,7 +58,7 @@ pub trait Format: Sync {
     /// # Errors
     /// [`crate::Kind::Usage`] where the format's traces need no such files; I/O; malformed files.
     fn symbols(&self, _sources: &[SymbolSource], _mangling: Mangling) -> Result<Box<dyn Symbols>, Error> {
-        Err(Error::usage(format!("--instr-map means nothing for {} traces", self.name())))
+        Err(Error::usage(format!("--program does not apply to {} traces", self.name())))
     }
 
     /// True when [`Trace::spans`] works for traces of this format.
@@ -66,7 +72,7 @@ pub trait Format: Sync {
     }
 
     /// True when the input is this format's JSON lines, as `dump --format jsonl` prints them.
-    fn recognises_jsonl(&self, head: &Head<'_>) -> bool {
+    fn recognizes_jsonl(&self, head: &Head<'_>) -> bool {
         jsonl::header_format(head.bytes).is_some_and(|name| name == self.name())
     }
 
@@ -124,21 +130,21 @@ pub trait Trace: Send {
     /// Emits the trace as spans: for statistics, flame graphs, timelines and the outputs for other viewers.
     ///
     /// # Errors
-    /// As [`Self::info`]; [`crate::Kind::Unsupported`] for formats whose records are no intervals.
+    /// As [`Self::info`]; [`crate::Kind::Unsupported`] for formats whose records are not intervals.
     fn spans(
         self: Box<Self>,
         _options: &SpanOptions,
         _out: &mut dyn SpanSink,
         _sink: &mut dyn Sink,
     ) -> Result<Summary, Error> {
-        Err(Error::unsupported("traces of this format have no spans that can be shown"))
+        Err(Error::unsupported("traces of this format have no spans to show"))
     }
 
     /// Emits the trace as memory accesses: for cache simulation, miss-ratio curves and every other analysis of who
     /// touched which address.
     ///
     /// # Errors
-    /// As [`Self::info`]; [`crate::Kind::Unsupported`] for formats whose records are no accesses.
+    /// As [`Self::info`]; [`crate::Kind::Unsupported`] for formats whose records are not accesses.
     fn accesses(self: Box<Self>, _out: &mut dyn AccessSink, _sink: &mut dyn Sink) -> Result<Summary, Error> {
         Err(Error::unsupported("traces of this format have no memory accesses"))
     }

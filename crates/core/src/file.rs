@@ -10,7 +10,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use crate::{Error, Rule};
 
-pub(crate) static CUT_SHORT: Rule = Rule::error("input/cut-short", "the file became shorter while it was read");
+pub(crate) static CUT_SHORT: Rule = Rule::error("input/cut-short", "the file was truncated while being read");
 
 /// A regular file of a known length.
 #[derive(Debug)]

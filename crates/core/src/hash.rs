@@ -1,7 +1,7 @@
 //! Hash tables for keys that come from input.
 //!
 //! A trace can be crafted so that, with a hash that is the same in every run, all of its keys share one place of a
-//! table: a few megabytes then keep a reader busy for minutes. Here every process draws its hashes anew from the
+//! table: a few megabytes then keep a reader busy for minutes. Here every process draws new hashes from the
 //! system's source of randomness, so the author of the input cannot know the places of its keys. [`Map`] and [`Set`]
 //! are the only fast tables of the workspace (`clippy.toml` forbids hashers without a seed); [`Key`] is for tables
 //! written by hand.

@@ -51,7 +51,7 @@ pub(crate) enum Body {
 }
 
 impl Input {
-    /// Opens a file, or standard input for `-`; compression layers are recognised and removed.
+    /// Opens a file, or standard input for `-`; compression layers are recognized and removed.
     ///
     /// # Errors
     /// [`crate::Kind::Io`] when the file cannot be opened or read.
@@ -129,7 +129,7 @@ impl Input {
         Self { name: name.to_owned(), file_bytes, layers, progress, body: Body::Bytes(bytes), drip_bytes: None }
     }
 
-    /// The input from an offset on, as if it began there: compression layers are recognised and removed.
+    /// The input from an offset on, as if it began there: compression layers are recognized and removed.
     ///
     /// # Errors
     /// As [`Self::from_read`].

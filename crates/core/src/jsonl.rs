@@ -1,6 +1,6 @@
 //! JSON lines: a text form of every format, which `convert` reads back.
 //!
-//! The first line is a header, `{"anytrace":"jsonl","version":1,"format":"xray",…}` (Heph has none);
+//! The first line is a header, `{"anytrace":"jsonl","version":1,"format":"x",…}` (one format has none);
 //! each further line is one record. Bytes that are not UTF-8 are written as `{"hex":"…"}`.
 
 use std::io::{BufRead, BufReader, Read};
@@ -9,7 +9,7 @@ use serde_json::{Map, Value};
 
 use crate::{Diagnostic, Error, Input, Limits, Rule, text};
 
-static BAD_LINE: Rule = Rule::error("jsonl/bad-line", "a line is no JSON object");
+static BAD_LINE: Rule = Rule::error("jsonl/bad-line", "a line is not a JSON object");
 static BAD_FIELD: Rule = Rule::error("jsonl/bad-field", "a field is missing or has the wrong type or range");
 
 /// The rules that a line of JSON may break.
@@ -333,15 +333,15 @@ mod tests {
     #[test]
     fn the_header_names_format_and_version() {
         let mut out = Vec::new();
-        push_header_start(&mut out, "xray");
+        push_header_start(&mut out, "x");
         out.extend_from_slice(b",\"byte_order\":\"big\"}\n");
-        assert_eq!(header_format(&out).as_deref(), Some("xray"));
-        let spaced = b" {\"format\": \"xray\", \"version\": 1, \"anytrace\": \"jsonl\"}\r\n{}";
-        assert_eq!(header_format(spaced).as_deref(), Some("xray"));
-        assert_eq!(header_format(b"{\"format\":\"xray\"}"), None);
+        assert_eq!(header_format(&out).as_deref(), Some("x"));
+        let spaced = b" {\"format\": \"x\", \"version\": 1, \"anytrace\": \"jsonl\"}\r\n{}";
+        assert_eq!(header_format(spaced).as_deref(), Some("x"));
+        assert_eq!(header_format(b"{\"format\":\"x\"}"), None);
         let text = String::from_utf8(out).unwrap();
-        assert_eq!(lines(&text).header("xray").unwrap().str("byte_order").unwrap(), "big");
-        assert!(lines(&text).header("heph").is_err());
+        assert_eq!(lines(&text).header("x").unwrap().str("byte_order").unwrap(), "big");
+        assert!(lines(&text).header("y").is_err());
     }
 
     #[test]

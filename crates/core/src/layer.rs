@@ -1,4 +1,4 @@
-//! Transparent decompression: gzip and zstd around any trace, recognised by their magic.
+//! Transparent decompression: gzip and zstd around any trace, recognized by their magic.
 //!
 //! Damage to a layer is not an error while records are being read: a truncated or corrupt layer ends the data, and
 //! [`LayerEnd`] then says how it ended, so that every byte before the damage counts.
@@ -13,7 +13,7 @@ use crate::{Diagnostic, Rule};
 pub enum Compression {
     /// RFC 1952, any number of members.
     Gzip,
-    /// RFC 8878, any number of frames, skippable frames passed over.
+    /// RFC 8878, any number of frames, skippable frames ignored.
     Zstd,
 }
 
@@ -26,7 +26,7 @@ impl Compression {
         }
     }
 
-    /// Recognises the compression by its first bytes.
+    /// Recognizes the compression by its first bytes.
     pub fn detect(head: &[u8]) -> Option<Self> {
         match head {
             [0x1f, 0x8b, 0x08, ..] => Some(Self::Gzip),
@@ -145,9 +145,9 @@ pub fn layer_rules() -> &'static [&'static Rule] {
     &RULES
 }
 
-static GZIP_TRUNCATED: Rule = Rule::error("container/gzip-truncated", "the gzip data end too early");
+static GZIP_TRUNCATED: Rule = Rule::error("container/gzip-truncated", "the gzip data end prematurely");
 static GZIP_CORRUPT: Rule = Rule::error("container/gzip-corrupt", "the gzip data are damaged");
-static ZSTD_TRUNCATED: Rule = Rule::error("container/zstd-truncated", "the zstd data end too early");
+static ZSTD_TRUNCATED: Rule = Rule::error("container/zstd-truncated", "the zstd data end prematurely");
 static ZSTD_CORRUPT: Rule = Rule::error("container/zstd-corrupt", "the zstd data are damaged");
 
 /// Counts compressed bytes, keeps the last sixteen, and records real I/O errors apart from decoder errors.
@@ -246,7 +246,7 @@ impl<R: BufRead> Read for GzipMembers<R> {
             if rest.fill_buf()?.first() != Some(&0x1f) {
                 return Err(io::Error::new(
                     io::ErrorKind::InvalidData,
-                    "bytes after the last member are no gzip member",
+                    "bytes after the last member are not a gzip member",
                 ));
             }
             self.current = Some(flate2::bufread::GzDecoder::new(rest));

@@ -29,18 +29,23 @@ mod layer;
 pub mod layout;
 mod limits;
 mod model;
+mod number_set;
+mod options;
 mod plan;
 mod probe;
+mod sink;
 pub mod span;
+mod step;
 mod target;
 #[cfg(feature = "testing")]
 pub mod testing;
 pub mod text;
+mod visit;
 
 pub use access::{Access, AccessSink};
 pub use bytes::Endian;
 pub use cursor::{Cursor, Refill};
-pub use diagnostic::{Collect, Diagnostic, Effect, Rule, Severity, Sink, Strict};
+pub use diagnostic::{Diagnostic, Effect, Rule, Severity};
 pub use entry::{Format, ImportOptions, Trace};
 pub use error::{Error, Kind};
 pub use file::cut_short;
@@ -48,9 +53,12 @@ pub use input::{Input, InputOptions};
 pub use layer::{Compression, Layer, LayerEnd, layer_rules};
 pub use limits::Limits;
 pub use model::{Info, Outcome, Summary, Tally, TimeRange};
-pub use plan::{
-    DumpForm, DumpOptions, NameMatch, OpenOptions, Plan, Radix, Selection, Style, TargetOptions, TimeBound,
-};
+pub use number_set::NumberSet;
+pub use options::{FormatOption, OptionUse, OptionValues, Setting, Settings};
+pub use plan::{DumpForm, DumpOptions, NameMatch, OpenOptions, Plan, Selection, TargetOptions, TimeBound};
 pub use probe::{Confidence, Head};
+pub use sink::{Collect, Sink, Strict};
 pub use span::{SpanOptions, SpanSink};
+pub use step::{Need, Passed, Place, Step, Steps, Stored};
 pub use target::{MemoryTarget, Target};
+pub use visit::{AccessEvent, SpanRef, each_access, each_edge, each_span};

@@ -7,7 +7,7 @@ use crate::{Endian, Layer};
 /// What `anytrace info` reports about one file.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Info {
-    /// The format's name: `xray`.
+    /// The format's name, or `unknown`.
     pub format: &'static str,
     /// Version, where the format has one.
     pub format_version: Option<String>,
@@ -23,7 +23,7 @@ pub struct Info {
     pub records: u64,
     /// Records by kind; they add up to [`Self::records`]. Kinds that do not occur are left out.
     pub kinds: Vec<(String, u64)>,
-    /// Records by thread (for Heph: by stream), by number; the last row is "other", for keys beyond the limit of
+    /// Records by thread (or what the format has instead), by number; the last row is "other", for keys beyond the limit of
     /// distinct keys.
     pub threads: Vec<(String, u64)>,
     /// First and last time, where the format has a clock and the trace a time.

@@ -2,19 +2,16 @@
 
 use std::ops::Range;
 
-use crate::{Endian, Error, Limits};
+use crate::options::means_nothing;
+use crate::{Endian, Error, FormatOption, Limits, OptionUse, Settings};
 
 /// How to open a trace. The default detects everything.
 #[derive(Debug, Clone, Default)]
 pub struct OpenOptions {
     /// Byte order, where detection is to be overridden.
     pub endian: Option<Endian>,
-    /// Pointer width in bytes (4 or 8), where detection is to be overridden.
-    pub pointer_width: Option<u8>,
-    /// How numbers without a prefix are read, in text formats.
-    pub radix: Option<Radix>,
-    /// Recover values that the format cannot express (Heph: arrays of arrays); always reported.
-    pub recover: bool,
+    /// Options of the format itself ([`crate::Format::options`] with [`OptionUse::Read`]).
+    pub own: Settings,
     /// Limits on what input may ask for.
     pub limits: Limits,
     /// Threads to use; 0 or 1 is one.
@@ -22,39 +19,15 @@ pub struct OpenOptions {
 }
 
 impl OpenOptions {
-    /// Refuses options that a format does not have. `known` contains names of options without dashes.
+    /// Refuses options that a format does not have. `known` contains names of options without dashes that several
+    /// formats share: `endian`.
     ///
     /// # Errors
     /// [`crate::Kind::Usage`], naming the option.
-    pub fn only(&self, format: &str, known: &[&str]) -> Result<(), Error> {
-        let given = [
-            ("endian", self.endian.is_some()),
-            ("pointer-width", self.pointer_width.is_some()),
-            ("radix", self.radix.is_some()),
-            ("recover", self.recover),
-        ];
-        refuse(format, known, &given)
+    pub fn only(&self, format: &str, known: &[&str], own: &[FormatOption]) -> Result<(), Error> {
+        refuse(format, known, &[("endian", self.endian.is_some())])?;
+        self.own.only(format, own, OptionUse::Read)
     }
-}
-
-/// Base of numbers in text formats.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Radix {
-    /// Decimal.
-    Decimal,
-    /// Hexadecimal.
-    Hex,
-}
-
-/// How a text format is laid out.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Style {
-    /// The document's form, one record a line.
-    Canonical,
-    /// Values without keys, one record a line.
-    Positional,
-    /// One field a line, for people.
-    Pretty,
 }
 
 /// What `dump` prints.
@@ -74,10 +47,10 @@ pub struct DumpOptions {
 /// The form `dump` prints.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum DumpForm {
-    /// One record a line, for people.
+    /// One record per line, for people.
     #[default]
     Text,
-    /// One JSON object a record, every field of the wire.
+    /// One JSON object per record with every field.
     Jsonl,
 }
 
@@ -89,16 +62,14 @@ pub type NameMatch = Box<dyn Fn(&[u8]) -> bool + Send + Sync>;
 pub struct Selection {
     /// Record numbers, from 0, end not included.
     pub records: Option<Range<u64>>,
-    /// Threads (for Heph: streams); empty means all.
+    /// Threads, or what the format has instead; empty means all.
     pub threads: Vec<u64>,
     /// Times from the first bound to before the second.
     pub time: Option<(TimeBound, TimeBound)>,
     /// By name.
     pub name: Option<NameMatch>,
-    /// Buffer numbers, from 0, end not included (XRay).
-    pub buffers: Option<Range<u64>>,
-    /// Frame numbers, from 0, end not included (apitrace).
-    pub frames: Option<Range<u64>>,
+    /// Conditions of the format itself ([`crate::Format::options`] with [`OptionUse::Select`]).
+    pub own: Settings,
 }
 
 impl std::fmt::Debug for Selection {
@@ -108,8 +79,7 @@ impl std::fmt::Debug for Selection {
             .field("threads", &self.threads)
             .field("time", &self.time)
             .field("name", &self.name.is_some())
-            .field("buffers", &self.buffers)
-            .field("frames", &self.frames)
+            .field("own", &self.own)
             .finish()
     }
 }
@@ -121,29 +91,33 @@ impl Selection {
             && self.threads.is_empty()
             && self.time.is_none()
             && self.name.is_none()
-            && self.buffers.is_none()
-            && self.frames.is_none()
+            && self.own.is_empty()
     }
 
     /// Refuses conditions that a format does not have.
     ///
     /// # Errors
     /// [`crate::Kind::Usage`], naming the option.
-    pub fn only(&self, format: &str, known: &[&str]) -> Result<(), Error> {
+    pub fn only(&self, format: &str, known: &[&str], own: &[FormatOption]) -> Result<(), Error> {
         let given = [
             ("records", self.records.is_some()),
             ("thread", !self.threads.is_empty()),
             ("time", self.time.is_some()),
             ("name", self.name.is_some()),
-            ("buffers", self.buffers.is_some()),
-            ("frames", self.frames.is_some()),
         ];
-        refuse(format, known, &given)
+        refuse(format, known, &given)?;
+        self.own.only(format, own, OptionUse::Select)
     }
 
     /// True when the record number is selected.
     pub fn has_record(&self, seq: u64) -> bool {
         self.records.as_ref().is_none_or(|range| range.contains(&seq))
+    }
+
+    /// True when times count from the start of the trace, which must be known before the first record is selected.
+    pub fn has_relative_time(&self) -> bool {
+        let is_relative = |bound| matches!(bound, TimeBound::Nanoseconds(_));
+        self.time.is_some_and(|(from, to)| is_relative(from) || is_relative(to))
     }
 
     /// True when the thread is selected.
@@ -155,9 +129,9 @@ impl Selection {
 /// One end of a time range.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum TimeBound {
-    /// In the trace's own unit, absolute: XRay ticks, Heph nanoseconds since the trace's epoch.
+    /// In the trace's own unit, absolute: ticks, or nanoseconds since the trace's epoch.
     Native(u64),
-    /// Nanoseconds since the first time on the wire (Heph: since the trace's epoch).
+    /// Nanoseconds since the earliest time of the trace, as in [`crate::span::SpanSource::origin`].
     Nanoseconds(u64),
     /// No bound.
     Open,
@@ -192,16 +166,8 @@ pub struct TargetOptions {
     pub version: Option<u32>,
     /// Byte order.
     pub endian: Option<Endian>,
-    /// Pointer width in bytes.
-    pub pointer_width: Option<u8>,
-    /// Container (apitrace).
-    pub container: Option<String>,
-    /// Compression level of the container.
-    pub level: Option<i32>,
-    /// Layout of a text format.
-    pub style: Option<Style>,
-    /// Base of numbers of a text format.
-    pub radix: Option<Radix>,
+    /// Options of the format itself ([`crate::Format::options`] with [`OptionUse::Write`]).
+    pub own: Settings,
 }
 
 impl TargetOptions {
@@ -210,24 +176,16 @@ impl TargetOptions {
     ///
     /// # Errors
     /// [`crate::Kind::Usage`], naming the option.
-    pub fn only(&self, format: &str, known: &[&str]) -> Result<(), Error> {
-        let given = [
-            ("version", self.version.is_some()),
-            ("to-endian", self.endian.is_some()),
-            ("to-pointer-width", self.pointer_width.is_some()),
-            ("container", self.container.is_some()),
-            ("level", self.level.is_some()),
-            ("style", self.style.is_some()),
-            ("to-radix", self.radix.is_some()),
-        ];
-        refuse(format, known, &given)
+    pub fn only(&self, format: &str, known: &[&str], own: &[FormatOption]) -> Result<(), Error> {
+        refuse(format, known, &[("version", self.version.is_some()), ("to-endian", self.endian.is_some())])?;
+        self.own.only(format, own, OptionUse::Write)
     }
 }
 
 fn refuse(format: &str, known: &[&str], given: &[(&str, bool)]) -> Result<(), Error> {
     match given.iter().find(|(name, is_given)| *is_given && !known.contains(name)) {
         None => Ok(()),
-        Some((name, _)) => Err(Error::usage(format!("--{name} means nothing for {format} traces"))),
+        Some((name, _)) => Err(means_nothing(name, format)),
     }
 }
 
@@ -238,9 +196,9 @@ mod tests {
     #[test]
     fn an_option_a_format_does_not_have_is_refused_by_name() {
         let target = TargetOptions { version: Some(3), ..TargetOptions::default() };
-        assert!(target.only("xray", &["version"]).is_ok());
-        let error = target.only("heph", &[]).unwrap_err();
-        assert_eq!(error.to_string(), "--version means nothing for heph traces");
+        assert!(target.only("x", &["version"], &[]).is_ok());
+        let error = target.only("y", &[], &[]).unwrap_err();
+        assert_eq!(error.to_string(), "--version does not apply to y traces");
     }
 
     #[test]

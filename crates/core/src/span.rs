@@ -81,7 +81,7 @@ pub struct SpanSource {
 pub struct Track {
     /// Process id; 0 where unknown.
     pub process: u64,
-    /// Thread id (Heph: stream).
+    /// Thread id, or the number of what the format has instead.
     pub thread: u64,
     /// Distinguishes tracks of one thread (overlapping tasks): 0 for the first.
     pub lane: u32,
@@ -203,7 +203,7 @@ pub enum Value<'a> {
     Address(u64),
     /// Text; UTF-8 as far as the trace keeps to it.
     Text(&'a [u8]),
-    /// Bytes that are no text.
+    /// Bytes that are not text.
     Bytes(&'a [u8]),
     /// Several values, arrays among them.
     Array(Items<'a>),
@@ -294,7 +294,7 @@ impl EdgeBatch {
         self.attributes.push((key, stored));
     }
 
-    /// Sets the identity of the last edge's span, by which it is recognised elsewhere, and that of the span around it.
+    /// Sets the identity of the last edge's span, by which it is recognized elsewhere, and that of the span around it.
     /// Only for a sink that wants identities ([`SpanSink::wants_identities`]).
     pub fn identify(&mut self, own: u64, parent: Option<u64>) {
         let Some(last) = self.edges.len().checked_sub(1).and_then(|at| u32::try_from(at).ok()) else { return };
@@ -359,7 +359,7 @@ pub trait SpanSink {
         false
     }
 
-    /// True when the identity of a span in its format (Heph: stream and counter) is used: [`EdgeBatch::identify`].
+    /// True when the identity of a span in its format is used: [`EdgeBatch::identify`].
     fn wants_identities(&self) -> bool {
         false
     }
@@ -406,7 +406,7 @@ pub trait Symbols: Send + Sync {
 /// A file with names for what a trace has only numbers for: a program, a library, a map.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SymbolSource {
-    /// The object of the program that the file belongs to (XRay: object number); `None` is the first, 0.
+    /// The object of the program that the file belongs to (in formats that number them); `None` is the first, 0.
     pub object: Option<u32>,
     /// The file.
     pub path: PathBuf,

@@ -2,8 +2,12 @@
 //!
 //! Only behind the feature `testing`. Panics are this module's way to fail a test.
 
+pub mod public;
+
+use std::ffi::OsStr;
 use std::io::Write;
 use std::path::{Path, PathBuf};
+use std::process::Command;
 
 use crate::{
     Collect, Diagnostic, DumpForm, DumpOptions, Error, Format, ImportOptions, Info, Input, Limits, MemoryTarget,
@@ -54,6 +58,31 @@ pub fn has_program(name: &str) -> bool {
     has
 }
 
+/// Runs a program of the crate's `examples`, which `cargo test` builds beside the tests; returns what it writes to
+/// standard output, and prints to standard error.
+///
+/// # Panics
+/// When it is not there, fails, or prints no text.
+pub fn run_example<A: AsRef<OsStr>>(name: &str, arguments: &[A]) -> (Vec<u8>, String) {
+    let test = std::env::current_exe().unwrap_or_else(|e| panic!("{e}"));
+    let program = test.ancestors().nth(2).unwrap_or(Path::new("")).join("examples").join(name);
+    let output = Command::new(&program).args(arguments).output();
+    let output =
+        output.unwrap_or_else(|e| panic!("{}: {e}; `cargo test` without a filter builds it", program.display()));
+    let err = String::from_utf8(output.stderr).unwrap_or_else(|e| panic!("{name}: {e}"));
+    assert!(output.status.success(), "{name}: {err}");
+    (output.stdout, err)
+}
+
+/// [`run_example`] for one that writes text.
+///
+/// # Panics
+/// As [`run_example`].
+pub fn example_prints<A: AsRef<OsStr>>(name: &str, arguments: &[A]) -> (String, String) {
+    let (out, err) = run_example(name, arguments);
+    (String::from_utf8(out).unwrap_or_else(|e| panic!("{name}: {e}")), err)
+}
+
 /// An input that gives a cursor at most `at_once` bytes at a time.
 pub fn dripping(name: &str, bytes: &[u8], at_once: usize) -> Input {
     let reader = std::io::Cursor::new(bytes.to_vec());
@@ -80,6 +109,12 @@ impl Exam {
     /// Errors that `check` reported.
     pub fn errors(&self) -> Vec<&Diagnostic> {
         self.check.iter().filter(|d| d.severity == Severity::Error).collect()
+    }
+
+    /// Offset and number of each record, with which the lines of `dump` begin.
+    pub fn text_places(&self) -> Vec<String> {
+        let text = String::from_utf8_lossy(&self.text);
+        text.lines().map(|line| line.splitn(3, ' ').take(2).collect::<Vec<_>>().join(" ")).collect()
     }
 
     /// Codes of the errors that `check` reported.
@@ -160,7 +195,7 @@ pub fn through_jsonl(format: &dyn Format, options: &OpenOptions, bytes: &[u8]) -
     let trace = format.open(Input::from_bytes("sample", bytes.to_vec()), options)?;
     trace.dump(&dump, &mut lines, &mut Collect::default())?;
     let input = Input::from_bytes("sample.jsonl", lines);
-    assert!(format.recognises_jsonl(&input.head()), "the dump is not recognised as the format's JSON lines");
+    assert!(format.recognizes_jsonl(&input.head()), "the dump is not recognized as the format's JSON lines");
     let mut out = MemoryTarget::default();
     let import = ImportOptions { target: &TargetOptions::default(), limits: Limits::default() };
     format.import(input, &import, &mut out, &mut Collect::default())?;

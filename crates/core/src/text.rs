@@ -142,15 +142,23 @@ pub fn xml_characters(text: &str) -> String {
 /// [`xml_characters`]. A document with this text in such a place is well-formed, whatever the text.
 pub fn xml(text: &str) -> String {
     text.chars().fold(String::with_capacity(text.len()), |mut out, c| {
-        match c {
-            '&' => out.push_str("&amp;"),
-            '<' => out.push_str("&lt;"),
-            '>' => out.push_str("&gt;"),
-            '"' => out.push_str("&quot;"),
-            '\'' => out.push_str("&#39;"),
-            c => push_xml_character(&mut out, c),
+        match entity(c) {
+            Some(entity) => out.push_str(entity),
+            None => push_xml_character(&mut out, c),
         }
         out
+    })
+}
+
+/// The entity for a character that is markup in XML, in elements or in quoted attributes.
+pub fn entity(c: char) -> Option<&'static str> {
+    Some(match c {
+        '&' => "&amp;",
+        '<' => "&lt;",
+        '>' => "&gt;",
+        '"' => "&quot;",
+        '\'' => "&apos;",
+        _ => return None,
     })
 }
 
@@ -246,7 +254,7 @@ mod tests {
 
     #[test]
     fn text_in_xml_has_no_markup_and_no_character_that_xml_forbids() {
-        assert_eq!(xml("<a b='\"'>&"), "&lt;a b=&#39;&quot;&#39;&gt;&amp;");
+        assert_eq!(xml("<a b='\"'>&"), "&lt;a b=&apos;&quot;&apos;&gt;&amp;");
         assert_eq!(
             xml_characters("a\u{0}<\u{1b}\u{fffe}\u{1ffff}\r\n\té"),
             "a\\u{0}<\\u{1b}\\u{fffe}\\u{1ffff}\\u{d}\n\té"

@@ -1,12 +1,20 @@
-//! The common part of text outputs with one access per line. A form supplies only its lines.
+//! The common part of the outputs of accesses: text with one access per line. A form supplies only its lines.
 
 use std::io::Write;
 
 use anytrace_core::access::{Access, AccessFlags, RegionAdded, RegionRemoved, ThreadNumber, TypeNumber};
 use anytrace_core::{AccessSink, Error};
 
-use crate::accesses::AccessWriter;
 use crate::pen::Pen;
+
+/// An output of accesses being written.
+pub trait AccessWriter: AccessSink {
+    /// Writes the rest; called once, after the last access. Returns what the form could not express, one sentence each.
+    ///
+    /// # Errors
+    /// When writing fails.
+    fn finish(&mut self) -> Result<Vec<String>, Error>;
+}
 
 /// How a form writes its lines.
 pub(crate) trait AccessLines {
@@ -92,12 +100,12 @@ impl LeftOut {
         let Self { threads, types, regions_added, regions_removed, flags } = *self;
         let regions = regions_added + regions_removed;
         let all = [
-            (threads > 1, format!("the accesses of {threads} threads stand in one stream: the form names no threads")),
+            (threads > 1, format!("the accesses of {threads} threads are combined: this form does not name threads")),
             (
                 regions > 0,
-                format!("left out: {regions_added} beginnings and {regions_removed} ends of regions, of {types} types"),
+                format!("left out: {regions_added} starts and {regions_removed} ends of regions, of {types} types"),
             ),
-            (flags > 0, format!("left out: that {flags} accesses are atomic or unaligned")),
+            (flags > 0, format!("left out: atomic and unaligned flags of {flags} accesses")),
         ];
         all.into_iter().filter(|(is_so, _)| *is_so).map(|(_, note)| note).collect()
     }

@@ -1,24 +1,14 @@
 //! Outputs of memory accesses: their names, and a constructor for each.
 //!
-//! Each is an [`AccessSink`] that writes as accesses arrive and ends with [`AccessWriter::finish`], which returns what
+//! Each is an [`AccessSink`](anytrace_core::AccessSink) that writes as accesses arrive and ends with [`AccessWriter::finish`], which returns what
 //! the form could not express. Memory does not grow with the trace.
 
 use std::io::Write;
 
-use anytrace_core::{AccessSink, Error};
-
 use crate::access_text::AccessText;
+pub use crate::access_text::AccessWriter;
 use crate::din::Din;
 use crate::lackey::Lackey;
-
-/// An output of accesses being written.
-pub trait AccessWriter: AccessSink {
-    /// Writes the rest; called once, after the last access. Returns what the form could not express, one sentence each.
-    ///
-    /// # Errors
-    /// When writing fails.
-    fn finish(&mut self) -> Result<Vec<String>, Error>;
-}
 
 /// A row of the table of outputs.
 pub struct AccessOutput {
@@ -43,7 +33,7 @@ pub static OUTPUTS: [AccessOutput; 3] = [
     AccessOutput {
         name: "lackey",
         extension: "lackey",
-        help: "as Valgrind's lackey prints accesses: kind, address and size",
+        help: "accesses as Valgrind's lackey prints them: kind, address and size",
         open: |out| Box::new(AccessText::new(out, Lackey::default())),
     },
     AccessOutput {

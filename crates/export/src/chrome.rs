@@ -15,9 +15,9 @@ use anytrace_core::span::{Edge, EdgeBatch, EdgeFlags, EdgeKind, Location, NameId
 use anytrace_core::{Error, SpanSink, text};
 
 use crate::pen::Pen;
-use crate::timeline::Timeline;
 use crate::timeline::clock::{Clock, NO_SOURCE};
 use crate::timeline::numbers::{Numbering, Numbers};
+use crate::timeline::output::Timeline;
 use crate::timeline::words::{self, Fragments, shown};
 
 /// How long before the trace's origin `ts` 0 is, at most: room for events before the origin.

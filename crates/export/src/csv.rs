@@ -11,8 +11,8 @@ use anytrace_core::{Error, SpanSink, text};
 
 use crate::cells::{Cells, push_doubled};
 use crate::pen::Pen;
-use crate::timeline::Timeline;
 use crate::timeline::clock::{Clock, NO_SOURCE};
+use crate::timeline::output::Timeline;
 use crate::timeline::words::{self, Fragments, shown};
 
 /// A table being written.

@@ -30,8 +30,8 @@ const TITLE_HEIGHT: u32 = 40;
 const CHART_HEIGHT: u32 = 480;
 const PANEL_HEIGHT: u32 = 220;
 
-/// Colours of lines, distinguishable for the colour-blind too (Okabe & Ito).
-const COLOURS: [RGBColor; LINES_MAX] = [
+/// Colors of lines, distinguishable for the color-blind too (Okabe & Ito).
+const COLORS: [RGBColor; LINES_MAX] = [
     RGBColor(0, 0, 0),
     RGBColor(0, 114, 178),
     RGBColor(213, 94, 0),
@@ -129,14 +129,14 @@ fn draw_chart(chart: &Chart, area: &DrawingArea<SVGBackend<'_>, Shift>) -> Resul
         );
         context.draw_series([label]).map_err(|error| failed(&error))?;
     }
-    for (line, colour) in chart.lines.iter().zip(COLOURS) {
+    for (line, color) in chart.lines.iter().zip(COLORS) {
         let drawn = context
-            .draw_series(LineSeries::new(steps(&line.points, last), colour.stroke_width(2)))
+            .draw_series(LineSeries::new(steps(&line.points, last), color.stroke_width(2)))
             .map_err(|error| failed(&error))?;
         if chart.lines.len() > 1 {
             drawn
                 .label(shown_text(&line.name))
-                .legend(move |(x, y)| PathElement::new(vec![(x, y), (x + 16, y)], colour.stroke_width(2)));
+                .legend(move |(x, y)| PathElement::new(vec![(x, y), (x + 16, y)], color.stroke_width(2)));
         }
     }
     if chart.lines.len() > 1 {

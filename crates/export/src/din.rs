@@ -58,10 +58,10 @@ impl AccessLines for Din {
         let all = [
             (
                 self.resized,
-                "accesses are not 4 bytes at a multiple of 4, as which Dinero takes every line of this form; xdin has sizes",
+                "accesses are not 4 aligned bytes, as Dinero assumes for every line of this form; xdin has sizes",
             ),
-            (self.high, "accesses lie past 4 GiB, where Dinero III cannot follow; Dinero IV can"),
-            (self.empty, "accesses of 0 bytes were left out: Dinero IV has none"),
+            (self.high, "accesses lie past 4 GiB, which Dinero III does not support; Dinero IV does"),
+            (self.empty, "accesses of 0 bytes were left out: Dinero IV does not support them"),
         ];
         all.into_iter().filter(|(count, _)| *count > 0).map(|(count, what)| format!("{count} {what}")).collect()
     }

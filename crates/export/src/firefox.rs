@@ -15,8 +15,8 @@ use crate::pen::Pen;
 use crate::spool::{Item, Lanes};
 use crate::stacks::{EMPTY, StackId, Stacks};
 use crate::timeline::clock::Clock;
+use crate::timeline::output::{Outlet, Timeline};
 use crate::timeline::words::{self, Fragments, shown};
-use crate::timeline::{Outlet, Timeline};
 
 /// `preprocessedProfileVersion`: the version of the form.
 const VERSION: &str = "55";

@@ -138,7 +138,7 @@ pub fn svg(lines: &str, options: &SvgOptions, out: &mut dyn Write) -> io::Result
     drawn.subtitle = (!options.subtitle.is_empty()).then(|| shown_text(&options.subtitle));
     drawn.count_name = options.unit.clone();
     drawn.direction = if options.is_inverted { Direction::Inverted } else { Direction::Straight };
-    // One name has one colour, in every picture.
+    // One name has one color, in every picture.
     drawn.hash = true;
     #[expect(clippy::cast_precision_loss, reason = "a power of two is exact")]
     let factor = (1_u128 << shift) as f64;

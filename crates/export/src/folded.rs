@@ -6,7 +6,7 @@ use std::io::Write;
 
 use crate::pen::Pen;
 use crate::tally::Counted;
-use crate::timeline::Timeline;
+use crate::timeline::output::Timeline;
 
 /// Begins folded stacks; all is written in [`Timeline::finish`].
 pub(crate) fn open<'a>(out: &'a mut dyn Write) -> impl Timeline + 'a {

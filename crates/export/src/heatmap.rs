@@ -16,8 +16,8 @@ use std::io::{self, Write};
 
 use anytrace_core::text::xml;
 
-/// Colours from low to high: those of ColorBrewer's YlOrRd with a darker end, distinguishable for the colour-blind too.
-const COLOURS: [&str; 10] =
+/// Colors from low to high: those of ColorBrewer's YlOrRd with a darker end, distinguishable for the color-blind too.
+const COLORS: [&str; 10] =
     ["#ffeda0", "#fed976", "#feb24c", "#fd8d3c", "#fc4e2a", "#e31a1c", "#bd0026", "#800026", "#5a0024", "#30001a"];
 
 const LEFT: usize = 170;
@@ -28,7 +28,7 @@ const LEGEND_WIDTH: usize = 150;
 const BOTTOM: usize = 64;
 
 /// Place of the legend's last line.
-const LEGEND_END: usize = TOP + 14 + COLOURS.len() * 18 + 16;
+const LEGEND_END: usize = TOP + 14 + COLORS.len() * 18 + 16;
 
 /// Pixels between rows that do not follow each other.
 const GAP: usize = 3;
@@ -101,10 +101,10 @@ fn row_places(rows: &[Row]) -> Vec<(f64, f64)> {
 /// The class of a count: equal steps of its logarithm.
 fn class_of(count: u64, most: u64) -> usize {
     if count == 0 || most <= 1 {
-        return COLOURS.len() - 1;
+        return COLORS.len() - 1;
     }
     let share = (count as f64).ln() / (most as f64).ln();
-    ((share * COLOURS.len() as f64) as usize).min(COLOURS.len() - 1)
+    ((share * COLORS.len() as f64) as usize).min(COLORS.len() - 1)
 }
 
 fn draw(grid: &Grid, text: &mut String) -> std::fmt::Result {
@@ -132,9 +132,9 @@ fn draw(grid: &Grid, text: &mut String) -> std::fmt::Result {
     writeln!(text, "</svg>")
 }
 
-/// One path a colour: runs of cells of one colour in a row are one rectangle.
+/// One path a color: runs of cells of one color in a row are one rectangle.
 fn cells(grid: &Grid, places: &[(f64, f64)], most: u64, text: &mut String) -> std::fmt::Result {
-    let mut paths = vec![String::new(); COLOURS.len()];
+    let mut paths = vec![String::new(); COLORS.len()];
     let column = PLOT_WIDTH as f64 / grid.columns.max(1) as f64;
     let mut sorted: Vec<&(usize, usize, u64)> = grid.cells.iter().filter(|cell| cell.2 > 0).collect();
     sorted.sort_unstable();
@@ -154,8 +154,8 @@ fn cells(grid: &Grid, places: &[(f64, f64)], most: u64, text: &mut String) -> st
         let run = (last + 1 - first) as f64 * column;
         write!(path, "M{x:.1} {:.1}h{run:.1}v{:.1}h-{run:.1}z", TOP as f64 + y, height.max(0.6))?;
     }
-    for (path, colour) in paths.iter().zip(COLOURS).filter(|(path, _)| !path.is_empty()) {
-        writeln!(text, "<path fill=\"{colour}\" shape-rendering=\"crispEdges\" d=\"{path}\"/>")?;
+    for (path, color) in paths.iter().zip(COLORS).filter(|(path, _)| !path.is_empty()) {
+        writeln!(text, "<path fill=\"{color}\" shape-rendering=\"crispEdges\" d=\"{path}\"/>")?;
     }
     Ok(())
 }
@@ -200,10 +200,10 @@ fn axes(grid: &Grid, places: &[(f64, f64)], plot_height: f64, text: &mut String)
     }
     let (middle, below) = (LEFT + PLOT_WIDTH / 2, bottom + 40.0);
     writeln!(text, "<text x=\"{middle}\" y=\"{below:.1}\" text-anchor=\"middle\">{}</text>", xml(&grid.x_title))?;
-    let centre = TOP as f64 + plot_height / 2.0;
+    let center = TOP as f64 + plot_height / 2.0;
     writeln!(
         text,
-        "<text transform=\"translate(18 {centre:.1}) rotate(-90)\" text-anchor=\"middle\">{}</text>",
+        "<text transform=\"translate(18 {center:.1}) rotate(-90)\" text-anchor=\"middle\">{}</text>",
         xml(&grid.y_title)
     )
 }
@@ -211,13 +211,13 @@ fn axes(grid: &Grid, places: &[(f64, f64)], plot_height: f64, text: &mut String)
 fn legend(grid: &Grid, most: u64, text: &mut String) -> std::fmt::Result {
     let x = LEFT + PLOT_WIDTH + 24;
     writeln!(text, "<text x=\"{x}\" y=\"{}\">{}</text>", TOP + 4, xml(&grid.unit))?;
-    let steps = if most <= 1 { COLOURS.len() - 1..COLOURS.len() } else { 0..COLOURS.len() };
+    let steps = if most <= 1 { COLORS.len() - 1..COLORS.len() } else { 0..COLORS.len() };
     let mut label_before = String::new();
     for (line, class) in steps.rev().enumerate() {
         let y = TOP + 14 + line * 18;
-        let colour = COLOURS.get(class).copied().unwrap_or("#000000");
-        writeln!(text, "<rect x=\"{x}\" y=\"{y}\" width=\"16\" height=\"18\" fill=\"{colour}\"/>")?;
-        let from = (most.max(1) as f64).powf(class as f64 / COLOURS.len() as f64).ceil();
+        let color = COLORS.get(class).copied().unwrap_or("#000000");
+        writeln!(text, "<rect x=\"{x}\" y=\"{y}\" width=\"16\" height=\"18\" fill=\"{color}\"/>")?;
+        let from = (most.max(1) as f64).powf(class as f64 / COLORS.len() as f64).ceil();
         let label = if most <= 1 { "1".to_owned() } else { format!("from {from:.0}") };
         if label != label_before {
             writeln!(text, "<text x=\"{}\" y=\"{}\">{label}</text>", x + 24, y + 13)?;
@@ -239,7 +239,7 @@ mod tests {
     }
 
     #[test]
-    fn runs_of_one_colour_are_one_rectangle() {
+    fn runs_of_one_color_are_one_rectangle() {
         let rows = vec![Row::default(), Row { label: "<b>".to_owned(), is_apart: true }];
         let cells = vec![(0, 0, 5), (0, 1, 5), (0, 3, 5), (1, 0, 1)];
         let grid = Grid { rows, columns: 4, cells, ticks: vec![(0, "0".to_owned())], ..Grid::default() };

@@ -8,7 +8,7 @@ use std::ops::Range;
 use anytrace_core::span::{Edge, EdgeBatch, EdgeFlags, EdgeKind, Location, NameId, SpanSource, Track, TrackId, Value};
 use anytrace_core::{Error, SpanSink};
 
-use crate::timeline::Timeline;
+use crate::timeline::output::Timeline;
 
 /// The limited quantity.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -41,7 +41,7 @@ pub(crate) const PERFETTO_DEPTH: Limit = Limit {
     consumer: "Perfetto UI",
     measure: Measure::Depth,
     most: 512,
-    effect: "they and what encloses them appear as unfinished",
+    effect: "they and their enclosing spans appear as unfinished",
     source: "run: Perfetto UI v52",
 };
 
@@ -50,7 +50,7 @@ pub(crate) const FOLDED_DEPTH: Limit = Limit {
     consumer: "a line of folded stacks",
     measure: Measure::Depth,
     most: crate::tally::DEPTH_MAX as u64,
-    effect: "their time counts for the name [deeper]",
+    effect: "their time counts toward the name [deeper]",
     source: "this program's own bound on the length of a line",
 };
 
@@ -96,13 +96,13 @@ pub struct LimitCounts {
 pub fn notes(limits: &[Limit], found: &LimitCounts, bytes: u64) -> Vec<String> {
     let mut notes = Vec::new();
     if found.left_out > 0 {
-        notes.push(format!("{} spans are not of the depths of --depth and were left out", found.left_out));
+        notes.push(format!("{} spans outside --depth were left out", found.left_out));
     }
     for Limit { consumer, measure, most, effect, .. } in limits {
         let note = match measure {
             Measure::Depth if found.deeper > 0 => format!(
-                "{} spans lie deeper than {most} levels, the most {consumer} shows: {effect}; --depth ..{most} leaves \
-                 them out",
+                "{} spans are nested deeper than {most} levels, the most {consumer} shows: {effect}; --depth ..{most} \
+                 leaves them out",
                 found.deeper
             ),
             Measure::Events if found.events > *most => {
@@ -324,7 +324,7 @@ mod tests {
             assert_eq!(out.len(), if is_complete { 4 } else { 7 });
             assert_eq!(found, LimitCounts { deeper: 1, events: 4, left_out: 0 });
             let said = notes(&[DEEP], &found, 0);
-            assert!(said.len() == 1 && said[0].starts_with("1 spans lie deeper than 2 levels"), "{said:?}");
+            assert!(said.len() == 1 && said[0].starts_with("1 spans are nested deeper than 2 levels"), "{said:?}");
         }
     }
 
@@ -336,7 +336,7 @@ mod tests {
         assert_eq!(found, LimitCounts { deeper: 0, events: 3, left_out: 1 });
         assert_eq!(run(Some(1..2), false).0, [(Begin, 1), (Instant, 5), (End, 19)]);
         assert_eq!(run(Some(0..1), true).0, [(Begin, 0), (Instant, 5)]);
-        assert!(notes(&[DEEP], &found, 0)[0].starts_with("1 spans are not of the depths"));
+        assert!(notes(&[DEEP], &found, 0)[0].starts_with("1 spans outside"));
     }
 
     #[test]

@@ -16,8 +16,8 @@ use anytrace_core::{Error, SpanSink, text};
 
 use crate::pen::Pen;
 use crate::timeline::clock::{Clock, NO_SOURCE};
+use crate::timeline::output::{Outlet, Timeline};
 use crate::timeline::words::{self, Fragments, shown};
-use crate::timeline::{Outlet, Timeline};
 
 /// `SPAN_KIND_INTERNAL`.
 const KIND: &str = "1";
@@ -237,7 +237,7 @@ impl<'a> Otlp<'a> {
     }
 }
 
-/// Spreads a number over all bits, one to one (the finaliser of SplitMix64).
+/// Spreads a number over all bits, one to one (the finalizer of SplitMix64).
 fn mixed(number: u64) -> u64 {
     let mut z = number.wrapping_add(0x9e37_79b9_7f4a_7c15);
     z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);

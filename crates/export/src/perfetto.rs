@@ -16,9 +16,9 @@ use anytrace_core::{Error, SpanSink};
 use crate::chrome::flow_number;
 use crate::pen::Pen;
 use crate::proto;
-use crate::timeline::Timeline;
 use crate::timeline::clock::{Clock, NO_SOURCE};
 use crate::timeline::numbers::Numbering;
+use crate::timeline::output::Timeline;
 use crate::timeline::words::{self, Fragments, shown};
 
 /// `Trace.packet`.

@@ -29,8 +29,8 @@ const WIDTH: u32 = 1100;
 const PANEL_HEIGHT: u32 = 190;
 const TITLE_HEIGHT: u32 = 40;
 
-/// Colours of a panel's lines, distinguishable for the colour-blind too.
-const COLOURS: [RGBColor; 4] =
+/// Colors of a panel's lines, distinguishable for the color-blind too.
+const COLORS: [RGBColor; 4] =
     [RGBColor(0, 114, 178), RGBColor(213, 94, 0), RGBColor(0, 158, 115), RGBColor(204, 121, 167)];
 
 /// Values by place, in ascending order of places.
@@ -118,13 +118,13 @@ fn draw_over(
         .light_line_style(WHITE)
         .draw()
         .map_err(|error| failed(&error))?;
-    for (series, colour) in panel.series.iter().zip(COLOURS.iter().cycle()) {
-        let line = LineSeries::new(points(&series.values), colour.stroke_width(1));
+    for (series, color) in panel.series.iter().zip(COLORS.iter().cycle()) {
+        let line = LineSeries::new(points(&series.values), color.stroke_width(1));
         let drawn = chart.draw_series(line).map_err(|error| failed(&error))?;
         if panel.series.len() > 1 {
             drawn
                 .label(shown_text(&series.name))
-                .legend(move |(x, y)| PathElement::new(vec![(x, y), (x + 14, y)], colour.stroke_width(2)));
+                .legend(move |(x, y)| PathElement::new(vec![(x, y), (x + 14, y)], color.stroke_width(2)));
         }
     }
     if panel.series.len() > 1 {

@@ -11,8 +11,8 @@ use anytrace_core::{Error, SpanSink, text};
 use crate::pen::Pen;
 use crate::spool::{Item, Lanes};
 use crate::timeline::clock::Clock;
+use crate::timeline::output::{Outlet, Timeline};
 use crate::timeline::words::{Fragments, full_label, shown};
-use crate::timeline::{Outlet, Timeline};
 
 /// A speedscope file being written.
 pub struct Speedscope<'a> {

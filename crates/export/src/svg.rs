@@ -7,7 +7,7 @@ use anytrace_core::Error;
 
 use crate::flame::{self, SvgOptions};
 use crate::tally::{Counted, Tally};
-use crate::timeline::{Outlet, Timeline};
+use crate::timeline::output::{Outlet, Timeline};
 
 /// Begins a flame graph; all is written in [`Timeline::finish`].
 pub(crate) fn open(outlet: Outlet<'_>) -> impl Timeline + '_ {

@@ -10,8 +10,8 @@ use anytrace_core::{Error, SpanSink, text};
 
 use crate::flame::frame;
 use crate::stacks::{EMPTY, StackId, Stacks};
-use crate::timeline::Timeline;
 use crate::timeline::clock::Clock;
+use crate::timeline::output::Timeline;
 use crate::timeline::words::{Fragments, full_label, shown};
 
 /// Most names of a stack.

@@ -91,9 +91,9 @@ fn features_that_a_form_cannot_express_are_reported() {
         (String::from_utf8(out).unwrap(), notes)
     };
     let shared = [
-        "the accesses of 2 threads stand in one stream: the form names no threads",
-        "left out: 1 beginnings and 1 ends of regions, of 1 types",
-        "left out: that 1 accesses are atomic or unaligned",
+        "the accesses of 2 threads are combined: this form does not name threads",
+        "left out: 1 starts and 1 ends of regions, of 1 types",
+        "left out: atomic and unaligned flags of 1 accesses",
     ];
     let (text, notes) = written("lackey");
     assert_eq!(
@@ -103,10 +103,12 @@ fn features_that_a_form_cannot_express_are_reported() {
     let (text, notes) = written("din");
     assert_eq!(text, "1 10\n0 100000000\n0 2\n");
     assert!(notes.starts_with(&shared.map(str::to_owned)) && notes.len() == 5, "{notes:?}");
-    assert!(notes[3].starts_with("1 accesses are not 4 bytes") && notes[4].starts_with("1 accesses lie past 4 GiB"));
+    assert!(
+        notes[3].starts_with("1 accesses are not 4 aligned bytes") && notes[4].starts_with("1 accesses lie past 4 GiB")
+    );
     let (text, notes) = written("xdin");
     assert_eq!(text, "w 10 4\nr 100000000 4\n");
-    assert_eq!(notes[3..], ["1 accesses of 0 bytes were left out: Dinero IV has none"]);
+    assert_eq!(notes[3..], ["1 accesses of 0 bytes were left out: Dinero IV does not support them"]);
 }
 
 /// Reads a form back: the label or letter, the address, and the size if there is one; all numbers in base 16.

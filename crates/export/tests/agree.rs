@@ -171,7 +171,7 @@ fn folded() {
         let mut seen = std::collections::BTreeSet::new();
         for line in text.lines() {
             let (path, value) = line.rsplit_once(' ').unwrap();
-            assert!(seen.insert(path), "{path} stands twice");
+            assert!(seen.insert(path), "{path} appears twice");
             let names: Vec<&str> = path.split(';').collect();
             let track =
                 names[0].replace('\u{a0}', " ").strip_prefix("process 1, thread ").unwrap().parse::<usize>().unwrap()

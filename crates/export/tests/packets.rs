@@ -113,7 +113,7 @@ impl Read {
                 for (field, names) in [(2, &mut read.names), (3, &mut read.keys)] {
                     for name in messages(&interned, field) {
                         let is_new = names.insert(number(&name, 1).unwrap(), text(&name, 2).unwrap()).is_none();
-                        assert!(is_new, "each name is told once");
+                        assert!(is_new, "each name is announced once");
                     }
                 }
                 for source in messages(&interned, 4) {
@@ -123,7 +123,10 @@ impl Read {
             }
             for event in messages(&packet, 11) {
                 assert_eq!(number(&packet, 13), Some(2));
-                assert!(read.tracks.contains_key(&number(&event, 11).unwrap()), "a track is told before its events");
+                assert!(
+                    read.tracks.contains_key(&number(&event, 11).unwrap()),
+                    "a track is announced before its events"
+                );
                 read.events.push((number(&packet, 8).unwrap(), event));
             }
         }

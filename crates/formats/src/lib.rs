@@ -2,13 +2,13 @@
 //!
 //! ```
 //! use anytrace_core::Input;
-//! use anytrace_formats::{Recognised, recognise};
+//! use anytrace_formats::{Recognized, recognize};
 //!
 //! // An event packet of the Heph format: magic, size 42, then zeros.
 //! let mut packet = vec![0xc1, 0xfc, 0x1f, 0xb7, 0, 0, 0, 42];
 //! packet.resize(42, 0);
-//! match recognise(&Input::from_bytes("a.heph", packet).head()) {
-//!     Recognised::Trace(format) => assert_eq!(format.name(), "heph"),
+//! match recognize(&Input::from_bytes("a.heph", packet).head()) {
+//!     Recognized::Trace(format) => assert_eq!(format.name(), "heph"),
 //!     other => panic!("{other:?}"),
 //! }
 //! ```
@@ -35,7 +35,7 @@ pub fn by_name(name: &str) -> Option<&'static dyn Format> {
 }
 
 /// The result of recognizing the head of an input.
-pub enum Recognised {
+pub enum Recognized {
     /// No bytes at all.
     Empty,
     /// A trace of this format.
@@ -48,7 +48,7 @@ pub enum Recognised {
     Unknown,
 }
 
-impl std::fmt::Debug for Recognised {
+impl std::fmt::Debug for Recognized {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
             Self::Empty => f.write_str("Empty"),
@@ -62,31 +62,31 @@ impl std::fmt::Debug for Recognised {
 
 /// Asks every format about the head of an input. Only the bytes make a format a candidate; the surest one wins. Of
 /// several that are equally sure, the one wins that can read clearly more of the head than any other, then the only one
-/// whose files have such a name; otherwise it is [`Recognised::Ambiguous`].
-pub fn recognise(head: &Head<'_>) -> Recognised {
+/// whose files have such a name; otherwise it is [`Recognized::Ambiguous`].
+pub fn recognize(head: &Head<'_>) -> Recognized {
     if head.bytes.is_empty() {
-        return Recognised::Empty;
+        return Recognized::Empty;
     }
-    if let Some(format) = FORMATS.iter().find(|format| format.recognises_jsonl(head)) {
-        return Recognised::Jsonl(*format);
+    if let Some(format) = FORMATS.iter().find(|format| format.recognizes_jsonl(head)) {
+        return Recognized::Jsonl(*format);
     }
     let nameless = Head { name: "", ..*head };
     let answers: Vec<_> = FORMATS.iter().map(|format| (format.probe(&nameless), *format)).collect();
     let best = answers.iter().map(|(confidence, _)| *confidence).max().unwrap_or(Confidence::No);
     if best == Confidence::No {
-        return Recognised::Unknown;
+        return Recognized::Unknown;
     }
     let winners: Vec<_> = answers.iter().filter(|answer| answer.0 == best).map(|answer| answer.1).collect();
     if let [only] = winners.as_slice() {
-        return Recognised::Trace(*only);
+        return Recognized::Trace(*only);
     }
     if let Some(format) = reads_most(head, &winners) {
-        return Recognised::Trace(format);
+        return Recognized::Trace(format);
     }
     let named: Vec<_> = winners.iter().filter(|format| head.has_extension(format.extensions())).collect();
     match named.as_slice() {
-        [only] => Recognised::Trace(**only),
-        _ => Recognised::Ambiguous(winners.iter().map(|format| format.name()).collect()),
+        [only] => Recognized::Trace(**only),
+        _ => Recognized::Ambiguous(winners.iter().map(|format| format.name()).collect()),
     }
 }
 
@@ -100,7 +100,7 @@ fn reads_most(head: &Head<'_>, candidates: &[&'static dyn Format]) -> Option<&'s
     }
 }
 
-/// How many bytes of the head a format does not pass over; none where it finds no record.
+/// How many bytes of the head a format does not skip; none if it finds no record.
 fn bytes_read(head: &Head<'_>, format: &dyn Format) -> u64 {
     let input = Input::from_bytes("", head.bytes.to_vec());
     let mut damage = Collect::default();
@@ -115,7 +115,7 @@ mod tests {
     use super::*;
 
     fn name_of(name: &str, bytes: &[u8]) -> String {
-        format!("{:?}", recognise(&Input::from_bytes(name, bytes.to_vec()).head()))
+        format!("{:?}", recognize(&Input::from_bytes(name, bytes.to_vec()).head()))
     }
 
     /// Version 4, the enter and the leave of `glFlush` on thread 1: the first four bytes are those of an XRay header, too.

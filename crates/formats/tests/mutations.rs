@@ -7,7 +7,7 @@
 use std::path::{Path, PathBuf};
 
 use anytrace_core::{Confidence, Format, Input, testing};
-use anytrace_formats::{Recognised, all, recognise};
+use anytrace_formats::{Recognized, all, recognize};
 
 /// Changed copies of each sample.
 const ROUNDS: usize = 12;
@@ -50,7 +50,7 @@ fn mutate_as(format: &dyn Format) {
             if !is_compressed {
                 testing::fuzz_roundtrip(format, changed, &|a, b| is_unchanged(format, a, b));
             }
-            if let Recognised::Trace(found) = recognise(&Input::from_bytes("changed", changed.to_vec()).head()) {
+            if let Recognized::Trace(found) = recognize(&Input::from_bytes("changed", changed.to_vec()).head()) {
                 testing::examine(found, changed);
             }
         };
@@ -121,8 +121,8 @@ fn random_bytes_are_never_certain() {
 
 #[test]
 fn an_empty_input_is_empty_and_plain_text_is_unknown() {
-    assert!(matches!(recognise(&Input::from_bytes("x", Vec::new()).head()), Recognised::Empty));
+    assert!(matches!(recognize(&Input::from_bytes("x", Vec::new()).head()), Recognized::Empty));
     let text = b"It was a dark and stormy night; the rain fell in torrents.\n".repeat(40);
-    let found = recognise(&Input::from_bytes("x.txt", text).head());
-    assert!(matches!(found, Recognised::Unknown), "{found:?}");
+    let found = recognize(&Input::from_bytes("x.txt", text).head());
+    assert!(matches!(found, Recognized::Unknown), "{found:?}");
 }

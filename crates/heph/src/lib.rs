@@ -5,84 +5,68 @@
 //! alone, the crate is a parser ([`parse`]), a reader for input of any size that continues after damage ([`Reader`])
 //! and a [`Writer`].
 //!
+//! ```no_run
+//! use anytrace_core::{Input, InputOptions, OpenOptions, Step};
+//! use anytrace_heph::{Reader, Record};
+//!
+//! let input = Input::open("app.heph".as_ref(), InputOptions::default())?;
+//! let mut reader = Reader::new(input, &OpenOptions::default())?;
+//! while let Some(step) = reader.next()? {
+//!     match step {
+//!         Step::Record(place, Record::Event(event)) => {
+//!             let busy_ns = event.header.end_ns.saturating_sub(event.header.start_ns);
+//!             println!("byte {:#x}: {} took {busy_ns} ns", place.offset, event.description());
+//!         }
+//!         Step::Record(..) => {}
+//!         Step::Damage(diagnostic) => eprintln!("{diagnostic}"),
+//!     }
+//! }
+//! # Ok::<(), anytrace_core::Error>(())
 //! ```
-//! use anytrace_heph::{Header, Packet, Value, Writer, parse};
+//!
+//! What is written reads back:
+//!
+//! ```
+//! use anytrace_heph::{Header, Layout, Record, Value, Writer, parse};
 //!
 //! let mut writer = Writer::new(Vec::new());
 //! let header = Header { stream: 1, start_ns: 100, end_ns: 200, ..Header::default() };
 //! writer.event(&header, "poll").unsigned("n", 3).finish()?;
-//! let bytes = writer.into_inner();
+//! let bytes = writer.finish()?;
 //!
-//! let Ok((Packet::Event(event), used)) = parse(&bytes, 1 << 20) else { panic!("no event") };
+//! let Ok((Record::Event(event), used)) = parse(&bytes, &Layout::default()) else { panic!("no event") };
 //! assert_eq!((used, event.description(), event.header), (bytes.len(), "poll", header));
 //! let attribute = event.attributes().next().unwrap();
 //! assert_eq!((attribute.name, attribute.value), ("n", Value::Unsigned(3)));
 //! # Ok::<(), anytrace_core::Error>(())
 //! ```
 //!
-//! Reads all of a file, with damage located and skipped:
-//!
-//! ```
-//! use anytrace_core::{Diagnostic, Error, Input, OpenOptions};
-//! use anytrace_heph::{Packet, Place, Reader, Visitor};
-//!
-//! #[derive(Default)]
-//! struct Busy { ns: u64, diagnostics: Vec<Diagnostic> }
-//!
-//! impl Visitor for Busy {
-//!     fn packet(&mut self, _: Place, _: &[u8], packet: &Packet<'_>) -> Result<(), Error> {
-//!         if let Packet::Event(event) = packet {
-//!             self.ns += event.header.end_ns.saturating_sub(event.header.start_ns);
-//!         }
-//!         Ok(())
-//!     }
-//!
-//!     fn report(&mut self, diagnostic: Diagnostic) -> Result<(), Error> {
-//!         self.diagnostics.push(diagnostic);
-//!         Ok(())
-//!     }
-//! }
-//!
-//! let mut busy = Busy::default();
-//! let input = Input::from_bytes("noise", b"these are no packets".to_vec());
-//! let summary = Reader::new(input, &OpenOptions::default()).read(&mut busy)?;
-//! assert_eq!((summary.records, busy.ns), (0, 0));
-//! assert_eq!(busy.diagnostics[0].code(), "heph/bad-magic");
-//! # Ok::<(), Error>(())
-//! ```
+//! [`Framer`] finds packets in bytes that arrive in pieces: a socket, a growing file. The folder `examples` has
+//! programs that print the packets, write a filtered copy, list the spans and print the call tree (feature
+//! `lanes`).
 
 #![forbid(unsafe_code)]
 
-mod check;
-mod counters;
-mod dialect;
-mod dump;
-mod flaw;
-mod framer;
-mod import;
-mod info;
-mod jsonl;
+#[cfg(feature = "lanes")]
+#[cfg_attr(not(feature = "tools"), allow(dead_code, reason = "the format-specific commands use all of it"))]
 mod lanes;
-mod nested;
-mod observer;
-mod parse;
-mod reader;
-mod record;
-mod rewrite;
+mod options;
 mod rules;
-mod select;
 #[cfg(feature = "tools")]
 pub mod tools;
 mod trace;
-mod writer;
+mod verbs;
+mod wire;
 
-pub use flaw::{Damage, Field, Flaw, Problem};
-pub use framer::{Framer, Walked};
-pub use parse::{EVENT_BYTES_MIN, EVENT_MAGIC, METADATA_BYTES_MIN, METADATA_MAGIC, Need, parse};
-pub use reader::{Place, Reader, Visitor};
-pub use record::{Array, Attribute, Attributes, Event, Header, Metadata, Packet, Scalar, Value, Values};
+#[cfg(feature = "lanes")]
+pub use lanes::Lanes;
 pub use trace::Heph;
-pub use writer::{EventWriter, Writer};
+pub use wire::fault::{Damage, Fault, Field, Problem};
+pub use wire::framer::{Framer, Walked};
+pub use wire::parse::{EVENT_BYTES_MIN, EVENT_MAGIC, METADATA_BYTES_MIN, METADATA_MAGIC, Need, parse};
+pub use wire::reader::{Reader, Visitor};
+pub use wire::record::{Array, Attribute, Attributes, Event, Header, Layout, Metadata, Record, Scalar, Value, Values};
+pub use wire::writer::{EventWriter, Writer};
 
 #[cfg(doctest)]
 #[doc = include_str!("../README.md")]

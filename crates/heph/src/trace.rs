@@ -3,20 +3,25 @@
 use std::io::Write;
 
 use anytrace_core::{
-    Confidence, DumpForm, DumpOptions, Error, Format, Head, ImportOptions, Info, Input, Limits, OpenOptions, Outcome,
-    Plan, Rule, Sink, Summary, Target, Trace,
+    Confidence, DumpForm, DumpOptions, Error, Format, FormatOption, Head, ImportOptions, Info, Input, Limits,
+    OpenOptions, Outcome, Plan, Rule, Sink, Summary, Target, Trace,
 };
 
-#[cfg(feature = "tools")]
+#[cfg(feature = "lanes")]
 use anytrace_core::{SpanOptions, SpanSink};
 
-use crate::check::Checker;
-use crate::dump::TextDump;
-use crate::info::Counter;
-use crate::jsonl::JsonDump;
-use crate::parse::{EVENT_MAGIC, METADATA_MAGIC, Need, parse};
-use crate::reader::Reader;
-use crate::{import, rewrite, rules};
+use crate::options::OPTIONS;
+use crate::verbs::check::Checker;
+use crate::verbs::dump::TextDump;
+use crate::verbs::info::Counter;
+use crate::verbs::jsonl::{JsonDump, Purpose};
+use crate::verbs::select::Filter;
+use crate::wire::parse::{EVENT_MAGIC, METADATA_MAGIC, Need, parse_within};
+use crate::wire::reader::Reader;
+use crate::{
+    rules,
+    verbs::{import, rewrite},
+};
 
 /// The Heph trace format.
 #[derive(Debug, Clone, Copy, Default)]
@@ -24,7 +29,7 @@ pub struct Heph;
 
 static TARGETS: [(&str, &str); 2] = [
     ("heph", "the same packets, byte for byte"),
-    ("jsonl", "one JSON object a packet, as `dump --format jsonl` prints them; reads back to the same bytes"),
+    ("jsonl", "one JSON object per packet, as `dump --format jsonl` prints them; converts back to the same bytes"),
 ];
 
 impl Format for Heph {
@@ -48,6 +53,10 @@ impl Format for Heph {
         &TARGETS
     }
 
+    fn options(&self) -> &'static [FormatOption] {
+        OPTIONS
+    }
+
     fn extensions(&self) -> &'static [&'static str] {
         &["heph", "bin.log", "bin"]
     }
@@ -57,17 +66,17 @@ impl Format for Heph {
     }
 
     fn open(&self, input: Input, options: &OpenOptions) -> Result<Box<dyn Trace>, Error> {
-        options.only("heph", &["recover"])?;
-        Ok(Box::new(Opened { reader: Reader::new(input, options), limits: options.limits }))
+        options.only("heph", &[], OPTIONS)?;
+        Ok(Box::new(Opened { reader: Reader::new(input, options)?, limits: options.limits }))
     }
 
-    #[cfg(feature = "tools")]
+    #[cfg(feature = "lanes")]
     fn has_spans(&self) -> bool {
         true
     }
 
-    fn recognises_jsonl(&self, head: &Head<'_>) -> bool {
-        import::recognises(head)
+    fn recognizes_jsonl(&self, head: &Head<'_>) -> bool {
+        import::recognizes(head)
     }
 
     fn import(
@@ -86,9 +95,9 @@ fn probe(head: &Head<'_>) -> Confidence {
     let has_name = head.has_extension(&["heph"]) || head.has_extension(&["bin.log"]);
     let by_name = if has_name { Confidence::Maybe } else { Confidence::No };
     let magics = [EVENT_MAGIC, METADATA_MAGIC];
-    match parse(head.bytes, Limits::default().record_bytes_max) {
+    match parse_within(head.bytes, Limits::default().record_bytes_max) {
         Ok(_) => return Confidence::Certain,
-        Err(Need::More(need)) if need > head.bytes.len() && head.bytes.len() >= 8 => return Confidence::Certain,
+        Err(Need::More(need)) if need > head.bytes.len() as u64 && head.bytes.len() >= 8 => return Confidence::Certain,
         Err(Need::More(_)) => {
             let is_cut =
                 magics.iter().any(|magic| magic.to_be_bytes().starts_with(head.bytes)) && !head.bytes.is_empty();
@@ -117,9 +126,9 @@ fn contains_packet(head: &[u8]) -> bool {
         if !starts_with_magic(rest) {
             continue;
         }
-        match parse(rest, head.len() as u64) {
+        match parse_within(rest, head.len() as u64) {
             Ok((_, size)) if size > 10 => return true,
-            Err(Need::Bad(flaw)) => work_left = work_left.saturating_sub(flaw.at),
+            Err(Need::Bad(fault)) => work_left = work_left.saturating_sub(fault.at),
             _ => {}
         }
         if work_left == 0 {
@@ -151,15 +160,17 @@ impl Trace for Opened {
         out: &mut dyn Write,
         sink: &mut dyn Sink,
     ) -> Result<Summary, Error> {
+        let filter = Filter::new(&options.selection, &mut self.reader, sink)?;
         match options.form {
             DumpForm::Text => {
-                let mut dump = TextDump::new(options, out, sink)?;
+                let mut dump = TextDump::new(options, filter, out, sink);
                 let summary = self.reader.read(&mut dump)?;
                 dump.finish()?;
                 Ok(summary)
             }
             DumpForm::Jsonl => {
-                let mut dump = JsonDump::new(options, self.limits.distinct_max, out, sink)?;
+                let dump = JsonDump::new(filter, Purpose::Dump, self.limits.distinct_max, out, sink);
+                let mut dump = if options.without_positions { dump.without_positions() } else { dump };
                 let summary = self.reader.read(&mut dump)?;
                 dump.finish()?;
                 Ok(summary)
@@ -174,9 +185,9 @@ impl Trace for Opened {
         Ok(summary)
     }
 
-    #[cfg(feature = "tools")]
+    #[cfg(feature = "lanes")]
     fn spans(self: Box<Self>, _: &SpanOptions, out: &mut dyn SpanSink, sink: &mut dyn Sink) -> Result<Summary, Error> {
-        crate::tools::spans::tracks::emit(self.reader, out, sink)
+        crate::lanes::spans::emit(self.reader, out, sink)
     }
 
     fn rewrite(mut self: Box<Self>, plan: &Plan, out: &mut dyn Target, sink: &mut dyn Sink) -> Result<Outcome, Error> {

@@ -135,7 +135,7 @@ fn undamaged_files_are_converted_byte_for_byte_and_come_back_from_json_lines() {
                 }
             }
             let repaired = assert_repairs(&Heph, &bytes, &path.display().to_string());
-            assert!(repaired == copy, "{}: repair keeps every whole packet", path.display());
+            assert!(repaired == copy, "{}: repair keeps every complete packet", path.display());
         }
     }
 }

@@ -58,7 +58,7 @@ fn a_gap_is_reported_where_it_is_seen() {
 }
 
 #[test]
-fn inverted_neighbours_are_no_loss() {
+fn inverted_neighbors_are_no_loss() {
     assert_eq!(reported(&trace(&[0, 2, 1, 3])), [row(3, "out-of-order", 1)]);
     assert_eq!(reported(&trace(&[1, 0, 2])), [row(2, "out-of-order", 1)]);
     assert_eq!(reported(&trace(&[0, 4, 3, 2, 1, 5])), [row(3, "out-of-order", 3)]);

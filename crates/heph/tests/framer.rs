@@ -5,16 +5,16 @@
 mod common;
 
 use anytrace_core::testing::mutations;
-use anytrace_core::{Diagnostic, Error, Input, Limits, OpenOptions};
-use anytrace_heph::{Damage, Framer, Packet, Place, Reader, Visitor};
+use anytrace_core::{Diagnostic, Error, Input, Limits, OpenOptions, Place, Settings};
+use anytrace_heph::{Damage, Framer, Reader, Record, Visitor};
 
 /// Everything that a visitor receives.
 #[derive(Debug, Default, PartialEq)]
 struct Received(Vec<String>);
 
 impl Visitor for Received {
-    fn packet(&mut self, place: Place, bytes: &[u8], packet: &Packet<'_>) -> Result<(), Error> {
-        self.0.push(format!("{} {} {} {}", place.seq, place.offset, bytes.len(), matches!(packet, Packet::Event(_))));
+    fn packet(&mut self, place: Place, bytes: &[u8], packet: &Record<'_>) -> Result<(), Error> {
+        self.0.push(format!("{} {} {} {}", place.seq, place.offset, bytes.len(), matches!(packet, Record::Event(_))));
         Ok(())
     }
 
@@ -33,9 +33,13 @@ impl Visitor for Received {
 
 fn read(bytes: &[u8]) -> Received {
     let mut received = Received::default();
-    Reader::new(Input::from_bytes_as_is("x", bytes.to_vec()), &OpenOptions { recover: true, ..OpenOptions::default() })
-        .read(&mut received)
-        .unwrap();
+    Reader::new(
+        Input::from_bytes_as_is("x", bytes.to_vec()),
+        &OpenOptions { own: Settings::default().with_flag("recover"), ..OpenOptions::default() },
+    )
+    .unwrap()
+    .read(&mut received)
+    .unwrap();
     received
 }
 

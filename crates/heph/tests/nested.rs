@@ -5,13 +5,13 @@
 mod common;
 
 use anytrace_core::testing::{examine, examine_with, rewrite_with, through_jsonl};
-use anytrace_core::{DumpForm, Input, OpenOptions, Plan, Selection, Severity, TargetOptions};
+use anytrace_core::{DumpForm, Input, OpenOptions, Plan, Selection, Settings, Severity, TargetOptions};
 use anytrace_heph::Heph;
 use common::{Bytes, dump};
 use serde_json::{Value, json};
 
 fn recovering() -> OpenOptions {
-    OpenOptions { recover: true, ..OpenOptions::default() }
+    OpenOptions { own: Settings::default().with_flag("recover"), ..OpenOptions::default() }
 }
 
 fn attributes(bytes: &[u8]) -> Vec<Value> {

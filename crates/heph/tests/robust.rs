@@ -9,13 +9,13 @@ use anytrace_core::testing::{
     truncations,
 };
 use anytrace_core::{Collect, Format, Input, OpenOptions, Plan, TargetOptions};
-use anytrace_heph::{Heph, parse};
+use anytrace_heph::{Heph, Layout, parse};
 use common::Bytes;
 
 /// Ends of the packets from the start on, up to the first that does not decode.
 fn packet_ends(bytes: &[u8]) -> Vec<usize> {
     let mut ends = vec![0];
-    while let Ok((_, used)) = parse(&bytes[ends[ends.len() - 1]..], 16 << 20) {
+    while let Ok((_, used)) = parse(&bytes[ends[ends.len() - 1]..], &Layout::default()) {
         ends.push(ends[ends.len() - 1] + used);
     }
     ends

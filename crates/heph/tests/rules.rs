@@ -55,7 +55,7 @@ fn cases() -> Vec<(&'static str, &'static str, u64, Vec<u8>)> {
         ("counter-gap", "1", 81, good().poll(1, 2).bytes),
         ("counter-back", "doubled", 81, good().poll(1, 0).bytes),
         ("end-before-start", "by one", 81, good().event(1, 1, 0, 9, 8, "").end().bytes),
-        ("counter-out-of-order", "inverted neighbours", 197, good().poll(1, 1).poll(1, 3).poll(1, 2).poll(1, 4).bytes),
+        ("counter-out-of-order", "inverted neighbors", 197, good().poll(1, 1).poll(1, 3).poll(1, 2).poll(1, 4).bytes),
         (
             "partial-overlap",
             "two events cross",
@@ -127,6 +127,7 @@ fn every_rule_has_a_case() {
         "heph/capture-cut",
         "heph/error-record",
         "heph/nested-array-recovered",
+        "heph/stream-time",
         "heph/too-many-streams",
         "heph/too-many-tracks",
     ];
@@ -144,7 +145,7 @@ fn an_error_record_is_a_loss_for_the_way_back() {
     let mut out = MemoryTarget::default();
     let mut sink = Collect::default();
     let input = Input::from_bytes("x.jsonl", lines.to_vec());
-    assert!(Heph.recognises_jsonl(&input.head()));
+    assert!(Heph.recognizes_jsonl(&input.head()));
     let options = ImportOptions { target: &TargetOptions::default(), limits: Limits::default() };
     let outcome = Heph.import(input, &options, &mut out, &mut sink).unwrap();
     assert_eq!((sink.codes(), sink.errors()), (vec!["heph/error-record"], 1));
@@ -173,7 +174,7 @@ fn a_diagnostic_names_place_field_expected_and_found() {
     assert_eq!(d.field.as_deref(), Some("attribute 'a'"));
     assert_eq!(d.expected.as_deref(), Some("a length of at most 2 (packet end)"));
     assert_eq!(d.found.as_deref(), Some("9"));
-    assert_eq!(d.help.as_deref(), Some("the flaw is at byte 0x46"));
+    assert_eq!(d.help.as_deref(), Some("the error is at byte 0x46"));
     assert_eq!(d.skipped_bytes, 51);
 }
 

@@ -186,7 +186,7 @@ proptest! {
         found.sort();
         prop_assert_eq!(&found, &expected);
         prop_assert!(stored.open.iter().all(Vec::is_empty));
-        let mut complete = StoredSpans { takes_whole: true, ..StoredSpans::default() };
+        let mut complete = StoredSpans { takes_complete: true, ..StoredSpans::default() };
         spans(&trace(&events), &mut complete);
         complete.spans.sort();
         prop_assert_eq!(&complete.spans, &expected);
@@ -229,7 +229,7 @@ fn spans(bytes: &[u8], stored: &mut StoredSpans) -> Collect {
 /// Checks the contract of edges and stores the spans.
 #[derive(Default)]
 struct StoredSpans {
-    takes_whole: bool,
+    takes_complete: bool,
     source: Option<SpanSource>,
     tracks: Vec<Track>,
     names: Vec<String>,
@@ -248,7 +248,7 @@ impl StoredSpans {
         self.last[track] = edge.time;
         let name = self.names[edge.name as usize].clone();
         match edge.kind {
-            EdgeKind::Begin if self.takes_whole => {
+            EdgeKind::Begin if self.takes_complete => {
                 let Some((_, SpanValue::U64(end))) = batch.attributes(edge).next() else { panic!("no end") };
                 // Complete spans nest too: an open span must contain the next one or have ended.
                 self.open[track]
@@ -290,7 +290,7 @@ impl SpanSink for StoredSpans {
     }
 
     fn takes_complete(&self) -> bool {
-        self.takes_whole
+        self.takes_complete
     }
 
     fn track(&mut self, id: TrackId, track: &Track) -> Result<(), Error> {
@@ -368,8 +368,8 @@ fn events_of_no_length_are_instants_with_their_attributes() {
     let bytes = Bytes::new().epoch().event(1, 0, 0, 5, 5, "answered").attribute("bytes", 1).u64(512).end();
     let bytes = bytes.event(1, 1, 0, 9, 4, "odd").end().event(1, 2, 0, 0, 20, "around").end();
     let bytes = bytes.event(2, 0, 0, 7, 7, "alone").end().bytes;
-    for takes_whole in [false, true] {
-        let mut stored = StoredSpans { takes_whole, ..StoredSpans::default() };
+    for takes_complete in [false, true] {
+        let mut stored = StoredSpans { takes_complete, ..StoredSpans::default() };
         spans(&bytes, &mut stored);
         assert_eq!(stored.spans, [("around".to_owned(), 0, 20)]);
         let instants: Vec<_> = stored.instants.iter().map(|(name, time, _)| (name.as_str(), *time)).collect();

@@ -9,7 +9,7 @@ use std::path::Path;
 
 use anytrace_core::{Collect, Input, OpenOptions};
 use anytrace_heph::tools::compat;
-use anytrace_heph::tools::stats::{HephStats, StatsOptions, StatsThreshold, compare, stats};
+use anytrace_heph::tools::stats::{HephStats, StatsOptions, compare, stats, threshold};
 use common::Bytes;
 use serde_json::Value;
 
@@ -103,15 +103,15 @@ fn growth_beyond_a_threshold_is_reported() {
     let base = of(&worker());
     let slow = run(Bytes::new().epoch(), 1, 0, (0, 150), (7, "a"));
     let slow = of(&run(slow, 1, 1, (200, 350), (7, "a")).bytes);
-    let thresholds = [StatsThreshold::parse("p99=40%").unwrap(), StatsThreshold::parse("count=0").unwrap()];
+    let thresholds = [threshold("p99=40%").unwrap(), threshold("count=0").unwrap()];
     let changes = compare(&base, &slow, &thresholds);
     let actor = changes.iter().find(|change| change.is_actor && change.name == b"a").unwrap();
     assert_eq!(actor.exceeded, [(5, 40.0)]);
     let gone = changes.iter().find(|change| change.name == b"compute").unwrap();
     assert!(gone.shown.is_none() && gone.exceeded.is_empty());
     assert!(compare(&base, &base, &thresholds).iter().all(|change| change.exceeded.is_empty()));
-    assert!(StatsThreshold::parse("p99").is_none() && StatsThreshold::parse("p98=1").is_none());
-    assert!(StatsThreshold::parse("p99=-1").is_none());
+    assert!(threshold("p99").is_none() && threshold("p98=1").is_none());
+    assert!(threshold("p99=-1").is_none());
 }
 
 fn converted(bytes: &[u8]) -> String {

@@ -7,7 +7,7 @@ mod common;
 use anytrace_core::testing::{examine, rewrite, rewrite_with};
 use anytrace_core::{
     Collect, Confidence, DumpForm, DumpOptions, Format, Head, ImportOptions, Input, Kind, Limits, MemoryTarget,
-    OpenOptions, Plan, Selection, Strict, TargetOptions, TimeBound,
+    OpenOptions, Plan, Selection, Settings, Strict, TargetOptions, TimeBound,
 };
 use anytrace_heph::Heph;
 use common::{Bytes, dump};
@@ -67,6 +67,36 @@ fn an_event_is_in_a_time_range_when_it_overlaps_it() {
 }
 
 #[test]
+fn times_with_units_count_from_the_earliest_start() {
+    // The earliest event is not the first, and the epoch is long before it.
+    let source = Bytes::new()
+        .epoch()
+        .event(1, 0, 0, 1_000_020, 1_000_025, "inner")
+        .end()
+        .event(1, 1, 0, 1_000_000, 1_000_030, "outer")
+        .end()
+        .event(2, 0, 0, 1_000_028, 1_000_040, "late")
+        .end()
+        .bytes;
+    let names = |from, to| {
+        let selection = Selection { time: Some((from, to)), ..Selection::default() };
+        let text = dump(&source, &OpenOptions::default(), DumpForm::Text, selection);
+        text.lines().map(|line| line.split('"').nth(1).unwrap().to_owned()).collect::<Vec<_>>()
+    };
+    let (ns, own) = (TimeBound::Nanoseconds, TimeBound::Native);
+    assert_eq!(names(ns(0), ns(20)), ["outer"]);
+    assert_eq!(names(ns(0), ns(21)), ["inner", "outer"]);
+    assert_eq!(names(ns(0), ns(28)), names(own(1_000_000), own(1_000_028)));
+    assert_eq!(names(ns(30), TimeBound::Open), ["late"]);
+    assert_eq!(names(TimeBound::Open, own(1_000_020)), names(TimeBound::Open, ns(20)));
+    let time = Some((ns(0), ns(20)));
+    let plan = Plan::Trim(Selection { time, ..Selection::default() }, TargetOptions::default());
+    let (part, outcome, _) = rewrite(&Heph, &source, &plan).unwrap();
+    assert_eq!((outcome.records_read, outcome.records_written), (4, 2), "the epoch and one event");
+    assert!(dump(&part, &OpenOptions::default(), DumpForm::Text, Selection::default()).contains("outer"));
+}
+
+#[test]
 fn a_trim_to_json_lines_reads_back_as_the_trim() {
     let selection = || Selection { threads: vec![1], ..Selection::default() };
     let target = TargetOptions { to: Some("jsonl".to_owned()), ..TargetOptions::default() };
@@ -94,28 +124,28 @@ fn convert_to_json_lines_equals_the_dump() {
 }
 
 #[test]
-fn the_corpus_own_json_lines_are_recognised_and_read() {
+fn the_corpus_own_json_lines_are_recognized_and_read() {
     for entry in std::fs::read_dir(common::own_corpus().join("valid")).unwrap() {
         let path = entry.unwrap().path();
         if path.extension().is_some_and(|e| e == "jsonl") {
             let lines = std::fs::read(&path).unwrap();
             let input = Input::from_bytes("x", lines.clone());
-            assert!(Heph.recognises_jsonl(&input.head()), "{}", path.display());
+            assert!(Heph.recognizes_jsonl(&input.head()), "{}", path.display());
             assert_eq!(import(&lines).unwrap(), std::fs::read(path.with_extension("")).unwrap(), "{}", path.display());
         }
     }
 }
 
 #[test]
-fn other_json_lines_are_not_recognised() {
+fn other_json_lines_are_not_recognized() {
     for text in
         ["", "{}", "[1]", "{\"anytrace\":\"jsonl\",\"format\":\"xray\"}", "{\"kind\":\"event\"}", "{\"kind\":7}", "{"]
     {
         let input = Input::from_bytes("x", text.as_bytes().to_vec());
-        assert!(!Heph.recognises_jsonl(&input.head()), "{text}");
+        assert!(!Heph.recognizes_jsonl(&input.head()), "{text}");
     }
     let long = format!("{{\"kind\": \"event\", \"description\": \"{}\"}}\n", "x".repeat(70_000));
-    assert!(Heph.recognises_jsonl(&Input::from_bytes("x", long.into_bytes()).head()));
+    assert!(Heph.recognizes_jsonl(&Input::from_bytes("x", long.into_bytes()).head()));
 }
 
 #[test]
@@ -162,14 +192,14 @@ fn floats_without_bits_are_read_as_numbers() {
 fn unsupported_conditions_are_rejected_by_name() {
     let refused = |plan: Plan| rewrite(&Heph, &trace().bytes, &plan).err().unwrap();
     let target = TargetOptions { version: Some(2), ..TargetOptions::default() };
-    assert_eq!(refused(Plan::Convert(target)).to_string(), "--version means nothing for heph traces");
+    assert_eq!(refused(Plan::Convert(target)).to_string(), "--version does not apply to heph traces");
     let target = TargetOptions { endian: Some(anytrace_core::Endian::Little), ..TargetOptions::default() };
     assert_eq!(refused(Plan::Repair(target)).kind(), Kind::Usage);
     let target = TargetOptions { to: Some("yaml".to_owned()), ..TargetOptions::default() };
     assert_eq!(refused(Plan::Convert(target)).kind(), Kind::Usage);
-    let selection = Selection { frames: Some(0..1), ..Selection::default() };
+    let selection = Selection { own: Settings::default().with("frames", 0..1), ..Selection::default() };
     assert_eq!(refused(Plan::Trim(selection, TargetOptions::default())).kind(), Kind::Usage);
-    let options = OpenOptions { pointer_width: Some(4), ..OpenOptions::default() };
+    let options = OpenOptions { own: Settings::default().with("pointer-width", "4"), ..OpenOptions::default() };
     assert_eq!(
         rewrite_with(&Heph, &options, &[], &Plan::Convert(TargetOptions::default())).err().unwrap().kind(),
         Kind::Usage

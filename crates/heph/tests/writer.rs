@@ -6,7 +6,7 @@ mod common;
 
 use anytrace_core::testing::{examine, through_jsonl};
 use anytrace_core::{Kind, OpenOptions};
-use anytrace_heph::{Header, Heph, Packet, Value, Writer, parse};
+use anytrace_heph::{Header, Heph, Layout, Record, Value, Writer, parse};
 use common::Bytes;
 use proptest::prelude::*;
 
@@ -17,7 +17,7 @@ fn the_seeds_examples_are_written_byte_for_byte() {
     let header = Header { substream: 1, start_ns: 100, end_ns: 200, ..Header::default() };
     writer.event(&header, "My event").unsigned("Test", 123).floats("Test2", &[123.456, 789.0]).finish().unwrap();
     let seed = std::fs::read(common::own_corpus().join("seed/both.heph")).unwrap();
-    assert_eq!(writer.into_inner(), seed);
+    assert_eq!(writer.finish().unwrap(), seed);
 }
 
 #[test]
@@ -53,7 +53,7 @@ fn writer_and_builder_agree_on_every_type() {
         .text("")
         .text("ab")
         .end();
-    assert_eq!(writer.into_inner(), built.bytes);
+    assert_eq!(writer.finish().unwrap(), built.bytes);
 }
 
 #[test]
@@ -65,7 +65,7 @@ fn values_too_long_for_their_length_are_rejected_and_nothing_is_written() {
     assert!(refused.to_string().contains("65536"));
     assert!(writer.event(&Header::default(), "").unsigneds("a", &vec![0; 65_536]).finish().is_err());
     writer.event(&Header::default(), &long[1..]).finish().unwrap();
-    assert_eq!(writer.into_inner().len(), 42 + 65_535);
+    assert_eq!(writer.finish().unwrap().len(), 42 + 65_535);
 }
 
 fn attributes() -> impl Strategy<Value = Vec<(String, u8, Vec<u64>, Vec<String>)>> {
@@ -98,7 +98,7 @@ proptest! {
             };
         }
         let bytes = made.end().bytes;
-        let Ok((Packet::Event(event), used)) = parse(&bytes[23..], 1 << 20) else { panic!("no event") };
+        let Ok((Record::Event(event), used)) = parse(&bytes[23..], &Layout::default()) else { panic!("no event") };
         prop_assert_eq!(used, bytes.len() - 23);
         prop_assert_eq!(event.description(), &description);
         let header = event.header;

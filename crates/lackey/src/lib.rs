@@ -2,51 +2,42 @@
 //!
 //! Reads, checks, repairs, writes, trims and dumps what `valgrind --tool=lackey --trace-mem=yes` prints, with
 //! everything that real logs contain between the records, in one pass and bounded memory. [`Lackey`] is the entry point
-//! for programs that handle several formats; [`Reader`], [`Record`], [`parse`] and [`push_record`] are the format's
-//! own.
+//! for programs that handle several formats; [`Reader`], [`Record`], [`parse`] and [`Writer`] are the format's own.
 //!
-//! ```
-//! use anytrace_core::{Collect, Input, OpenOptions};
-//! use anytrace_lackey::{Item, Kind, Reader};
+//! ```no_run
+//! use anytrace_core::{Input, InputOptions, OpenOptions, Step};
+//! use anytrace_lackey::Reader;
 //!
-//! let log = b"I  0401ab70,3\n S 1fff000698,8\nI  0401\n";
-//! let reader = Reader::new(Input::from_bytes("app.lackey", log.to_vec()), &OpenOptions::default());
-//! let mut damage = Collect::default();
-//! let mut stores = 0;
-//! let passed = reader.for_each(&mut damage, |item, _place| {
-//!     stores += u64::from(matches!(item, Item::Record(record) if record.kind == Kind::Write));
-//!     Ok(())
-//! })?;
-//! assert_eq!((passed.records, stores), (2, 1));
-//! assert_eq!(damage.codes(), ["lackey/bad-line"]);
+//! let input = Input::open("app.lackey".as_ref(), InputOptions::default())?;
+//! let mut reader = Reader::new(input, &OpenOptions::default())?;
+//! while let Some(step) = reader.next()? {
+//!     match step {
+//!         Step::Record(place, record) => {
+//!             println!("byte {:#x}: {} of {} bytes", place.offset, record.kind.name(), record.size);
+//!         }
+//!         Step::Damage(diagnostic) => eprintln!("{diagnostic}"),
+//!     }
+//! }
 //! # Ok::<(), anytrace_core::Error>(())
 //! ```
+//!
+//! The folder `examples` has programs that print the records, write a filtered copy and count the accesses.
 
 #![forbid(unsafe_code)]
 
-mod accesses;
-mod check;
-mod dump;
-mod import;
-mod info;
-mod lines;
-mod message;
-mod out;
-mod parse;
-mod probe;
-mod reader;
-mod record;
-mod rewrite;
+#[cfg(feature = "lanes")]
+mod lanes;
+mod options;
 mod rules;
-mod run;
 mod trace;
-mod writer;
+mod verbs;
+mod wire;
 
-pub use parse::{Fault, Need, parse};
-pub use reader::{Item, Passed, Piece, Place, Reader};
-pub use record::{Kind, Record, SIZE_MAX};
 pub use trace::Lackey;
-pub use writer::push_record;
+pub use wire::parse::{Fault, FieldFault, Need, parse};
+pub use wire::reader::Reader;
+pub use wire::record::{Kind, Layout, Record, SIZE_MAX};
+pub use wire::writer::Writer;
 
 /// The format's name, in file names, codes and JSON.
 pub(crate) const NAME: &str = "lackey";

@@ -3,13 +3,18 @@
 use std::io::Write;
 
 use anytrace_core::{
-    AccessSink, Confidence, DumpOptions, Error, Format, Head, ImportOptions, Info, Input, OpenOptions, Outcome, Plan,
+    Confidence, DumpOptions, Error, Format, FormatOption, Head, ImportOptions, Info, Input, OpenOptions, Outcome, Plan,
     Rule, Sink, Summary, Target, Trace,
 };
 
-use crate::reader::Reader;
+use crate::options::OPTIONS;
 use crate::rules::RULES;
-use crate::{NAME, accesses, check, dump, import, info, probe, rewrite};
+use crate::wire::reader::Reader;
+use crate::{
+    NAME,
+    verbs::{check, dump, import, info, rewrite},
+    wire::probe,
+};
 
 /// The format, for the entry points of [`anytrace_core`].
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -35,8 +40,12 @@ impl Format for Lackey {
     fn targets(&self) -> &'static [(&'static str, &'static str)] {
         &[
             (NAME, "the same lines; --style canonical spells records as Valgrind does"),
-            ("jsonl", "JSON lines, one object a record"),
+            ("jsonl", "JSON lines, one object per record"),
         ]
+    }
+
+    fn options(&self) -> &'static [FormatOption] {
+        OPTIONS
     }
 
     fn extensions(&self) -> &'static [&'static str] {
@@ -48,10 +57,11 @@ impl Format for Lackey {
     }
 
     fn open(&self, input: Input, options: &OpenOptions) -> Result<Box<dyn Trace>, Error> {
-        options.only(NAME, &[])?;
-        Ok(Box::new(Opened(Reader::new(input, options))))
+        options.only(NAME, &[], OPTIONS)?;
+        Ok(Box::new(Opened(Reader::new(input, options)?)))
     }
 
+    #[cfg(feature = "lanes")]
     fn has_accesses(&self) -> bool {
         true
     }
@@ -91,7 +101,12 @@ impl Trace for Opened {
         rewrite::rewrite(self.0, plan, out, sink)
     }
 
-    fn accesses(self: Box<Self>, out: &mut dyn AccessSink, sink: &mut dyn Sink) -> Result<Summary, Error> {
-        accesses::emit(self.0, out, sink)
+    #[cfg(feature = "lanes")]
+    fn accesses(
+        self: Box<Self>,
+        out: &mut dyn anytrace_core::AccessSink,
+        sink: &mut dyn Sink,
+    ) -> Result<Summary, Error> {
+        crate::lanes::accesses::emit(self.0, out, sink)
     }
 }

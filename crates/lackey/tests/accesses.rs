@@ -1,5 +1,6 @@
 //! The trace as accesses, compared with the output of `dump`.
 
+#![cfg(feature = "lanes")]
 #![allow(clippy::unwrap_used, reason = "a test may panic")]
 
 use anytrace_core::access::{

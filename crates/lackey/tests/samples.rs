@@ -122,7 +122,7 @@ fn undamaged_samples_stay_as_they_are() {
 }
 
 #[test]
-fn every_sample_is_recognised_and_by_no_other_name() {
+fn every_sample_is_recognized_and_by_no_other_name() {
     for (name, bytes) in all_samples() {
         let confidence = Lackey.probe(&Input::from_bytes("sample", bytes.clone()).head());
         let has_banner = bytes.windows(6).any(|part| part == b"Lackey");

@@ -5,7 +5,7 @@
 use anytrace_core::testing::{examine, rewrite};
 use anytrace_core::{
     Collect, DumpForm, DumpOptions, Error, Format, ImportOptions, Input, Kind, Limits, MemoryTarget, OpenOptions, Plan,
-    Radix, Selection, Style, TargetOptions,
+    Selection, Settings, TargetOptions,
 };
 use anytrace_lackey::Lackey;
 
@@ -85,14 +85,18 @@ fn selections_that_lackey_does_not_have_are_refused() {
     let selection = || Selection { threads: vec![1], ..Selection::default() };
     let options = DumpOptions { selection: selection(), ..DumpOptions::default() };
     let error = open().dump(&options, &mut Vec::new(), &mut Collect::default()).unwrap_err();
-    assert_eq!((error.kind(), error.to_string().as_str()), (Kind::Usage, "--thread means nothing for lackey traces"));
+    assert_eq!((error.kind(), error.to_string().as_str()), (Kind::Usage, "--thread does not apply to lackey traces"));
     let plan = Plan::Trim(selection(), TargetOptions::default());
     assert!(open().rewrite(&plan, &mut MemoryTarget::default(), &mut Collect::default()).is_err());
     let wrong = [
-        TargetOptions { radix: Some(Radix::Hex), ..TargetOptions::default() },
+        TargetOptions { own: Settings::default().with("to-radix", "hex"), ..TargetOptions::default() },
         TargetOptions { to: Some("yaml".into()), ..TargetOptions::default() },
-        TargetOptions { style: Some(Style::Pretty), ..TargetOptions::default() },
-        TargetOptions { to: Some("jsonl".into()), style: Some(Style::Canonical), ..TargetOptions::default() },
+        TargetOptions { own: Settings::default().with("style", "pretty"), ..TargetOptions::default() },
+        TargetOptions {
+            to: Some("jsonl".into()),
+            own: Settings::default().with("style", "canonical"),
+            ..TargetOptions::default()
+        },
     ];
     for target in wrong {
         let shown = format!("{target:?}");
@@ -100,7 +104,7 @@ fn selections_that_lackey_does_not_have_are_refused() {
         let error = open().rewrite(&plan, &mut MemoryTarget::default(), &mut Collect::default()).unwrap_err();
         assert_eq!(error.kind(), Kind::Usage, "{shown}");
     }
-    let options = OpenOptions { radix: Some(Radix::Hex), ..OpenOptions::default() };
+    let options = OpenOptions { own: Settings::default().with("radix", "hex"), ..OpenOptions::default() };
     assert!(Lackey.open(Input::from_bytes("x", LOG.into()), &options).is_err());
 }
 
@@ -130,7 +134,7 @@ fn a_part_has_its_head_and_not_the_counts_of_the_run() {
 
 #[test]
 fn the_canonical_style_is_valgrinds_spelling() {
-    let target = || TargetOptions { style: Some(Style::Canonical), ..TargetOptions::default() };
+    let target = || TargetOptions { own: Settings::default().with("style", "canonical"), ..TargetOptions::default() };
     for name in ["odd/short", "odd/upper-case", "odd/blanks", "odd/crlf", "odd/no-line-end"] {
         let bytes = sample(name);
         let (written, outcome, _) = rewrite(&Lackey, &bytes, &Plan::Convert(target())).unwrap();
@@ -152,7 +156,7 @@ fn edited_json_lines_win_over_the_line_they_came_with() {
     assert_eq!(read(r#"{"kind":"read","address":16,"size":2,"line":" L 10,1"}"#).unwrap(), " L 00000010,2\n");
     assert_eq!(read(r#"{"kind":"block","address":16}"#).unwrap(), "SB 00000010\n");
     assert_eq!(read(r#"{"kind":"text","line":"a","line_end":false}"#).unwrap(), "a");
-    let canonical = TargetOptions { style: Some(Style::Canonical), ..TargetOptions::default() };
+    let canonical = TargetOptions { own: Settings::default().with("style", "canonical"), ..TargetOptions::default() };
     let line = r#"{"kind":"read","address":16,"size":1,"line":" L 10,1"}"#;
     assert_eq!(import(&format!("{head}{line}"), &canonical).unwrap(), " L 00000010,1\n");
     let jsonl = TargetOptions { to: Some("jsonl".into()), ..TargetOptions::default() };

@@ -91,7 +91,7 @@ impl FromStr for Endpoint {
 }
 
 fn resolve(word: &str, rest: &str) -> Result<SocketAddr, Error> {
-    let host = rest.strip_prefix("//").ok_or_else(|| Error::usage(format!("{word}: expected // behind the colon")))?;
+    let host = rest.strip_prefix("//").ok_or_else(|| Error::usage(format!("{word}: expected // after the colon")))?;
     if let Ok(address) = host.parse() {
         return Ok(address);
     }

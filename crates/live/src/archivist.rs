@@ -150,7 +150,7 @@ impl Worker {
         match job {
             Job::Sync(files) => {
                 for file in files {
-                    file.sync_data().map_err(|error| Error::io("cannot force bytes to the disk", error))?;
+                    file.sync_data().map_err(|error| Error::io("cannot sync files to disk", error))?;
                 }
                 Ok(())
             }

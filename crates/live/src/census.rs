@@ -7,7 +7,7 @@ use anytrace_core::{Error, Limits};
 use anytrace_heph::tools::loss::StreamLoss;
 use anytrace_heph::{EVENT_MAGIC, Framer, METADATA_MAGIC};
 
-use crate::collector::Listener;
+use crate::listener::Listener;
 use crate::options::{Caps, Fsync};
 use crate::queue::{Batch, Dropped, Sender, count_events};
 use crate::report::{Drops, EndedBy, Report, SourceName, SourceReport};

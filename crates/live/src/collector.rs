@@ -7,7 +7,7 @@ use std::os::unix::net::UnixStream;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-use anytrace_core::{Diagnostic, Error};
+use anytrace_core::Error;
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 
 use crate::census::Census;
@@ -16,6 +16,8 @@ use crate::datagram::Receiver;
 use crate::feed::{Got, Pool, SCRATCH_BYTES};
 use crate::follow::{Follow, GLANCE};
 use crate::listen::{Bound, Socket, bind};
+use crate::listener::Listener;
+use crate::observer::Observer;
 use crate::options::CollectOptions;
 use crate::queue::Queue;
 use crate::report::{EndedBy, ListenerReport, Report, SourceName, Summary};
@@ -35,36 +37,6 @@ const READS_AT_ONCE: usize = 8;
 
 /// Connections accepted in one go.
 const ACCEPT_AT_ONCE: usize = 64;
-
-/// Hears of a collection while it runs. An error ends it.
-pub trait Observer {
-    /// Everything is open; addresses have the ports the system chose.
-    ///
-    /// # Errors
-    /// Ends the collection.
-    fn listening(&mut self, listeners: &[ListenerReport]) -> Result<(), Error>;
-
-    /// An interval is over.
-    ///
-    /// # Errors
-    /// Ends the collection.
-    fn summary(&mut self, summary: &Summary) -> Result<(), Error>;
-
-    /// A source sent bytes that are not a packet; the offset counts bytes of that source.
-    ///
-    /// # Errors
-    /// Ends the collection.
-    fn damage(&mut self, source: &SourceName, diagnostic: Diagnostic) -> Result<(), Error>;
-}
-
-/// An address and what belongs to it.
-pub(crate) struct Listener {
-    pub(crate) bound: Bound,
-    pub(crate) receiver: Option<Receiver>,
-    pub(crate) rejected: u64,
-    pub(crate) refused: u64,
-    rests_until: Option<Instant>,
-}
 
 /// Collects until `stop` is set or a limit of the options is reached.
 ///
@@ -117,7 +89,7 @@ impl<'o> Collector<'o> {
             let follow = Follow::new(path, options.end_of_file, caps, shared.now)?;
             let name = SourceName { number: 0, kind: "file", peer: path.display().to_string() };
             let slot = census.enter(name, None, &mut shared)?;
-            follows.push((follow, slot.ok_or_else(|| Error::limit("more files than sources are allowed"))?));
+            follows.push((follow, slot.ok_or_else(|| Error::limit("more files than the limit on sources"))?));
         }
         let (ear, bell) = UnixStream::pair()?;
         ear.set_nonblocking(true)?;
@@ -194,6 +166,7 @@ impl<'o> Collector<'o> {
         if let Some(due) = self.follows.iter().map(|(follow, _)| follow.due).min() {
             wait = wait.min(due.saturating_duration_since(now));
         }
+        // Connections over their rate are left out of the poll, so a short wait must look at them again.
         if self.connections.iter().any(|connection| connection.rests(now)) {
             wait = wait.min(Duration::from_millis(10));
         }
@@ -257,6 +230,7 @@ impl<'o> Collector<'o> {
                 };
                 let kind = listener.bound.endpoint.scheme();
                 let name = SourceName { number: 0, kind, peer };
+                // Accepted and then dropped: a sender must see an end, not a connection that nobody serves.
                 let has_room = self.connections.len() < self.options.caps.connections;
                 let rate = self.options.caps.rate_bytes;
                 match if has_room { self.census.enter(name, rate, &mut self.shared)? } else { None } {
@@ -285,6 +259,7 @@ impl<'o> Collector<'o> {
         for connection in self.connections.iter().filter(|connection| connection.has_ended) {
             self.census.leave(connection.slot, &mut self.shared)?;
         }
+        // After their sources have left, because the slots are known by the connections only.
         self.connections.retain(|connection| !connection.has_ended);
         Ok(())
     }
@@ -324,13 +299,14 @@ impl<'o> Collector<'o> {
             self.shared.store.write_losses(report.to_json().to_string().into_bytes());
         }
         if self.shared.now >= self.summary_at {
-            self.summarise()?;
+            self.summarize()?;
         }
         Ok(())
     }
 
-    fn summarise(&mut self) -> Result<(), Error> {
+    fn summarize(&mut self) -> Result<(), Error> {
         let late = self.shared.now.duration_since(self.summary_at);
+        // Rates are computed from the time that really passed.
         let interval = self.options.interval + late;
         self.summary_at = self.shared.now + self.options.interval;
         let total = self.report(EndedBy::Running);
@@ -389,21 +365,5 @@ impl<'o> Collector<'o> {
         }
         debug_assert!(GLANCE < TICK, "files are looked at more often than time passes");
         Ok(())
-    }
-}
-
-impl Listener {
-    fn report(&self) -> ListenerReport {
-        let number = |of: fn(&crate::datagram::Shared) -> &std::sync::atomic::AtomicU64| {
-            self.receiver.as_ref().map_or(0, |receiver| of(&receiver.shared).load(Ordering::Relaxed))
-        };
-        ListenerReport {
-            address: self.bound.endpoint.to_string(),
-            receive_buffer_bytes: self.receiver.as_ref().map(|receiver| receiver.granted_bytes),
-            kernel_dropped: number(|shared| &shared.kernel_dropped),
-            rejected: self.rejected,
-            cut: number(|shared| &shared.cut),
-            refused: self.refused,
-        }
     }
 }

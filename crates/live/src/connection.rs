@@ -14,10 +14,10 @@ use crate::feed::{Feed, Got, Pool, READ_BYTES};
 use crate::listen::Socket;
 use crate::source::Intake;
 
-/// How long a sender rests that is faster than it may be, or that needs memory others hold.
+/// Back-off for a sender over its rate limit, or one that needs memory held by others.
 const REST: Duration = Duration::from_millis(10);
 
-/// How long half a packet may stay whose memory others wait for.
+/// How long an incomplete packet may hold memory that others wait for.
 const PATIENCE_WHEN_SHORT: Duration = Duration::from_secs(5);
 
 /// An accepted connection.

@@ -108,6 +108,7 @@ impl Receiver {
             Family::Unix => return,
         };
         if let Some(drops) = fs::read_to_string(table).ok().and_then(|table| drops_of(&table, self.inode)) {
+            // The greater of the two counts: this one includes drops that no later datagram reported.
             self.shared.kernel_dropped.fetch_max(drops, Ordering::Relaxed);
         }
     }
@@ -140,6 +141,7 @@ fn receive(socket: &OwnedFd, listener: usize, queue: &Queue, shared: &Shared) {
         }
         match take(socket, &mut room, shared, &mut last_drops) {
             Ok(batch) => queue.push(listener, batch),
+            // The socket is empty and nothing more is wanted.
             Err(Errno::EAGAIN) if deadline.is_some() => return,
             Err(Errno::EAGAIN | Errno::EINTR) => {
                 let mut wanted = [PollFd::new(socket.as_fd(), PollFlags::POLLIN)];
@@ -162,7 +164,7 @@ fn take(socket: &OwnedFd, room: &mut [u8], shared: &Shared, last_drops: &mut u32
     {
         let mut slices: Vec<[IoSliceMut<'_>; 1]> =
             room.chunks_mut(DATAGRAM_BYTES).map(|room| [IoSliceMut::new(room)]).collect();
-        // Made anew each time: the kernel writes the lengths it used into the headers.
+        // Rebuilt each time: the kernel writes the lengths it used into the headers.
         let space = cmsg_space!(u32, UnixCredentials);
         let mut headers = MultiHeaders::<SockaddrStorage>::preallocate(AT_ONCE, Some(space));
         let got = recvmmsg(socket.as_raw_fd(), &mut headers, slices.iter_mut(), MsgFlags::MSG_DONTWAIT, None)?;
@@ -171,6 +173,7 @@ fn take(socket: &OwnedFd, room: &mut [u8], shared: &Shared, last_drops: &mut u32
             for control in message.cmsgs().into_iter().flatten() {
                 match control {
                     ControlMessageOwned::RxqOvfl(drops) => {
+                        // The kernel's number counts from the socket's creation in 32 bits and may wrap.
                         let more = drops.wrapping_sub(std::mem::replace(last_drops, drops));
                         shared.kernel_dropped.fetch_add(u64::from(more), Ordering::Relaxed);
                     }
@@ -185,6 +188,7 @@ fn take(socket: &OwnedFd, room: &mut [u8], shared: &Shared, last_drops: &mut u32
             batch.items.push((sender(message.address.as_ref(), process), 0));
         }
     }
+    // Exactly as long as needed: the queue counts the capacity.
     batch.bytes.reserve_exact(lengths.iter().sum());
     for (((_, end), length), datagram) in batch.items.iter_mut().zip(lengths).zip(room.chunks(DATAGRAM_BYTES)) {
         batch.bytes.extend_from_slice(datagram.get(..length).unwrap_or(datagram));

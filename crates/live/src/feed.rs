@@ -4,7 +4,7 @@ use std::io::{ErrorKind, Read};
 use std::time::{Duration, Instant};
 
 use anytrace_core::{Error, Limits};
-use anytrace_heph::{Framer, parse};
+use anytrace_heph::{Framer, Layout, parse};
 
 use crate::source::Intake;
 
@@ -107,6 +107,7 @@ impl Feed {
             // A connection that breaks off has ended.
             Err(_) => return Ok(Got::End),
         };
+        // Too few bytes for a packet, or too many to be put before the new ones: they are gathered in `pending`.
         if waiting + got < self.need || waiting > SMALL_BYTES {
             self.pending.extend_from_slice(space.get(..got).unwrap_or_default());
             if self.pending.len() >= self.need {
@@ -155,15 +156,17 @@ impl Feed {
     pub(crate) fn holds_a_later_packet(&mut self, now: Instant) -> bool {
         self.half_since = Some(now);
         let rest = self.pending.get(4..).unwrap_or_default();
+        let layout = Layout { packet_bytes_max: self.packet_bytes_max };
         (0..rest.len()).any(|at| {
             let rest = rest.get(at..).unwrap_or_default();
-            matches!(rest.first(), Some(0xC1 | 0x75)) && parse(rest, self.packet_bytes_max).is_ok()
+            matches!(rest.first(), Some(0xC1 | 0x75)) && parse(rest, &layout).is_ok()
         })
     }
 
     fn walk_pending(&mut self, is_end: bool, intake: &mut Intake<'_, '_>) -> Result<(), Error> {
         let pending = std::mem::take(&mut self.pending);
         let walked = self.framer.walk(&pending, is_end, intake);
+        // Restored before the error is looked at, so that no bytes are lost with it.
         self.pending = pending;
         let walked = walked?;
         self.pending.drain(..walked.used);
@@ -175,6 +178,7 @@ impl Feed {
         self.need = need;
         if self.pending.is_empty() {
             self.half_since = None;
+        // A packet was completed, so another one waits now: its time begins.
         } else if used > 0 || self.half_since.is_none() {
             self.half_since = Some(now);
         }
@@ -194,6 +198,7 @@ impl Feed {
 
     /// Returns the room that a long packet took.
     pub(crate) fn release(&mut self, pool: &mut Pool) {
+        // Room is returned only when nothing long is expected either: it might not be had again.
         if self.reserved > 0 && self.pending.len().max(self.need) <= SMALL_BYTES {
             pool.left += std::mem::take(&mut self.reserved);
             self.pending.shrink_to(SMALL_BYTES);

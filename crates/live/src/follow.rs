@@ -73,6 +73,7 @@ impl Follow {
             self.open = open(&self.path).ok();
         }
         let Some(file) = &mut self.open else { return Ok(false) };
+        // Examined only at the end: a rewrite to a greater length looks like growth otherwise.
         if file.is_at_end && file.has_another_head() {
             self.feed.end(pool, intake)?;
             self.restart()?;
@@ -108,6 +109,7 @@ impl Follow {
         }
         // A removed name may reappear; until then the open file remains the current one.
         let is_replaced = fs::metadata(&self.path).is_ok_and(|meta| inode(&meta) != file.inode);
+        // A renamed file is read for a while longer: its writer may not know of the new name yet.
         let since = file.replaced.get_or_insert(now);
         if !is_replaced {
             file.replaced = None;

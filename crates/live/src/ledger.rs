@@ -28,6 +28,9 @@ pub(crate) struct Room {
 struct Share {
     window_bytes: usize,
     ranges: usize,
+    /// Bytes and ranges by which the room became smaller: less than the share where there was less left. Only these go
+    /// back, or the room would grow with each source that comes and goes while it is short.
+    taken: (usize, usize),
 }
 
 impl Room {
@@ -45,9 +48,10 @@ impl Room {
     fn share(&mut self) -> Share {
         let window_bytes = (self.window_bytes / 4).max(1 << 15);
         let ranges = (self.ranges / 4).max(1 << 10);
-        self.window_bytes = self.window_bytes.saturating_sub(window_bytes);
-        self.ranges = self.ranges.saturating_sub(ranges);
-        Share { window_bytes, ranges }
+        let taken = (window_bytes.min(self.window_bytes), ranges.min(self.ranges));
+        self.window_bytes -= taken.0;
+        self.ranges -= taken.1;
+        Share { window_bytes, ranges, taken }
     }
 }
 
@@ -99,6 +103,7 @@ impl Ledger {
     #[cold]
     fn find_room(&mut self, room: &mut Room) -> bool {
         let streams = self.accounts.stream_count();
+        // These are reserved for each source and never taken of the shared room.
         if streams < STREAMS_OWN.min(room.streams_max) {
             return true;
         }
@@ -114,8 +119,9 @@ impl Ledger {
     /// Returns the room taken.
     pub(crate) fn leave(&mut self, room: &mut Room) {
         room.streams += std::mem::take(&mut self.shared);
-        room.window_bytes += std::mem::take(&mut self.share.window_bytes);
-        room.ranges += std::mem::take(&mut self.share.ranges);
+        let (window_bytes, ranges) = std::mem::take(&mut self.share.taken);
+        room.window_bytes += window_bytes;
+        room.ranges += ranges;
     }
 
     pub(crate) fn totals(&self, now_ns: u64) -> StreamLoss {
@@ -134,5 +140,26 @@ impl Ledger {
 
     pub(crate) fn uncounted(&self) -> u64 {
         self.uncounted.saturating_add(self.accounts.uncounted())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sources_give_back_exactly_the_room_they_took() {
+        let caps = Caps::default();
+        let mut room = Room::new(&caps);
+        let whole = (room.streams, room.window_bytes, room.ranges);
+        for round in 1..4 {
+            // Far more sources than there is room for: the last ones get the least share of an empty room.
+            let mut sources: Vec<Ledger> = (0..200).map(|_| Ledger::new(&mut room)).collect();
+            assert!(sources.iter().all(|source| source.share.window_bytes > 0 && source.share.ranges > 0));
+            sources.iter_mut().for_each(|source| source.leave(&mut room));
+            // To leave again changes nothing.
+            sources.iter_mut().for_each(|source| source.leave(&mut room));
+            assert_eq!((room.streams, room.window_bytes, room.ranges), whole, "round {round}");
+        }
     }
 }

@@ -21,6 +21,8 @@ mod feed;
 mod follow;
 mod ledger;
 mod listen;
+mod listener;
+mod observer;
 mod options;
 mod queue;
 mod replay;
@@ -31,7 +33,8 @@ mod tally;
 
 pub use address::Endpoint;
 pub use anytrace_heph::tools::loss::StreamLoss;
-pub use collector::{Observer, collect};
+pub use collector::collect;
+pub use observer::Observer;
 pub use options::{Caps, CollectOptions, Earlier, EndOfFile, Fsync, Reach, StoreOptions};
 pub use replay::{DATAGRAM_BYTES_MAX, Destination, OnDamage, ReplayOptions, ReplayReport, Rounds, Speed, replay};
 pub use report::{Drops, EndedBy, ListenerReport, Report, SourceName, SourceReport, Summary};

@@ -20,7 +20,7 @@ pub struct CollectOptions {
     pub store: StoreOptions,
     /// What no sender may exceed.
     pub caps: Caps,
-    /// Time between two summaries.
+    /// Time between summaries.
     pub interval: Duration,
     /// Ends the collection after this time.
     pub duration: Option<Duration>,
@@ -83,7 +83,7 @@ pub struct StoreOptions {
 }
 
 impl StoreOptions {
-    /// One file a source, synced every second.
+    /// One file per source, synced every second.
     pub fn new(folder: PathBuf) -> Self {
         Self {
             folder,
@@ -125,11 +125,11 @@ pub struct Caps {
     pub packet_bytes: u64,
     /// Most connections at a time.
     pub connections: usize,
-    /// Most sources at a time: senders of datagrams, connections, files.
+    /// Maximum number of sources: datagram senders, connections, files.
     pub sources: usize,
     /// Most streams of a source that are counted separately.
     pub streams: usize,
-    /// How long half a packet may wait, and how long a connection may stay without any packet.
+    /// How long to wait for the rest of a packet, and how long a connection may be idle.
     pub idle: Duration,
     /// Bytes a second that a source may send; a stream is read no faster, datagrams above it are dropped and counted.
     pub rate_bytes: Option<u64>,

@@ -72,6 +72,7 @@ impl Queue {
             return;
         }
         let mut state = self.lock();
+        // Capacities, not lengths: the bound is on memory.
         let size = size_of_batch(&batch);
         if state.bytes + size > self.bytes_max {
             state.drop_all(listener, &batch);
@@ -80,6 +81,7 @@ impl Queue {
         let was_empty = state.batches.is_empty();
         state.bytes += size;
         state.batches.push((listener, batch));
+        // Unlocked before the bell rings, so that the thread it wakes need not wait.
         drop(state);
         if was_empty {
             // A full bell rings already.
@@ -92,6 +94,7 @@ impl Queue {
         let mut state = self.lock();
         state.bytes = 0;
         let mut dropped: Vec<_> = state.dropped.drain().collect();
+        // Reports must not depend on the order of the map.
         dropped.sort_by(|a, b| a.0.cmp(&b.0));
         Taken {
             batches: std::mem::take(&mut state.batches),
@@ -135,6 +138,7 @@ pub(crate) fn count_events(datagram: &[u8]) -> u64 {
         let size = u32::from_be_bytes([s0, s1, s2, s3]) as usize;
         let is_event = u32::from_be_bytes([m0, m1, m2, m3]) == anytrace_heph::EVENT_MAGIC;
         match rest.get(size..) {
+            // A smaller size would not move on: the datagram is damaged and its rest is not counted.
             Some(after) if size >= 8 => rest = after,
             _ => break,
         }

@@ -11,8 +11,8 @@ use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-use anytrace_core::{Diagnostic, Error, Input, InputOptions, OpenOptions, Sink};
-use anytrace_heph::{Damage, Packet, Place, Reader, Visitor};
+use anytrace_core::{Diagnostic, Error, Input, InputOptions, OpenOptions, Place, Sink};
+use anytrace_heph::{Damage, Reader, Record, Visitor};
 
 use crate::address::Endpoint;
 use outlet::Outlet;
@@ -154,7 +154,8 @@ pub fn replay(
     if survey.longest > DATAGRAM_BYTES_MAX
         && let Destination::Address(Endpoint::Udp(_)) = to
     {
-        let message = format!("a packet of {} bytes fits no datagram; send it to tcp:// or unix:", survey.longest);
+        let message =
+            format!("a packet of {} bytes is too large for a datagram; send it to tcp:// or unix:", survey.longest);
         return Err(Error::usage(message));
     }
     let start = Instant::now();
@@ -176,7 +177,7 @@ pub fn replay(
         }
         let input = open()?;
         watch(&input);
-        let mut reader = Reader::new(input, &options.open);
+        let mut reader = Reader::new(input, &options.open)?;
         let ended = reader.read(&mut player).map(|_| ());
         let is_last = options.rounds == Rounds::One || player.is_stopped() || player.report.events == 0;
         if ended.is_err() || is_last {
@@ -195,7 +196,7 @@ pub fn replay(
 /// Reads all of it once.
 fn survey(input: Input, options: &ReplayOptions, sink: &mut dyn Sink) -> Result<Survey, Error> {
     let mut surveyor = Surveyor { survey: Survey::default(), first: None, sink };
-    Reader::new(input, &options.open).read(&mut surveyor)?;
+    Reader::new(input, &options.open)?.read(&mut surveyor)?;
     let Surveyor { survey, first, .. } = surveyor;
     match first {
         Some(diagnostic) if options.damage == OnDamage::Refuses => Err(Error::malformed(diagnostic)),
@@ -210,9 +211,9 @@ struct Surveyor<'s> {
 }
 
 impl Visitor for Surveyor<'_> {
-    fn packet(&mut self, place: Place, bytes: &[u8], packet: &Packet<'_>) -> Result<(), Error> {
+    fn packet(&mut self, place: Place, bytes: &[u8], packet: &Record<'_>) -> Result<(), Error> {
         self.survey.longest = self.survey.longest.max(bytes.len());
-        if let Packet::Metadata(metadata) = packet
+        if let Record::Metadata(metadata) = packet
             && metadata.epoch_ns().is_some()
             && self.survey.epoch.is_none()
         {
@@ -284,14 +285,14 @@ fn stopped() -> Error {
 }
 
 impl Visitor for Player<'_, '_> {
-    fn packet(&mut self, place: Place, bytes: &[u8], packet: &Packet<'_>) -> Result<(), Error> {
+    fn packet(&mut self, place: Place, bytes: &[u8], packet: &Record<'_>) -> Result<(), Error> {
         if self.is_stopped() {
             return Err(stopped());
         }
         match packet {
-            Packet::Metadata(_) if self.epoch == Some(place.seq) => Ok(()),
-            Packet::Metadata(_) => self.send(bytes),
-            Packet::Event(event) => {
+            Record::Metadata(_) if self.epoch == Some(place.seq) => Ok(()),
+            Record::Metadata(_) => self.send(bytes),
+            Record::Event(event) => {
                 let end = event.header.end_ns;
                 if end < self.options.from_ns || self.options.to_ns.is_some_and(|to| end >= to) {
                     self.report.left_out += 1;

@@ -2,11 +2,11 @@
 
 use std::time::{Duration, Instant};
 
-use anytrace_core::{Diagnostic, Error};
-use anytrace_heph::{Damage, Packet, Place, Visitor};
+use anytrace_core::{Diagnostic, Error, Place};
+use anytrace_heph::{Damage, Record, Visitor};
 
-use crate::collector::Observer;
 use crate::ledger::{Ledger, Room};
+use crate::observer::Observer;
 use crate::options::{Caps, StoreOptions};
 use crate::queue::Dropped;
 use crate::report::{SourceName, SourceReport, is_worth_listing};
@@ -131,10 +131,10 @@ pub(crate) struct Intake<'a, 'o> {
 
 impl Visitor for Intake<'_, '_> {
     #[inline]
-    fn packet(&mut self, _: Place, bytes: &[u8], packet: &Packet<'_>) -> Result<(), Error> {
+    fn packet(&mut self, _: Place, bytes: &[u8], packet: &Record<'_>) -> Result<(), Error> {
         let Self { source, shared } = self;
         match packet {
-            Packet::Event(event) => {
+            Record::Event(event) => {
                 let header = &event.header;
                 if !source.ledger.event(&mut shared.room, header, bytes, shared.now_ns) {
                     return Ok(());
@@ -145,7 +145,7 @@ impl Visitor for Intake<'_, '_> {
                 shared.tally.event(event.description().as_bytes(), length, bytes.len());
                 source.series.event(&mut shared.store, bytes, header, shared.now)
             }
-            Packet::Metadata(metadata) => {
+            Record::Metadata(metadata) => {
                 source.metadata += 1;
                 source.bytes += bytes.len() as u64;
                 shared.tally.metadata += 1;

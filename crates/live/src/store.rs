@@ -47,6 +47,7 @@ impl Store {
             is_used |= name == INDEX;
             if let Some(number) = name.strip_prefix("source-").and_then(|rest| rest.split('-').next()) {
                 is_used = true;
+                // Numbers are never used twice in a folder, even where an earlier collection was killed.
                 last = last.max(number.parse().unwrap_or(0));
             }
         }
@@ -81,6 +82,7 @@ impl Store {
 
     /// Forces the open files to the disk that were written to.
     pub(crate) fn sync<'s>(&mut self, now: Instant, series: impl Iterator<Item = &'s mut Series>) {
+        // Before the work: a slow disk must not make the next one due at once.
         self.synced = now;
         let open = series.filter_map(|series| series.open.as_mut());
         let dirty = open.filter_map(|open| std::mem::take(&mut open.is_dirty).then(|| open.file.try_clone()));
@@ -165,6 +167,7 @@ impl Series {
         epoch: Option<u64>,
         now: Instant,
     ) -> Result<(), Error> {
+        // The first epoch of a source is no change.
         let is_other = epoch.is_some() && self.epoch.is_some() && epoch != self.epoch;
         if is_other && self.open.as_ref().is_some_and(|open| open.events > 0) {
             self.close(store)?;
@@ -187,6 +190,7 @@ impl Series {
         if others + packet.len() > OPTIONS_BYTES {
             return false;
         }
+        // The last packet of an option replaces the one before: a later file needs only what is valid then.
         if let Some((_, bytes)) = self.repeated.iter_mut().find(|(name, _)| name == option) {
             packet.clone_into(bytes);
             return true;
@@ -222,6 +226,7 @@ impl Series {
         let Some(mut open) = self.open.take() else { return Ok(()) };
         open.flush()?;
         let path = store.options.folder.join(&open.name);
+        // Files are counted when they are closed, so the open one never counts against `keep`.
         self.closed.push_back(path.clone());
         let remove = match store.options.keep {
             Some(keep) if self.closed.len() > keep.max(1) => self.closed.pop_front(),
@@ -235,6 +240,7 @@ impl Series {
     fn is_full(&self, options: &StoreOptions, more: usize) -> bool {
         let Some(open) = &self.open else { return false };
         let above = |limit: Option<u64>, reached: u64| limit.is_some_and(|limit| reached > limit);
+        // A file without an event is never full: otherwise a packet longer than the limit would begin files for ever.
         open.events > 0
             && (above(options.rotate_bytes, open.bytes + more as u64) || above(options.rotate_events, open.events + 1))
     }
@@ -319,6 +325,7 @@ impl Open {
             return Err(Error::io(self.part.display(), error));
         }
         self.is_dirty = true;
+        // `written` is always the end of a complete packet: where the next write fails, the file is cut there.
         self.written += self.out.len() as u64;
         self.out.clear();
         // One packet may be as long as all other buffers together.

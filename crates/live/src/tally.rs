@@ -44,6 +44,7 @@ impl Lengths {
             self.counts.resize(class + 1, 0);
         }
         if let Some(count) = self.counts.get_mut(class) {
+            // A full counter only makes percentiles less exact; `count` stays right.
             *count = count.saturating_add(1);
         }
         self.count += 1;
@@ -69,6 +70,7 @@ impl Lengths {
 
 /// The class of a length: below 16 each its own, then 16 to a doubling.
 fn class_of(ns: u64) -> usize {
+    // `| 1`, because 0 has no highest bit.
     let doublings = (63 - (ns | 1).leading_zeros()).saturating_sub(STEP_BITS);
     let class = u64::from(doublings * STEPS) + (ns >> doublings);
     class as usize
@@ -78,6 +80,7 @@ fn class_of(ns: u64) -> usize {
 fn top_of(class: usize) -> u64 {
     let class = class as u64;
     let steps = u64::from(STEPS);
+    // Up to twice the number of steps each length has a class of its own.
     if class < 2 * steps {
         return class;
     }
@@ -158,6 +161,7 @@ impl Tally {
     /// The descriptions with the most events.
     pub(crate) fn top(&self, rows: usize) -> Vec<DescriptionRow> {
         let mut all: Vec<&Description> = self.descriptions.iter().collect();
+        // By text among equals, so that rows of a table do not jump about.
         all.sort_by(|a, b| b.count.cmp(&a.count).then_with(|| a.text.cmp(&b.text)));
         let row = |known: &Description| DescriptionRow {
             description: String::from_utf8_lossy(&known.text).into_owned(),

@@ -46,7 +46,9 @@ impl Binary {
         let mut reader = input.into_read().take(BYTES_MAX + 1);
         reader.read_to_end(&mut bytes).map_err(|error| Error::io(format_args!("cannot read {name}"), error))?;
         if bytes.len() as u64 > BYTES_MAX {
-            return Err(Error::limit(format!("{name}: longer than {BYTES_MAX} bytes, which only a plain file may be")));
+            return Err(Error::limit(format!(
+                "{name}: longer than {BYTES_MAX} bytes, which is supported only for uncompressed files"
+            )));
         }
         if layers.iter().any(|layer| matches!(layer.end(), LayerEnd::Truncated | LayerEnd::Corrupt(_))) {
             return Err(Error::unsupported(format!("{name}: the compressed data are damaged")));

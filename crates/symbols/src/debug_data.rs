@@ -33,8 +33,18 @@ pub struct DebugData<'a> {
     range_bytes: usize,
 }
 
+impl<'a> ObjectFile<'a> {
+    /// Source lines and inlining, where the file has DWARF debug data.
+    ///
+    /// # Errors
+    /// As [`Self::section`].
+    pub fn debug_data(&self) -> Result<DebugData<'a>, Error> {
+        DebugData::new(self)
+    }
+}
+
 impl<'a> DebugData<'a> {
-    pub(crate) fn new(object: &ObjectFile<'a>) -> Result<Self, Error> {
+    fn new(object: &ObjectFile<'a>) -> Result<Self, Error> {
         let (mut info_bytes, mut line_bytes, mut range_bytes) = (0, 0, 0);
         let load = |id: SectionId| -> Result<Cow<'a, [u8]>, Error> {
             if !is_used(id) {

@@ -7,10 +7,9 @@ use anytrace_core::Error;
 use object::read::macho::{FatArch, MachOFatFile32, MachOFatFile64};
 use object::{AddressSize, Architecture, BinaryFormat, CompressionFormat, FileKind, Object, ObjectSection};
 
+use crate::Binary;
 use crate::layout::Layout;
 use crate::relocate;
-use crate::symbol_table::SymbolTable;
-use crate::{Binary, DebugData};
 
 /// An object file: ELF, Mach-O or PE, of 32 or 64 bits and either byte order.
 pub struct ObjectFile<'a> {
@@ -102,19 +101,6 @@ impl<'a> ObjectFile<'a> {
         let data = relocate::apply(&self.file, &self.layout, section, data);
         Ok(Section { address: self.layout.address(section), data })
     }
-
-    /// Functions and data objects by address.
-    pub fn symbols(&self) -> SymbolTable<'a> {
-        SymbolTable::new(self)
-    }
-
-    /// Source lines and inlining, where the file has DWARF debug data.
-    ///
-    /// # Errors
-    /// As [`Self::section`].
-    pub fn debug_data(&self) -> Result<DebugData<'a>, Error> {
-        DebugData::new(self)
-    }
 }
 
 /// The word for an architecture, as Apple's and LLVM's tools have it where they have one.
@@ -161,7 +147,7 @@ fn slice<'a>(binary: &'a Binary, architecture: Option<&str>) -> Result<&'a [u8],
     if let Some(wanted) = architecture {
         return named(wanted).map(|(_, bytes)| *bytes).ok_or_else(|| {
             let names: Vec<_> = parts.iter().map(|(architecture, _)| architecture_name(*architecture)).collect();
-            Error::usage(format!("{} has no part for {wanted}, only for {}", binary.name(), names.join(", ")))
+            Error::usage(format!("{} has no slice for {wanted}, only for {}", binary.name(), names.join(", ")))
         });
     }
     let host = if cfg!(target_arch = "aarch64") { "arm64" } else { std::env::consts::ARCH };
@@ -179,20 +165,20 @@ pub(crate) fn unpacked<'a>(section: &object::Section<'a, '_>) -> Result<Cow<'a, 
     }
     let length_max = (bytes.len() as u64).saturating_mul(RATIO_MAX).saturating_add(64);
     if packed.uncompressed_size > length_max {
-        return Err(format!("claims to unpack from {} to {} bytes", bytes.len(), packed.uncompressed_size));
+        return Err(format!("claims to decompress from {} to {} bytes", bytes.len(), packed.uncompressed_size));
     }
     let mut out = Vec::new();
     let done = match packed.format {
         CompressionFormat::Zlib => read(flate2::read::ZlibDecoder::new(bytes), packed.uncompressed_size, &mut out),
         CompressionFormat::Zstandard => zstd::stream::read::Decoder::with_buffer(bytes)
             .and_then(|decoder| read(decoder, packed.uncompressed_size, &mut out)),
-        _ => return Err("packed in an unknown way".to_owned()),
+        _ => return Err("unknown compression".to_owned()),
     };
     done.map_err(|error| format!("cannot be unpacked: {error}"))?;
     if out.len() as u64 == packed.uncompressed_size {
         Ok(Cow::Owned(out))
     } else {
-        Err("unpacks to another length than it says".to_owned())
+        Err("decompresses to a length other than declared".to_owned())
     }
 }
 

@@ -23,12 +23,19 @@ pub struct SymbolTable<'a> {
     ignored: u64,
 }
 
+impl<'a> ObjectFile<'a> {
+    /// Functions and data objects by address.
+    pub fn symbols(&self) -> SymbolTable<'a> {
+        SymbolTable::new(self)
+    }
+}
+
 impl<'a> SymbolTable<'a> {
     /// Functions, data and symbols of no type, from the symbol table; for a stripped file from the dynamic one.
     ///
     /// Of several at one address the largest is kept, of several largest ones the last in the file, as in the peer's
     /// symbolizer.
-    pub(crate) fn new(object: &ObjectFile<'a>) -> Self {
+    fn new(object: &ObjectFile<'a>) -> Self {
         let file = &object.file;
         let ignored = u64::from(file.architecture() == Architecture::Arm);
         let collect = |symbols: object::SymbolIterator<'a, '_>| -> Vec<Symbol<'a>> {

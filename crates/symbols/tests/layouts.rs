@@ -22,7 +22,13 @@ fn compiled(compiler: &str, options: &[&str], from: &str, to: &str) -> Option<Pa
     let _guard = ONE_AT_A_TIME.lock().unwrap_or_else(PoisonError::into_inner);
     // `cargo xtask test` brings one clang; a newer one is tried, too, where a machine has it.
     let is_extra = compiler.ends_with("-19");
-    if is_extra && Command::new(compiler).arg("--version").output().is_err() || !has_program(compiler) {
+    if is_extra && Command::new(compiler).arg("--version").output().is_err() {
+        // Not a test's own output, which is kept from those who run it.
+        let note = format!("not tried: {compiler} is not installed\n");
+        let _ = std::io::Write::write_all(&mut std::io::stderr(), note.as_bytes());
+        return None;
+    }
+    if !has_program(compiler) {
         return None;
     }
     let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("layouts").join(to);

@@ -4,26 +4,25 @@ use std::io::Write;
 use std::sync::PoisonError;
 
 use anytrace_core::{
-    Collect, Confidence, Cursor, DumpForm, DumpOptions, Endian, Error, Format, Head, ImportOptions, Info, Input,
-    Limits, OpenOptions, Outcome, Plan, Rule, Selection, Sink, SpanOptions, SpanSink, Summary, Target, TargetOptions,
-    Trace,
+    Confidence, Cursor, DumpForm, DumpOptions, Error, Format, FormatOption, Head, ImportOptions, Info, Input, Limits,
+    OpenOptions, Outcome, Place, Plan, Rule, Selection, Sink, Summary, Target, TargetOptions, Trace,
 };
 use serde_json::Value;
 
-use crate::basic::walk_basic;
-use crate::check::Checker;
-use crate::dump::{Print, Printer};
-use crate::info::Counter;
-use crate::jsonl::{self, Bytes};
-use crate::ordered::Ordered;
-use crate::parse::parse_header;
-use crate::reader::{At, BUFFER_SIZE_MAX, Reader, Visitor};
-use crate::record::{BasicBody, BasicRecord, HEADER_BYTES, Header, Layout, METADATA_BYTES, TYPE_BASIC, TYPE_FDR, kind};
-use crate::recover::is_preamble;
-use crate::rewrite;
+use crate::options::OPTIONS;
 use crate::rules;
-use crate::spans;
-use crate::yaml::{YamlHeader, YamlMoments, looks_like_yaml, walk_yaml};
+use crate::verbs::check::Checker;
+use crate::verbs::dump::{Print, Printer};
+use crate::verbs::info::Counter;
+use crate::verbs::jsonl::{self, Bytes};
+use crate::verbs::rewrite;
+use crate::wire::basic::walk_basic;
+use crate::wire::fdr::{BUFFER_SIZE_MAX, FdrWalk};
+use crate::wire::open::{Form, Opened, XrayTrace, end, read_to_end, starts_as_fdr};
+use crate::wire::parse::parse_header;
+use crate::wire::record::{BasicBody, BasicRecord, HEADER_BYTES, Header, Orders, TYPE_BASIC, TYPE_FDR};
+use crate::wire::recover::is_preamble;
+use crate::wire::yaml::{YamlHeader, YamlMoments, looks_like_yaml, walk_yaml};
 
 /// LLVM XRay traces: FDR, Basic and YAML.
 #[derive(Debug, Clone, Copy, Default)]
@@ -52,8 +51,12 @@ impl Format for Xray {
             ("fdr", "flight data recorder, versions 1 to 5"),
             ("basic", "Basic (naive), versions 1 to 3; function records only"),
             ("yaml", "the text form of llvm-xray convert"),
-            ("jsonl", "one JSON object a record, every field of the wire"),
+            ("jsonl", "one JSON object per record with every field"),
         ]
+    }
+
+    fn options(&self) -> &'static [FormatOption] {
+        OPTIONS
     }
 
     fn extensions(&self) -> &'static [&'static str] {
@@ -73,6 +76,7 @@ impl Format for Xray {
         }
     }
 
+    #[cfg(feature = "lanes")]
     fn has_spans(&self) -> bool {
         true
     }
@@ -87,7 +91,7 @@ impl Format for Xray {
     }
 
     fn open(&self, input: Input, options: &OpenOptions) -> Result<Box<dyn Trace>, Error> {
-        options.only("xray", &["endian"])?;
+        options.only("xray", &["endian"], OPTIONS)?;
         Ok(Box::new(XrayTrace::new(input, options)))
     }
 
@@ -105,7 +109,7 @@ impl Format for Xray {
         if input.head().bytes.is_empty() {
             return Ok(Outcome::default());
         }
-        let trace = XrayTrace { input, endian: None, limits: options.limits };
+        let trace = XrayTrace::new(input, &OpenOptions { limits: options.limits, ..OpenOptions::default() });
         Box::new(trace).rewrite(&Plan::Convert(options.target.clone()), out, sink).map_err(take)
     }
 }
@@ -149,26 +153,17 @@ fn probe_cut_header(bytes: &[u8]) -> Confidence {
 }
 
 /// True when the first bytes contain a buffer's preamble.
-fn has_preamble(body: &[u8], layout: Layout) -> bool {
+fn has_preamble(body: &[u8], layout: Orders) -> bool {
     (0..body.len().min(4096)).any(|at| body.get(at..).is_some_and(|rest| is_preamble(rest, layout)))
 }
 
-pub(crate) fn starts_as_fdr(body: &[u8], layout: Layout) -> bool {
-    let layouts = [layout, Layout::of(Endian::Little), Layout::of(Endian::Big)];
-    layouts.into_iter().any(|layout| {
-        let is = |at: usize, number| body.get(at).is_none_or(|&b| b == layout.metadata_byte(number));
-        (is(0, kind::BUFFER_EXTENTS) && is(16, kind::NEW_BUFFER))
-            || (is(0, kind::NEW_BUFFER) && is(16, kind::WALL_TIME))
-    })
-}
-
-fn probe_basic(header: &Header, body: &[u8], layout: Layout) -> Confidence {
+fn probe_basic(header: &Header, body: &[u8], layout: Orders) -> Confidence {
     let records = body.chunks_exact(32).take(64);
     let (all, good) =
-        (records.len(), records.filter(|raw| crate::parse::parse_basic(raw, layout.endian).is_ok()).count());
+        (records.len(), records.filter(|raw| crate::wire::parse::parse_basic(raw, layout.endian).is_ok()).count());
     let is_plausible = header.cycle_frequency < 1 << 40 && header.version > 0;
     let starts_with_function = matches!(
-        crate::parse::parse_basic(body, layout.endian),
+        crate::wire::parse::parse_basic(body, layout.endian),
         Ok(BasicRecord { body: BasicBody::Function { .. }, .. })
     );
     // No sequence of small numbers in another format looks like this: a frequency that a processor has, and no value
@@ -186,108 +181,6 @@ fn probe_basic(header: &Header, body: &[u8], layout: Layout) -> Confidence {
     }
 }
 
-/// An opened trace.
-pub(crate) struct XrayTrace {
-    input: Input,
-    endian: Option<Endian>,
-    limits: Limits,
-}
-
-/// What the first bytes contain.
-pub(crate) enum Form {
-    Empty,
-    Yaml,
-    Binary(Header, Layout),
-    /// Not readable any further; already reported.
-    Unreadable(Option<(Header, Layout)>),
-}
-
-/// A trace whose header was read.
-pub(crate) struct Opened {
-    pub(crate) cursor: Cursor,
-    pub(crate) form: Form,
-    pub(crate) limits: Limits,
-}
-
-impl XrayTrace {
-    pub(crate) fn new(input: Input, options: &OpenOptions) -> Self {
-        Self { input, endian: options.endian, limits: options.limits }
-    }
-
-    pub(crate) fn start(self, sink: &mut dyn Sink) -> Result<Opened, Error> {
-        let limits = self.limits;
-        let is_yaml = looks_like_yaml(self.input.head().bytes);
-        let mut cursor = Cursor::new(self.input);
-        // The first bytes of the two records after the header determine the bit order of a big-endian trace.
-        let length = cursor.fill(HEADER_BYTES + METADATA_BYTES + 1)?;
-        let form = if length == 0 {
-            Form::Empty
-        } else if is_yaml {
-            Form::Yaml
-        } else {
-            binary_form(cursor.window(), self.endian, sink)?
-        };
-        if matches!(form, Form::Unreadable(None)) {
-            cursor.advance(length.min(HEADER_BYTES));
-        }
-        Ok(Opened { cursor, form, limits })
-    }
-}
-
-fn binary_form(window: &[u8], endian: Option<Endian>, sink: &mut dyn Sink) -> Result<Form, Error> {
-    let Ok((header, layout)) = parse_header(window, endian) else {
-        let report = rules::HEADER_TRUNCATED.at(0).field("header").expected("32 bytes");
-        sink.report(report.found(format!("{} bytes", window.len())).skipped(window.len() as u64))?;
-        return Ok(Form::Unreadable(None));
-    };
-    let (field, expected, rule, found, offset) = match header.type_code {
-        _ if header.is_known() => return Ok(Form::Binary(header, layout)),
-        TYPE_FDR => ("version", "1 to 5 (FDR)", &rules::UNKNOWN_VERSION, header.version, 0),
-        TYPE_BASIC => ("version", "1 to 3 (Basic)", &rules::UNKNOWN_VERSION, header.version, 0),
-        _ => ("type", "0 (Basic) or 1 (FDR)", &rules::UNKNOWN_TYPE, header.type_code, 2),
-    };
-    sink.report(rule.at(offset).field(field).expected(expected).found(found.to_string()))?;
-    Ok(Form::Unreadable(Some((header, layout))))
-}
-
-impl Reader {
-    /// Opens an FDR trace and reads its header.
-    ///
-    /// # Errors
-    /// Malformed if the header is cut or names no known version, unsupported for Basic and YAML traces (see
-    /// [`crate::walk_basic`] and [`crate::walk_yaml`]), and I/O errors.
-    pub fn open(input: Input, options: &OpenOptions) -> Result<Self, Error> {
-        let mut problems = Collect::default();
-        let trace = XrayTrace::new(input, options);
-        let Opened { cursor, form, limits } = trace.start(&mut problems)?;
-        match (form, problems.0.pop()) {
-            (Form::Binary(header, layout), _) if header.type_code == TYPE_FDR => {
-                Ok(Self::new(cursor, header, layout, &limits))
-            }
-            (_, Some(problem)) => Err(Error::malformed(problem)),
-            _ => Err(Error::unsupported("an FDR trace was expected, and this is another form of trace, or empty")),
-        }
-    }
-
-    /// Reads to the end of the data, reports errors of compression around it, and returns the number of records.
-    ///
-    /// # Errors
-    /// As [`Self::walk`].
-    pub fn read<V: Visitor>(self, visitor: &mut V) -> Result<u64, Error> {
-        let (records, cursor) = self.walk(visitor)?;
-        let mut problems = Collect::default();
-        cursor.report_layers(&mut problems)?;
-        problems.0.into_iter().try_for_each(|problem| visitor.report(problem))?;
-        Ok(records)
-    }
-}
-
-/// Reports compression layers that did not end well; returns the result of every verb.
-pub(crate) fn end(cursor: &Cursor, sink: &mut dyn Sink) -> Result<u64, Error> {
-    cursor.report_layers(sink)?;
-    Ok(cursor.offset())
-}
-
 impl Trace for XrayTrace {
     fn info(self: Box<Self>, sink: &mut dyn Sink) -> Result<Info, Error> {
         let Opened { cursor, form, limits } = self.start(sink)?;
@@ -299,14 +192,14 @@ impl Trace for XrayTrace {
                 if let Some((header, layout)) = about {
                     describe(&mut info, &header, layout);
                 }
-                (0, rewrite::read_to_end(cursor)?)
+                (0, read_to_end(cursor)?)
             }
             Form::Yaml => info_yaml(cursor, &limits, &mut info, sink)?,
             Form::Binary(header, layout) => {
                 let mut counter = Counter::new(sink, layout, header.version, &limits);
                 describe(&mut info, &header, layout);
                 let walked = if header.type_code == TYPE_FDR {
-                    Reader::new(cursor, header, layout, &limits).walk(&mut counter)?
+                    FdrWalk::new(cursor, header, layout, &limits).walk(&mut counter)?
                 } else {
                     walk_basic(cursor, layout, &mut counter)?
                 };
@@ -325,9 +218,9 @@ impl Trace for XrayTrace {
         out: &mut dyn Write,
         sink: &mut dyn Sink,
     ) -> Result<Summary, Error> {
-        let opened = self.start(sink)?;
+        let (start, opened) = self.start(sink)?.find_start(&options.selection, sink)?;
         let offsets = options.offsets && !options.without_positions;
-        let print = Print { form: options.form, offsets, selection: &options.selection };
+        let print = Print { form: options.form, offsets, selection: &options.selection, start };
         let (records, _, cursor) = print_all(opened, print, out, sink)?;
         let bytes = end(&cursor, sink)?;
         Ok(Summary { records, bytes })
@@ -337,23 +230,23 @@ impl Trace for XrayTrace {
         let Opened { cursor, form, limits } = self.start(sink)?;
         let (records, cursor) = match form {
             Form::Empty => (0, cursor),
-            Form::Unreadable(_) => (0, rewrite::read_to_end(cursor)?),
+            Form::Unreadable(_) => (0, read_to_end(cursor)?),
             Form::Yaml => {
                 let mut checker = Checker::new(sink, 0);
                 let mut moments =
                     YamlMoments { moments: &mut checker, on_header: |_: &mut Checker<'_>, _: &YamlHeader| Ok(()) };
                 let (records, cursor) = walk_yaml(cursor, &limits, &mut moments)?;
-                checker.finish(At { offset: cursor.offset(), seq: records })?;
+                checker.finish(Place { offset: cursor.offset(), seq: records })?;
                 (records, cursor)
             }
             Form::Binary(header, layout) => {
                 let mut checker = Checker::new(sink, header.version);
                 let (records, cursor) = if header.type_code == TYPE_FDR {
-                    Reader::new(cursor, header, layout, &limits).walk(&mut checker)?
+                    FdrWalk::new(cursor, header, layout, &limits).walk(&mut checker)?
                 } else {
                     walk_basic(cursor, layout, &mut checker)?
                 };
-                checker.finish(At { offset: cursor.offset(), seq: records })?;
+                checker.finish(Place { offset: cursor.offset(), seq: records })?;
                 (records, cursor)
             }
         };
@@ -361,18 +254,19 @@ impl Trace for XrayTrace {
         Ok(Summary { records, bytes })
     }
 
+    #[cfg(feature = "lanes")]
     fn spans(
         self: Box<Self>,
-        options: &SpanOptions,
-        out: &mut dyn SpanSink,
+        options: &anytrace_core::SpanOptions,
+        out: &mut dyn anytrace_core::SpanSink,
         sink: &mut dyn Sink,
     ) -> Result<Summary, Error> {
-        spans::emit(Ordered::of(*self, sink)?, options, out, sink)
+        crate::lanes::spans::emit(crate::lanes::ordered::Ordered::of(*self, sink)?, options, out, sink)
     }
 
     fn rewrite(self: Box<Self>, plan: &Plan, out: &mut dyn Target, sink: &mut dyn Sink) -> Result<Outcome, Error> {
         let target = plan.target();
-        target.only("xray", &["version", "to-endian"])?;
+        target.only("xray", &["version", "to-endian"], OPTIONS)?;
         if target.to.as_deref() == Some("jsonl") {
             return to_jsonl(*self, plan, target, out, sink);
         }
@@ -388,12 +282,12 @@ fn to_jsonl(
     sink: &mut dyn Sink,
 ) -> Result<Outcome, Error> {
     if target.version.is_some() || target.endian.is_some() {
-        return Err(Error::usage("--version and --to-endian mean nothing for JSON lines: convert first"));
+        return Err(Error::usage("--version and --to-endian do not apply to JSON lines: convert first"));
     }
     let all = Selection::default();
     let selection = if let Plan::Trim(selection, _) = plan { selection } else { &all };
-    let opened = trace.start(sink)?;
-    let print = Print { form: DumpForm::Jsonl, offsets: false, selection };
+    let (start, opened) = trace.start(sink)?.find_start(selection, sink)?;
+    let print = Print { form: DumpForm::Jsonl, offsets: false, selection, start };
     let mut writer: &mut dyn Target = out;
     let (records_read, records_written, cursor) = print_all(opened, print, &mut writer, sink)?;
     end(&cursor, sink)?;
@@ -401,7 +295,7 @@ fn to_jsonl(
 }
 
 /// Stores what the header states.
-fn describe(info: &mut Info, header: &Header, layout: Layout) {
+fn describe(info: &mut Info, header: &Header, layout: Orders) {
     info.format_version = Some(header.version.to_string());
     info.byte_order = Some(layout.endian);
     info.dialect = layout.is_llvm_big().then(|| "llvm-big-endian".to_owned());
@@ -420,7 +314,7 @@ fn describe(info: &mut Info, header: &Header, layout: Layout) {
 }
 
 fn info_yaml(cursor: Cursor, limits: &Limits, info: &mut Info, sink: &mut dyn Sink) -> Result<(u64, Cursor), Error> {
-    let mut counter = Counter::new(sink, Layout::default(), 0, limits);
+    let mut counter = Counter::new(sink, Orders::default(), 0, limits);
     let mut seen = YamlHeader::default();
     let on_header = |_: &mut Counter<'_>, header: &YamlHeader| {
         seen = *header;
@@ -454,7 +348,7 @@ fn print_all(
                 jsonl::push_no_header(&mut line);
                 out.write_all(&line)?;
             }
-            Ok((0, 0, rewrite::read_to_end(cursor)?))
+            Ok((0, 0, read_to_end(cursor)?))
         }
         Form::Yaml => print_yaml(cursor, &limits, print, out, sink),
         Form::Binary(header, layout) => {
@@ -464,7 +358,7 @@ fn print_all(
                 jsonl::push_header(printer.text(), &header, layout);
             }
             let (records, cursor) = if is_fdr {
-                Reader::new(cursor, header, layout, &limits).walk(&mut printer)?
+                FdrWalk::new(cursor, header, layout, &limits).walk(&mut printer)?
             } else {
                 walk_basic(cursor, layout, &mut printer)?
             };

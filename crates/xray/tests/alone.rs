@@ -2,58 +2,58 @@
 
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
-use anytrace_core::{Diagnostic, Error, Input, Kind, OpenOptions};
-use anytrace_xray::record::Metadata;
-use anytrace_xray::{At, Reader, Run, Visitor};
+use anytrace_core::{Diagnostic, Input, OpenOptions, Step};
+use anytrace_xray::{LayoutForm, Reader};
 
 mod common;
 use common::made::{Content, basic, fdr};
 use common::slow::decode;
 
-#[derive(Default)]
-struct Count {
-    records: u64,
-    problems: Vec<Diagnostic>,
+fn open(bytes: &[u8]) -> Reader {
+    Reader::new(Input::from_bytes("x", bytes.to_vec()), &OpenOptions::default()).unwrap()
 }
 
-impl Visitor for Count {
-    fn functions(&mut self, run: Run<'_>) -> Result<(), Error> {
-        self.records += run.len();
-        Ok(())
+fn damage(bytes: &[u8]) -> Vec<Diagnostic> {
+    let mut found = Vec::new();
+    let mut reader = open(bytes);
+    while let Some(step) = reader.next().unwrap() {
+        match step {
+            Step::Damage(diagnostic) => found.push(diagnostic),
+            Step::Record(..) => panic!("a record"),
+        }
     }
-
-    fn metadata(&mut self, _metadata: &Metadata<'_>, _raw: &[u8], _at: At) -> Result<(), Error> {
-        self.records += 1;
-        Ok(())
-    }
-
-    fn report(&mut self, problem: Diagnostic) -> Result<(), Error> {
-        self.problems.push(problem);
-        Ok(())
-    }
-}
-
-fn open(bytes: &[u8]) -> Result<Reader, Error> {
-    Reader::open(Input::from_bytes("x", bytes.to_vec()), &OpenOptions::default())
+    found
 }
 
 #[test]
-fn a_reader_opened_alone_finds_byte_order_and_version() {
+fn a_reader_opened_alone_finds_form_byte_order_and_version() {
     for big in [false, true] {
         for version in 1..=5 {
             let bytes = fdr(version, big, Content::Rich).bytes;
-            let mut count = Count::default();
-            let records = open(&bytes).unwrap().read(&mut count).unwrap();
-            assert_eq!((records, count.records), (decode(&bytes).records.len() as u64, records));
-            assert!(count.problems.is_empty());
+            let mut reader = open(&bytes);
+            assert!(matches!(reader.layout().form, LayoutForm::Fdr(_)));
+            assert_eq!(reader.layout().version(), u32::from(version));
+            let mut count = 0;
+            let passed = reader
+                .for_each(|step| {
+                    assert!(matches!(step, Step::Record(..)));
+                    count += 1;
+                    Ok(())
+                })
+                .unwrap();
+            assert_eq!((passed.records, count), (decode(&bytes).records.len() as u64, passed.records));
+            assert_eq!((passed.bytes, passed.bytes_lost), (bytes.len() as u64, 0));
         }
+        assert!(matches!(open(&basic(3, big, Content::Rich).bytes).layout().form, LayoutForm::Basic(_)));
     }
 }
 
 #[test]
-fn other_traces_than_fdr_are_rejected() {
-    let kind = |bytes: &[u8]| open(bytes).err().unwrap().kind();
-    assert_eq!(kind(&basic(3, false, Content::Rich).bytes), Kind::Unsupported);
-    assert_eq!(kind(&[]), Kind::Unsupported);
-    assert_eq!(kind(&[5, 0, 1, 0, 3]), Kind::Malformed);
+fn a_header_that_cannot_be_read_is_damage() {
+    assert!(damage(&[]).is_empty());
+    assert_eq!(damage(&[5, 0, 1, 0, 3])[0].code(), "xray/header-truncated");
+    let mut future = vec![9, 0, 1, 0];
+    future.resize(64, 0);
+    assert_eq!(damage(&future)[0].code(), "xray/unknown-version");
+    assert_eq!(open(&future).for_each(|_| Ok(())).unwrap().bytes_lost, 64);
 }

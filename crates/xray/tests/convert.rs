@@ -480,7 +480,7 @@ fn damage_and_cuts_give_valid_json_and_no_panic() {
 #[test]
 fn losses_of_a_conversion_are_reported() {
     let notes = |name: &str, form| converted(&sample(name), &options(form, false), 1, None).1.notes;
-    assert!(notes("ring.xray", ConvertForm::TraceEvent)[0].contains("match no open call"));
-    assert!(notes("basic-exc.xray", ConvertForm::TraceEvent)[0].contains("ended where a call around them did"));
+    assert!(notes("ring.xray", ConvertForm::TraceEvent)[0].contains("do not match an open call"));
+    assert!(notes("basic-exc.xray", ConvertForm::TraceEvent)[0].contains("ended with an enclosing call"));
     assert_eq!(notes("args.xray", ConvertForm::Yaml), [""; 0]);
 }

@@ -5,7 +5,7 @@
 use std::path::Path;
 
 use anytrace_core::testing::{examine, rewrite, shared_corpus};
-use anytrace_core::{Endian, Kind, Plan, Selection, TargetOptions, TimeBound};
+use anytrace_core::{Endian, Kind, Plan, Selection, Settings, TargetOptions, TimeBound};
 use anytrace_xray::Xray;
 
 fn to(form: &str) -> TargetOptions {
@@ -332,7 +332,7 @@ fn trimmed_by_records_any_range_is_valid() {
 #[test]
 fn trimmed_by_buffers_the_buffers_are_copied() {
     let Some(bytes) = sample("threads3-smallbuf") else { return };
-    let part = trim(&bytes, Selection { buffers: Some(2..5), ..Selection::default() });
+    let part = trim(&bytes, Selection { own: Settings::default().with("buffers", 2..5), ..Selection::default() });
     no_errors(&part, "buffers");
     let info = examine(&Xray, &part).info.0;
     assert!(info.details.contains(&("buffers", 3.into())), "{:?}", info.details);
@@ -341,13 +341,16 @@ fn trimmed_by_buffers_the_buffers_are_copied() {
     let error = rewrite(
         &Xray,
         &sample("basic-args").unwrap(),
-        &Plan::Trim(Selection { buffers: Some(0..1), ..Selection::default() }, TargetOptions::default()),
+        &Plan::Trim(
+            Selection { own: Settings::default().with("buffers", 0..1), ..Selection::default() },
+            TargetOptions::default(),
+        ),
     );
     assert_eq!(error.unwrap_err().kind(), Kind::Usage);
 }
 
 #[test]
-fn relative_times_count_from_the_first_on_the_wire() {
+fn relative_times_count_from_the_earliest() {
     let Some(bytes) = sample("fib10-emul") else { return };
     let first = examine(&Xray, &bytes).info.0.time.unwrap().start;
     let time = Some((TimeBound::Nanoseconds(0), TimeBound::Nanoseconds(100_000)));

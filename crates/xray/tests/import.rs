@@ -10,7 +10,7 @@ use anytrace_xray::Xray;
 
 mod common;
 use common::made::{Content, basic, fdr};
-use common::{convert, sample, target};
+use common::{convert, no_errors, sample, target};
 
 fn import_as(text: &[u8], target: &TargetOptions) -> Result<Vec<u8>, Error> {
     let mut out = MemoryTarget::default();
@@ -250,6 +250,22 @@ fn json_lines_become_another_form_in_one_step() {
         target(Some("xray"), None, None),
     ] {
         assert_eq!(import_as(&lines, &options).unwrap(), convert(&source, options.clone()), "{options:?}");
+    }
+}
+
+#[test]
+fn json_lines_cut_anywhere_become_a_trace_without_errors() {
+    for (version, big) in (1..=5).flat_map(|version| [(version, false), (version, true)]) {
+        let source = fdr(version, big, Content::Rich).bytes;
+        let lines = String::from_utf8(convert(&source, target(Some("jsonl"), None, None))).unwrap();
+        let ends: Vec<usize> = lines.match_indices('\n').map(|(at, _)| at + 1).collect();
+        for (number, end) in ends.into_iter().enumerate() {
+            for endian in [Endian::Little, Endian::Big] {
+                let part = &lines.as_bytes()[..end];
+                let what = format!("version {version}, {number} records, to {endian:?}");
+                no_errors(&import_as(part, &target(None, None, Some(endian))).unwrap(), &what);
+            }
+        }
     }
 }
 

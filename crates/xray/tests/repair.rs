@@ -219,7 +219,7 @@ fn a_repair_reports_what_it_left_out() {
     let made = with_buffer(v5().extents(96).preamble(3, 100).meta(10, |made| made).pair());
     let (_, outcome, _) = rewrite(&Xray, &made.bytes, &Plan::Repair(TargetOptions::default())).unwrap();
     assert_eq!((outcome.bytes_lost, outcome.records_read, outcome.records_written), (16, 14, 14));
-    assert_eq!(outcome.notes, ["16 bytes that are part of no whole record were left out."]);
+    assert_eq!(outcome.notes, ["16 bytes that are not part of a complete record were left out."]);
 }
 
 #[test]

@@ -1,5 +1,6 @@
 //! Traces emitted as spans.
 
+#![cfg(feature = "lanes")]
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 use std::fmt::Write as _;

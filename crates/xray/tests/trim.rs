@@ -3,7 +3,7 @@
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 use anytrace_core::testing::{examine, rewrite};
-use anytrace_core::{Kind, NameMatch, Plan, Selection, TargetOptions, TimeBound};
+use anytrace_core::{Kind, NameMatch, Plan, Selection, Settings, TargetOptions, TimeBound};
 use anytrace_xray::Xray;
 
 mod common;
@@ -134,7 +134,8 @@ fn buffers_keep_their_meaning() {
     for (name, bytes) in sources().into_iter().filter(|(name, _)| !name.starts_with("basic") && name != "yaml") {
         let last = decode(&bytes).entries.last().unwrap().buffer;
         for from in 0..=last {
-            let selection = Selection { buffers: Some(from..from + 2), ..Selection::default() };
+            let selection =
+                Selection { own: Settings::default().with("buffers", from..from + 2), ..Selection::default() };
             assert_part(&name, &bytes, selection, |entry| (from..from + 2).contains(&entry.buffer));
         }
     }
@@ -145,8 +146,13 @@ fn several_conditions_must_all_hold() {
     for version in 1..=5 {
         let made = fdr(version, version % 2 == 0, Content::Rich);
         let time = Some((TimeBound::Native(1_000_010), TimeBound::Open));
-        let selection =
-            Selection { time, threads: vec![11], buffers: Some(0..2), records: Some(0..22), ..by_name("3") };
+        let selection = Selection {
+            time,
+            threads: vec![11],
+            own: Settings::default().with("buffers", 0..2),
+            records: Some(0..22),
+            ..by_name("3")
+        };
         assert_part("all", &made.bytes, selection, |entry| {
             let what = &entry.what;
             what.tsc >= 1_000_010 && what.thread == 11 && entry.buffer < 2 && entry.seq < 22 && what.id == 3
@@ -210,9 +216,9 @@ fn conditions_a_form_does_not_have_are_refused_by_name() {
         error.to_string()
     };
     let made = basic(3, false, Content::Rich).bytes;
-    let text = refused(&made, Selection { buffers: Some(0..1), ..Selection::default() });
+    let text = refused(&made, Selection { own: Settings::default().with("buffers", 0..1), ..Selection::default() });
     assert!(text.contains("--buffers"), "{text}");
     let made = fdr(5, false, Content::Rich).bytes;
-    let text = refused(&made, Selection { frames: Some(0..1), ..Selection::default() });
+    let text = refused(&made, Selection { own: Settings::default().with("frames", 0..1), ..Selection::default() });
     assert!(text.contains("--frames"), "{text}");
 }

@@ -100,7 +100,7 @@ fn a_custom_event_keeps_the_processor_that_only_version_4_can_give_it() {
 fn records_that_fit_no_version_1_buffer_are_refused() {
     let source = Made::header(5, 1, 256).buffer(7, None, 1, 100, |made| made.custom_at(1, 1, 1, &[7; 300])).bytes;
     let text = refusal(&source, version(1));
-    assert!(text.starts_with("record 4: 316 bytes do not fit a version 1 buffer of 256 bytes"), "{text}");
+    assert!(text.starts_with("record 4: 316 bytes do not fit in a version 1 buffer of 256 bytes"), "{text}");
 }
 
 #[test]
@@ -118,7 +118,7 @@ fn versions_there_are_not_are_refused() {
     for (source, to) in [(fdr(5, false, Content::Plain), 6), (basic(3, false, Content::Plain), 4), (v5(), 0)] {
         let error = try_convert(&source.bytes, version(to)).unwrap_err();
         assert_eq!(error.kind(), Kind::Usage);
-        assert!(error.to_string().starts_with(&format!("--version {to}: there are versions 1 to")), "{error}");
+        assert!(error.to_string().starts_with(&format!("--version {to}: expected 1 to")), "{error}");
     }
 }
 

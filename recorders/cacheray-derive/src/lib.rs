@@ -65,7 +65,7 @@ fn name(input: &DeriveInput) -> Result<Option<String>> {
             }
             let text: LitStr = meta.value()?.parse()?;
             if text.value().is_empty() {
-                return Err(Error::new(text.span(), "an empty name tells no types apart"));
+                return Err(Error::new(text.span(), "an empty name distinguishes no types"));
             }
             found = Some(text.value());
             Ok(())

@@ -61,9 +61,9 @@ void __tsan_ignore_thread_end(void);
 #define CACHERAY_OF_(type, count) sizeof(type), (size_t)(count), #type, sizeof(#type) - 1
 /* Memory for count objects of a type; the trace has count elements. */
 #define CACHERAY_MALLOC(type, count) \
-    ((type *)cacheray_told_(malloc(sizeof(type) * (size_t)(count)), CACHERAY_OF_(type, count)))
+    ((type *)cacheray_declared_(malloc(sizeof(type) * (size_t)(count)), CACHERAY_OF_(type, count)))
 #define CACHERAY_CALLOC(type, count) \
-    ((type *)cacheray_told_(calloc((size_t)(count), sizeof(type)), CACHERAY_OF_(type, count)))
+    ((type *)cacheray_declared_(calloc((size_t)(count), sizeof(type)), CACHERAY_OF_(type, count)))
 #define CACHERAY_REALLOC(old, type, count) ((type *)cacheray_realloc_((old), CACHERAY_OF_(type, count)))
 #define CACHERAY_FREE(pointer) cacheray_free_(pointer)
 /* Declares that count objects of a type are at pointer. */
@@ -73,7 +73,7 @@ void __tsan_ignore_thread_end(void);
 /* Writes what is in the buffer. */
 #define CACHERAY_FLUSH() __cacheray_flush()
 
-static inline void *cacheray_told_(void *address, size_t size, size_t count, const char *name, size_t name_bytes)
+static inline void *cacheray_declared_(void *address, size_t size, size_t count, const char *name, size_t name_bytes)
 {
     if (address && size && count)
         __cacheray_add(address, size, count, name, name_bytes);

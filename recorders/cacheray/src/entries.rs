@@ -7,7 +7,8 @@ use std::arch::naked_asm;
 use std::ffi::c_void;
 
 use crate::hooks::{library, memory};
-use crate::{alloc, real, signals, spawn};
+use crate::log::signals;
+use crate::{alloc, real, spawn};
 
 /// Defines functions that jump to ours, with the return address in one more register.
 macro_rules! with_site {

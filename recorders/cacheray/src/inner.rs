@@ -2,16 +2,14 @@
 
 use std::ptr::null_mut;
 
-use crate::hooks::memory::piece;
-use crate::log::hot;
+use crate::hot;
 use crate::loss;
 use crate::options::Options;
 use crate::record::{self, ACCESS_BYTES};
 use crate::regions::{Event, Region, Regions};
-use crate::start;
 use crate::sys;
-use crate::target::{Fault, Target};
-use crate::thread::{Local, NO_ID};
+use crate::target::{self, Fault, Target};
+use crate::thread::Local;
 
 /// The state of the recording.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -72,25 +70,6 @@ impl Inner {
         self.phase
     }
 
-    /// Begins the recording if it is time, and gives the thread its id. False when nothing is recorded.
-    pub(crate) fn greet(&mut self, me: &Local) -> bool {
-        if self.phase == Phase::Unstarted {
-            start::start(self);
-        }
-        if !self.is_open(me) {
-            return false;
-        }
-        if me.id() == NO_ID {
-            let id = me.take_given_id().unwrap_or_else(|| self.take_id());
-            me.set_id(id);
-            start::welcome(me);
-        }
-        if std::mem::take(&mut self.must_replay) {
-            self.replay(me);
-        }
-        true
-    }
-
     /// The next thread's id.
     pub(crate) fn take_id(&mut self) -> u64 {
         let id = self.next_id;
@@ -111,7 +90,7 @@ impl Inner {
     }
 
     /// True while this thread's records are taken: once the process ends, only those of the thread that ends it.
-    fn is_open(&self, me: &Local) -> bool {
+    pub(crate) fn is_open(&self, me: &Local) -> bool {
         self.phase == Phase::Running && (self.closer == 0 || self.closer == me.token())
     }
 
@@ -119,7 +98,7 @@ impl Inner {
     pub(crate) fn run(&mut self, options: Options, target: Option<Target>) {
         self.buffer = sys::pages(options.buffer_bytes);
         if self.buffer.is_null() {
-            loss::note(&[b"no memory for the buffer; nothing is recorded"]);
+            loss::note(&[b"not enough memory for the buffer; nothing is recorded"]);
             self.phase = Phase::Stopped;
             return;
         }
@@ -174,7 +153,7 @@ impl Inner {
             if next >= end {
                 break;
             }
-            let piece = piece(next, end - next, longest);
+            let piece = record::piece(next, end - next, longest);
             let head = hot::head();
             if (hot::limit() as usize) < (head as usize).wrapping_add(ACCESS_BYTES) || !self.is_open(me) {
                 self.access(me, tag, next, piece as u8);
@@ -261,6 +240,12 @@ impl Inner {
         me.read_spilled(|part| self.put(&[part]));
     }
 
+    /// Removes such records where nothing is recorded any more.
+    pub(crate) fn discard_spilled(&mut self, me: &Local) {
+        self.lost += me.take_lost();
+        me.read_spilled(|_| {});
+    }
+
     /// Appends one record, given in parts.
     fn put(&mut self, parts: &[&[u8]]) {
         if self.phase != Phase::Running {
@@ -299,8 +284,11 @@ impl Inner {
         }
     }
 
-    /// Begins a forked process's trace with the regions live at the fork.
-    fn replay(&mut self, me: &Local) {
+    /// Begins a forked process's trace with the regions live at the fork, where that is due.
+    pub(crate) fn replay(&mut self, me: &Local) {
+        if !std::mem::take(&mut self.must_replay) {
+            return;
+        }
         let thread = me.id();
         let addresses = self.change(|regions| {
             regions.give_to(thread);
@@ -375,7 +363,7 @@ impl Inner {
     fn open_late(&mut self) -> Result<(), Fault> {
         if self.target.is_none() {
             let to = self.options.as_ref().map(|options| &options.to).ok_or(Fault::Closed)?;
-            self.target = Some(start::open_child(to)?);
+            self.target = Some(Target::open_child(to)?);
         }
         Ok(())
     }
@@ -404,9 +392,9 @@ impl Inner {
             target.cut(self.sent - record::complete_bytes(bytes, self.sent));
         }
         match fault {
-            Fault::Closed => loss::note(&[b"the trace's descriptor was closed; the rest is not recorded"]),
+            Fault::Closed => loss::note(&[b"the trace's file descriptor was closed; the rest is not recorded"]),
             Fault::Errno(number) => {
-                let place = self.options.as_ref().map_or_else(String::new, |options| start::place(&options.to));
+                let place = self.options.as_ref().map_or_else(String::new, |options| options.to.place());
                 let text = std::io::Error::from_raw_os_error(number).to_string();
                 loss::note(&[
                     b"cannot write the trace to ",
@@ -453,7 +441,7 @@ impl Inner {
         self.flush_all(me);
         if self.lost > 0 {
             let lost = std::mem::take(&mut self.lost).to_string();
-            loss::note(&[lost.as_bytes(), b" records of signal handlers found no room and are lost"]);
+            loss::note(&[lost.as_bytes(), b" records of signal handlers were lost: no room"]);
         }
         self.closer = me.token();
         self.set_limit();
@@ -469,7 +457,8 @@ impl Inner {
         }
         if let Some(target) = self.target.take() {
             let has_own = target.is_file();
-            let is_device = !has_own && start::may_open_again(self.options.as_ref().map(|options| &options.to));
+            let is_device =
+                !has_own && self.options.as_ref().is_some_and(|options| target::may_open_again(&options.to));
             if !has_own && !is_device {
                 loss::note(&[b"a forked process is not recorded: it cannot share its parent's stream"]);
                 self.stop();
@@ -491,7 +480,7 @@ impl Inner {
     /// Resumes after a signal handler left an unfinished operation by `longjmp`.
     pub(crate) fn recover(&mut self) {
         if self.is_fragile {
-            loss::note(&[b"a signal handler left an allocation halfway; allocations are not recorded any more"]);
+            loss::note(&[b"a signal handler interrupted an allocation; allocations are no longer recorded"]);
             std::mem::forget(self.regions.take());
             self.is_fragile = false;
         }

@@ -5,10 +5,9 @@ use std::sync::atomic::Ordering::Relaxed;
 
 use crate::callbacks;
 use crate::hooks::memory::range;
-use crate::log::{Entry, Section};
+use crate::log::{Entry, Section, signals};
 use crate::record::{READ, WRITE};
 use crate::regions::Regions;
-use crate::signals;
 use crate::thread::{self, Scope};
 
 /// Records an access of any length.

@@ -39,6 +39,8 @@ mod elf;
 #[cfg(all(feature = "engine", target_os = "linux", target_arch = "x86_64"))]
 mod hooks;
 #[cfg(all(feature = "engine", target_os = "linux", target_arch = "x86_64"))]
+mod hot;
+#[cfg(all(feature = "engine", target_os = "linux", target_arch = "x86_64"))]
 mod inner;
 #[cfg(all(feature = "engine", target_os = "linux", target_arch = "x86_64"))]
 mod interface;
@@ -55,13 +57,9 @@ mod record;
 #[cfg(all(feature = "engine", target_os = "linux", target_arch = "x86_64"))]
 mod regions;
 #[cfg(all(feature = "engine", target_os = "linux", target_arch = "x86_64"))]
-mod signals;
-#[cfg(all(feature = "engine", target_os = "linux", target_arch = "x86_64"))]
 mod sites;
 #[cfg(all(feature = "engine", target_os = "linux", target_arch = "x86_64"))]
 mod spawn;
-#[cfg(all(feature = "engine", target_os = "linux", target_arch = "x86_64"))]
-mod start;
 #[cfg(all(feature = "engine", target_os = "linux", target_arch = "x86_64"))]
 mod sys;
 #[cfg(all(feature = "engine", target_os = "linux", target_arch = "x86_64"))]

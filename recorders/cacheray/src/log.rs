@@ -11,39 +11,27 @@
 //! its records go to a ring of the thread ([`Local::spill`]) and follow the interrupted one. Nothing can interrupt the
 //! writing of the buffer: signals are blocked in that time, except while waiting for a slow reader.
 
-use std::cell::{Cell, UnsafeCell};
-use std::ptr::null_mut;
-use std::sync::atomic::AtomicUsize;
+pub(crate) mod signals;
+pub(crate) mod start;
+
+use std::cell::UnsafeCell;
 use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 
+use crate::hot::HOT;
 use crate::inner::{Inner, Phase};
 use crate::loss;
 use crate::record::{self, ACCESS_BYTES};
 use crate::sys;
 use crate::thread::{self, FRESH, Local, NO_ID, OFF, QUIET, READY, SECTION};
 
-/// Lock, hot part and cold part. The hot part shares the lock's cache line, which its holder has anyway.
-#[repr(C, align(128))]
-struct Log {
-    /// The holder's token, or 0.
-    lock: AtomicUsize,
-    /// Where the next record goes.
-    head: Cell<*mut u8>,
-    /// Where records must end to be appended without further ado; null sends each of them the long way.
-    limit: Cell<*mut u8>,
-    inner: UnsafeCell<Inner>,
-}
+/// The cold part; [`HOT`] is the other.
+struct Cold(UnsafeCell<Inner>);
 
-// SAFETY: everything but `lock` is only touched by the thread whose token is in `lock` (`Section`), or by a thread that
-// is about to end the process (`force`), with the exceptions described there.
-unsafe impl Sync for Log {}
+// SAFETY: it is only touched by the thread whose token is in the lock (`Section`), or by a thread that is about to end
+// the process (`force`), with the exceptions described there.
+unsafe impl Sync for Cold {}
 
-static LOG: Log = Log {
-    lock: AtomicUsize::new(0),
-    head: Cell::new(null_mut()),
-    limit: Cell::new(null_mut()),
-    inner: UnsafeCell::new(Inner::NEW),
-};
+static COLD: Cold = Cold(UnsafeCell::new(Inner::NEW));
 
 /// Records one access of the calling thread.
 #[inline(always)]
@@ -53,19 +41,19 @@ pub(crate) fn access(tag: u8, address: usize, size: u8) {
             return access_unready(me, tag, address, size);
         }
         me.set_state(thread::stack_pointer());
-        if LOG.lock.compare_exchange(0, me.token(), Acquire, Relaxed).is_err() {
+        if HOT.lock.compare_exchange(0, me.token(), Acquire, Relaxed).is_err() {
             contend(me);
         }
-        let head = LOG.head.get();
-        if (LOG.limit.get() as usize) < (head as usize).wrapping_add(ACCESS_BYTES) {
+        let head = HOT.head.get();
+        if (HOT.limit.get() as usize) < (head as usize).wrapping_add(ACCESS_BYTES) {
             append_long_way(me, tag, address, size);
         } else {
             let bytes = record::access(tag, address as u64, size, me.id());
             // SAFETY: `limit` is the end of the buffer that `head` points into, so 18 bytes fit; the lock is held.
             unsafe { head.cast::<[u8; ACCESS_BYTES]>().write_unaligned(bytes) };
-            LOG.head.set(head.wrapping_add(ACCESS_BYTES));
+            HOT.head.set(head.wrapping_add(ACCESS_BYTES));
         }
-        LOG.lock.store(0, Release);
+        HOT.lock.store(0, Release);
         me.set_state(READY);
         if me.has_spilled() {
             take_spilled(me);
@@ -79,7 +67,7 @@ pub(crate) fn access(tag: u8, address: usize, size: u8) {
 fn append_long_way(me: &Local, tag: u8, address: usize, size: u8) {
     let errno = sys::errno();
     // SAFETY: the caller holds the lock, and the reference ends before it is given back.
-    let inner = unsafe { &mut *LOG.inner.get() };
+    let inner = unsafe { &mut *COLD.0.get() };
     inner.access(me, tag, address, size);
     sys::set_errno(errno);
 }
@@ -108,9 +96,9 @@ fn contend(me: &Local) {
 }
 
 fn try_lock(me: &Local) -> bool {
-    let holder = LOG.lock.load(Relaxed);
+    let holder = HOT.lock.load(Relaxed);
     // A thread that was outside holds the lock only by a call that a signal handler left for good.
-    holder == me.token() || (holder == 0 && LOG.lock.compare_exchange(0, me.token(), Acquire, Relaxed).is_ok())
+    holder == me.token() || (holder == 0 && HOT.lock.compare_exchange(0, me.token(), Acquire, Relaxed).is_ok())
 }
 
 /// Waits a little: first in place, then giving way, then asleep.
@@ -162,10 +150,13 @@ impl<'a> Section<'a> {
     pub(crate) fn enter(me: &'a Local) -> Entry<'a> {
         match Self::enter_anyway(me) {
             Entry::Entered(mut section) => {
-                if section.log().greet(me) {
+                if greet(section.log(), me) {
                     Entry::Entered(section)
                 } else {
                     let is_over = section.log().is_over(me);
+                    // What handlers left finds no log any more. Dropping the section would look for one again, without
+                    // end: a full disk crashed a program whose handlers jump.
+                    section.log().discard_spilled(me);
                     drop(section);
                     me.set_state(if is_over { OFF } else { FRESH });
                     Entry::Off
@@ -196,13 +187,13 @@ impl<'a> Section<'a> {
     pub(crate) fn log(&mut self) -> &mut Inner {
         // SAFETY: the section holds the lock, and the borrow keeps the section, so no second reference exists in
         // this thread; handlers that interrupt it are nested and do not get a section.
-        unsafe { &mut *LOG.inner.get() }
+        unsafe { &mut *COLD.0.get() }
     }
 }
 
 impl Drop for Section<'_> {
     fn drop(&mut self) {
-        LOG.lock.store(0, Release);
+        HOT.lock.store(0, Release);
         sys::set_errno(self.errno);
         let is_quiet = self.me.quiet.load(Relaxed) > 0;
         self.me.set_state(match self.me.id() {
@@ -216,13 +207,30 @@ impl Drop for Section<'_> {
     }
 }
 
+/// Begins the recording if it is time, and gives the thread its id. False when nothing is recorded.
+fn greet(log: &mut Inner, me: &Local) -> bool {
+    if log.phase() == Phase::Unstarted {
+        start::start(log);
+    }
+    if !log.is_open(me) {
+        return false;
+    }
+    if me.id() == NO_ID {
+        let id = me.take_given_id().unwrap_or_else(|| log.take_id());
+        me.set_id(id);
+        start::welcome(me);
+    }
+    log.replay(me);
+    true
+}
+
 /// Puts things right after a signal handler left the recorder by `longjmp`.
 #[cold]
 pub(crate) fn take_over(me: &Local) {
-    if LOG.lock.load(Relaxed) == me.token() {
+    if HOT.lock.load(Relaxed) == me.token() {
         // SAFETY: this thread has the lock, and the call that took it will never continue.
-        unsafe { (*LOG.inner.get()).recover() };
-        LOG.lock.store(0, Release);
+        unsafe { (*COLD.0.get()).recover() };
+        HOT.lock.store(0, Release);
     }
     me.set_state(FRESH);
 }
@@ -239,17 +247,17 @@ pub(crate) fn force(me: &Local, last: impl FnOnce(&mut Inner)) {
     while !try_lock(me) {
         pause(&mut rounds);
         if rounds > 40_000 {
-            loss::note(&[b"another thread does not give the log free; what it holds is lost"]);
+            loss::note(&[b"another thread does not release the log; its buffered records are lost"]);
             return;
         }
     }
     // SAFETY: this thread has the lock. If it had it before, this is a signal handler that interrupts the section, at a
     // point where the log's counts are right (`Inner::send`, and `access`, which moves `head` last); the interrupted
     // code does not continue, since the process ends.
-    let inner = unsafe { &mut *LOG.inner.get() };
+    let inner = unsafe { &mut *COLD.0.get() };
     last(inner);
     if !was_inside {
-        LOG.lock.store(0, Release);
+        HOT.lock.store(0, Release);
         me.set_state(before);
     }
 }
@@ -272,25 +280,4 @@ pub(crate) fn hold(me: &Local) -> bool {
 pub(crate) fn release(me: &Local, change: impl FnOnce(&mut Inner)) {
     let mut section = Section { me, errno: sys::errno() };
     change(section.log());
-}
-
-/// The hot part, for [`Inner`]: only called with the lock held.
-pub(crate) mod hot {
-    use super::LOG;
-
-    pub(crate) fn head() -> *mut u8 {
-        LOG.head.get()
-    }
-
-    pub(crate) fn set_head(head: *mut u8) {
-        LOG.head.set(head);
-    }
-
-    pub(crate) fn limit() -> *mut u8 {
-        LOG.limit.get()
-    }
-
-    pub(crate) fn set_limit(limit: *mut u8) {
-        LOG.limit.set(limit);
-    }
 }

@@ -22,7 +22,7 @@ const BYTES: usize = 16384;
 /// Where the reason begins, and how long it may be, its zero byte included.
 const REASON: usize = 8;
 const REASON_BYTES: usize = 1024;
-/// Counts processes without a word of their own; theirs begin behind it.
+/// Counts processes without a word; their words begin after it.
 const UNFOLLOWED: usize = REASON + REASON_BYTES;
 const PROCESSES: usize = UNFOLLOWED + 4;
 
@@ -123,7 +123,7 @@ pub(crate) fn end_process() -> bool {
     is_own
 }
 
-/// Begins anew in a forked process: the number that the memory remembers is its parent's.
+/// Starts over in a forked process: the number that the memory remembers is its parent's.
 pub(crate) fn forget_process() {
     PLACE.store(0, Relaxed);
 }

@@ -2,14 +2,14 @@
 //!
 //! | key | value | default |
 //! |---|---|---|
-//! | `tracefile` | where the trace goes; a FIFO, a socket or a device is fine | `cacheray.trace` |
+//! | `tracefile` | where to write the trace; may be a FIFO, a socket or a device | `cacheray.trace` |
 //! | `enabled` | `0` records nothing | `1` |
 //! | `fd` | number of an open file descriptor to write to instead | |
 //! | `unix` | path of a listening socket to write to instead | |
 //! | `tcp` | `HOST,PORT` to write to instead | |
 //! | `range` | longest access that `memcpy`, struct copies and the like are split into: 1 to 128 bytes | `16` |
 //! | `malloc` | `0` leaves allocations without annotation out | `1` |
-//! | `flush` | write after so many records, for readers that follow; `0`: when the buffer is full | `0` |
+//! | `flush` | flush after this many records, for readers that follow; `0`: when the buffer is full | `0` |
 //! | `buffer` | bytes of the buffer, 4096 to 1 GiB | `1048576` |
 
 use std::ffi::c_int;
@@ -21,6 +21,17 @@ pub(crate) enum Destination {
     Fd(c_int),
     Unix(Vec<u8>),
     Tcp(Vec<u8>, u16),
+}
+
+impl Destination {
+    /// Its name, for messages.
+    pub(crate) fn place(&self) -> String {
+        match self {
+            Self::File(path) | Self::Unix(path) => String::from_utf8_lossy(path).into_owned(),
+            Self::Fd(fd) => format!("descriptor {fd}"),
+            Self::Tcp(host, port) => format!("{} port {port}", String::from_utf8_lossy(host)),
+        }
+    }
 }
 
 /// The settings from the environment.
@@ -56,11 +67,11 @@ impl Options {
             let mut halves = part.splitn(2, |byte| *byte == b'=');
             let (key, value) = (halves.next().unwrap_or(&[]), halves.next());
             match value {
-                None => complain("an option without a value is passed over: ", part),
+                None => complain("ignoring option without a value: ", part),
                 Some(value) => match options.set(key, value) {
                     Some(true) => {}
-                    Some(false) => complain("a value that makes no sense is passed over: ", part),
-                    None => complain("an unknown option is passed over: ", key),
+                    Some(false) => complain("ignoring invalid value: ", part),
+                    None => complain("ignoring unknown option: ", key),
                 },
             }
         }
@@ -145,7 +156,7 @@ mod tests {
         let (options, said) = parse("colour=red:range=0:tcp=nowhere:fd=x:flush:enabled=1:range=20");
         assert_eq!(options.range_bytes, 16);
         assert_eq!(said.len(), 5, "{said:?}");
-        assert!(said[0].ends_with("option is passed over: colour"), "{said:?}");
+        assert!(said[0].ends_with("ignoring unknown option: colour"), "{said:?}");
     }
 
     #[test]

@@ -28,7 +28,7 @@ fn look_up(cache: &AtomicPtr<c_void>, name: &CStr) -> *mut c_void {
     found
 }
 
-/// Look-ups that go on. The C library may allocate in them; that is served from the arena.
+/// Lookups in progress. The C library may allocate in them; that is served from the arena.
 static LOOKING: AtomicUsize = AtomicUsize::new(0);
 
 /// Defines a function that calls the real one of its name, and gives a value of its own where there is none.

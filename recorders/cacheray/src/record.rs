@@ -77,6 +77,12 @@ pub(crate) fn complete_bytes(records: &[u8], sent: usize) -> usize {
     at
 }
 
+/// The longest piece of a range that begins here: a power of two that the address is a multiple of.
+pub(crate) fn piece(at: usize, rest: usize, longest: usize) -> usize {
+    let aligned = if at == 0 { longest } else { 1 << at.trailing_zeros().min(7) };
+    longest.min(aligned).min(1 << rest.ilog2().min(7))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -103,6 +109,34 @@ mod tests {
         for sent in 0..=bytes.len() {
             let expected = ends.iter().rfind(|end| **end <= sent).copied();
             assert_eq!(Some(complete_bytes(&bytes, sent)), expected, "{sent}");
+        }
+    }
+
+    fn pieces(at: usize, bytes: usize, longest: usize) -> Vec<(usize, usize)> {
+        let mut found = Vec::new();
+        let mut next = at;
+        while next < at + bytes {
+            let length = piece(next, at + bytes - next, longest);
+            found.push((next, length));
+            next += length;
+        }
+        found
+    }
+
+    #[test]
+    fn pieces_are_aligned_powers_of_two_that_cover_the_range_once() {
+        assert_eq!(pieces(0x1008, 24, 16), [(0x1008, 8), (0x1010, 16)]);
+        assert_eq!(pieces(0x1001, 15, 16), [(0x1001, 1), (0x1002, 2), (0x1004, 4), (0x1008, 8)]);
+        assert_eq!(pieces(0, 256, 128), [(0, 128), (128, 128)]);
+        assert_eq!(pieces(0x40, 3, 1).len(), 3);
+        for longest in [1, 2, 4, 8, 16, 32, 64, 128] {
+            for at in 0..70 {
+                for bytes in 1..200 {
+                    let all = pieces(at, bytes, longest);
+                    assert_eq!(all.iter().map(|(_, n)| n).sum::<usize>(), bytes);
+                    assert!(all.iter().all(|(at, n)| n.is_power_of_two() && at % n == 0 && *n <= longest));
+                }
+            }
         }
     }
 }

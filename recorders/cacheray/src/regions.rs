@@ -193,7 +193,7 @@ impl Regions {
 }
 
 impl Region {
-    /// A region with this many elements of this size. Products beyond 32 bits are split anew: the wire has 32 bits for
+    /// A region with this many elements of this size. Products beyond 32 bits are split again: the wire has 32 bits for
     /// each factor, and a large number of bytes is rounded up to 16, as the C library's blocks are.
     pub(crate) fn new(thread: u64, element_bytes: u64, elements: u64, name: u32, is_typed: bool) -> Self {
         let fits = |n: u64| u32::try_from(n).ok();
@@ -313,6 +313,6 @@ mod tests {
         assert!(matches!(array, Some(Region { element_bytes: 8, elements: 10, name: 5, thread: 1, .. })));
         let odd = Region::new(0, 8, 4, 5, true).resized(1, 81);
         assert!(matches!(odd, Some(Region { element_bytes: 81, elements: 1, .. })));
-        assert!(Region::new(0, 8, 4, 5, false).resized(1, 80).is_none(), "a place is told by the new call");
+        assert!(Region::new(0, 8, 4, 5, false).resized(1, 80).is_none(), "a place is reported by the new call");
     }
 }

@@ -106,7 +106,7 @@ fn short(name: Vec<u8>) -> Vec<u8> {
     let mut kept = Vec::new();
     let mut depth = 0_usize;
     for (at, byte) in name.iter().enumerate() {
-        // The brackets of `operator<`, `operator->` and `operator()` are no brackets.
+        // The brackets of `operator<`, `operator->` and `operator()` do not count as brackets.
         let is_operator = name.get(..at).is_some_and(|before| before.ends_with(b"operator") || before.ends_with(b"-"));
         match byte {
             b'<' | b'(' if !is_operator => {

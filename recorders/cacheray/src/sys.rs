@@ -177,7 +177,7 @@ pub(crate) fn complain(parts: &[&[u8]]) {
         }
         used += n;
     }
-    // SAFETY: `used` bytes of `line` are initialised and live during the call.
+    // SAFETY: `used` bytes of `line` are initialized and live during the call.
     // By number: the library's function is recorded.
     unsafe { syscall(SYS_WRITE, 2 as c_long, line.as_ptr(), used) };
 }

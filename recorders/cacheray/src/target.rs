@@ -1,6 +1,7 @@
 //! Where the bytes go: a file, a descriptor that was handed down, a FIFO, a socket.
 
 use std::ffi::{CString, c_int, c_long};
+use std::fs::FileType;
 use std::net::TcpStream;
 use std::os::fd::IntoRawFd;
 use std::os::unix::ffi::OsStrExt;
@@ -61,8 +62,32 @@ impl Target {
         }
     }
 
+    /// Opens it when the recording begins; `None` where it waits for the first record. A child is a process whose parent
+    /// is recorded too.
+    pub(crate) fn open_first(to: &Destination, is_child: bool) -> Result<Option<Self>, Fault> {
+        match to {
+            _ if !is_child => Self::open(to).map(Some),
+            Destination::File(_) if may_open_again(to) => Self::open(to).map(Some),
+            Destination::File(path) if is_stream(path) => Err(Fault::Closed),
+            Destination::File(_) => Ok(None),
+            Destination::Fd(_) => Err(Fault::Closed),
+            Destination::Unix(_) | Destination::Tcp(..) => Self::open(to).map(Some),
+        }
+    }
+
+    /// Opens that of a process whose parent is recorded too.
+    pub(crate) fn open_child(to: &Destination) -> Result<Self, Fault> {
+        match to {
+            Destination::File(path) if !may_open_again(to) => {
+                // SAFETY: asks for a number.
+                Self::open_beside(path, unsafe { sys::getpid() })
+            }
+            _ => Self::open(to),
+        }
+    }
+
     /// Opens a file that must not exist yet: `PATH.PID`, or with a further number where that is taken.
-    pub(crate) fn open_beside(path: &[u8], pid: c_int) -> Result<Self, Fault> {
+    fn open_beside(path: &[u8], pid: c_int) -> Result<Self, Fault> {
         const EEXIST: c_int = 17;
         let base = absolute(path);
         for n in 0..10_000 {
@@ -207,15 +232,32 @@ fn out_of_the_way(fd: c_int) -> c_int {
     if high < 0 {
         return fd;
     }
-    // SAFETY: `fd` was opened by the caller, who goes on with the number that is returned.
+    // SAFETY: `fd` was opened by the caller, who continues with the number that is returned.
     unsafe { sys::close(fd) };
     high
 }
 
+/// True for what several processes can write to without harm: devices, and sockets, to which each connects separately.
+pub(crate) fn may_open_again(to: &Destination) -> bool {
+    match to {
+        Destination::File(path) => is_a(path, |kind| kind.is_char_device() || kind.is_socket()),
+        Destination::Unix(_) | Destination::Tcp(..) => true,
+        Destination::Fd(_) => false,
+    }
+}
+
 /// True for the name of a socket, which cannot be opened as a file.
 fn is_socket(path: &[u8]) -> bool {
+    is_a(path, FileTypeExt::is_socket)
+}
+
+fn is_stream(path: &[u8]) -> bool {
+    is_a(path, FileTypeExt::is_fifo)
+}
+
+fn is_a(path: &[u8], of_kind: impl FnOnce(&FileType) -> bool) -> bool {
     let path = std::ffi::OsStr::from_bytes(path);
-    std::fs::metadata(path).is_ok_and(|meta| meta.file_type().is_socket())
+    std::fs::metadata(path).is_ok_and(|meta| of_kind(&meta.file_type()))
 }
 
 fn stat(fd: c_int) -> Result<sys::stat_t, Fault> {

@@ -13,7 +13,7 @@ pub(crate) const FRESH: usize = 1;
 pub(crate) const QUIET: usize = 2;
 /// Nothing is recorded any more, or ever was.
 pub(crate) const OFF: usize = 3;
-// Any other value is the stack pointer of the call of the recorder that is going on, and maybe `SECTION`.
+// Any other value is the stack pointer of the recorder call in progress, and maybe `SECTION`.
 
 /// Flag of a state: the call goes up to its caller with the log in hand, so what follows may be less deep. Stack
 /// pointers are multiples of 8.
@@ -180,7 +180,7 @@ impl Local {
         !alternate.is_in_use && (alternate.holds(then) || stack_pointer() > (then & !SECTION) + slack)
     }
 
-    /// True when a jump to where the stack pointer is `target` leaves the call of the recorder that goes on: a signal
+    /// True when a jump to where the stack pointer is `target` leaves the recorder call in progress: a signal
     /// handler interrupted that, and does not come back. Handlers may also jump within themselves.
     pub(crate) fn is_left_by_jump(&self, target: usize) -> bool {
         let then = self.state();
@@ -201,7 +201,7 @@ impl Local {
             self.lost.fetch_add(1, Relaxed);
             return;
         }
-        // A handler that interrupts this one reserves behind it, and is done before it goes on.
+        // A handler that interrupts this one reserves after it, and finishes before it continues.
         let start = self.written.fetch_add(bytes.len(), Relaxed);
         fence(std::sync::atomic::Ordering::SeqCst);
         for (i, byte) in bytes.iter().enumerate() {

@@ -33,7 +33,7 @@ pub struct Header {
     pub end_ns: u64,
 }
 
-/// The first 40 bytes of an event packet whose body ([`body`]) has so many bytes.
+/// The first 40 bytes of an event packet whose body ([`body`]) has this many bytes.
 ///
 /// # Errors
 /// [`Error::TooLong`].

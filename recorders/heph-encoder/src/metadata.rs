@@ -13,7 +13,7 @@ pub fn epoch<B: Buffer>(buffer: &mut B, ns: u64) -> Result<(), Error> {
 }
 
 /// Appends a packet that sets any option. The format defines `epoch` alone; readers keep others by their size, the
-/// runtime's own converter stops at them. A name past 65,535 bytes is cut and marked.
+/// runtime's converter stops at them. A name past 65,535 bytes is cut and marked.
 ///
 /// # Errors
 /// [`Error`].

@@ -1,4 +1,4 @@
-//! Strings: a 16-bit length and so many bytes of UTF-8, cut where they are longer.
+//! Strings: a 16-bit length and this many bytes of UTF-8, truncated if longer.
 
 use core::fmt::{self, Write};
 

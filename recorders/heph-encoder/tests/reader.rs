@@ -3,9 +3,11 @@
 #![allow(missing_docs)]
 #![allow(clippy::unwrap_used, reason = "a test may fail by panicking")]
 
-use anytrace_heph::{Array, Attributes, Packet, parse};
+use anytrace_heph::{Array, Attributes, Layout, Record, parse};
 use heph_encoder::{Error, Event, Header, Slice, body, epoch, event, event_fmt, head, option};
 use proptest::prelude::*;
+
+const LAYOUT: Layout = Layout { packet_bytes_max: u64::MAX };
 
 /// An attribute to be encoded.
 #[derive(Debug, Clone)]
@@ -131,7 +133,7 @@ fn read(attributes: Attributes<'_>) -> Vec<(String, String)> {
 
 /// The only packet of the bytes, an event.
 fn one(bytes: &[u8]) -> anytrace_heph::Event<'_> {
-    let Ok((Packet::Event(event), used)) = parse(bytes, u64::MAX) else { panic!("no event: {bytes:?}") };
+    let Ok((Record::Event(event), used)) = parse(bytes, &LAYOUT) else { panic!("no event: {bytes:?}") };
     assert_eq!(used, bytes.len());
     event
 }
@@ -158,7 +160,7 @@ proptest! {
         }
         let mut rest = bytes.as_slice();
         for sample in &events {
-            let Ok((Packet::Event(event), used)) = parse(rest, u64::MAX) else { panic!("no event") };
+            let Ok((Record::Event(event), used)) = parse(rest, &LAYOUT) else { panic!("no event") };
             same(&event, sample);
             rest = &rest[used..];
         }
@@ -231,9 +233,9 @@ fn options_are_read_back() {
     let mut bytes = Vec::new();
     epoch(&mut bytes, 7).unwrap();
     option(&mut bytes, "host", b"\0\x03box").unwrap();
-    let Ok((Packet::Metadata(first), used)) = parse(&bytes, 100) else { panic!("no option") };
+    let Ok((Record::Metadata(first), used)) = parse(&bytes, &LAYOUT) else { panic!("no option") };
     assert_eq!((first.epoch_ns(), used), (Some(7), 23));
-    let Ok((Packet::Metadata(second), _)) = parse(&bytes[used..], 100) else { panic!("no option") };
+    let Ok((Record::Metadata(second), _)) = parse(&bytes[used..], &LAYOUT) else { panic!("no option") };
     assert_eq!((second.option(), second.value()), ("host", &b"\0\x03box"[..]));
     let mut short = [0; 22];
     let mut slice = Slice::new(&mut short);

@@ -72,6 +72,20 @@ impl Default for Builder {
     }
 }
 
+impl HephLayer {
+    /// Starts to set one up.
+    pub fn builder() -> Builder {
+        Builder::default()
+    }
+}
+
+impl Recorder {
+    /// Starts to set one up.
+    pub fn builder() -> Builder {
+        Builder::default()
+    }
+}
+
 /// Destinations.
 impl Builder {
     /// Writes to a new file. One that exists is an error unless [`Self::overwrite`] says otherwise; a named pipe or a
@@ -87,14 +101,14 @@ impl Builder {
         self
     }
 
-    /// Begins another file before one becomes longer than so many bytes: `trace.heph`, `trace.1.heph`, … Each starts
-    /// with the epoch and can be read alone; counters go on. A single event that is longer has a file of its own.
+    /// Starts a new file before one becomes longer than this many bytes: `trace.heph`, `trace.1.heph`, … Each starts
+    /// with the epoch and can be read alone; counters continue. A single event that is longer gets a separate file.
     pub fn rotate_bytes(mut self, bytes: u64) -> Self {
         self.rotate_bytes = Some(bytes);
         self
     }
 
-    /// Deletes all but the newest so many files of this recording, at least one. All are kept by default.
+    /// Deletes all but the newest N files of this recording, at least one. All are kept by default.
     pub fn keep_files(mut self, count: usize) -> Self {
         self.keep_files = Some(count);
         self
@@ -113,7 +127,7 @@ impl Builder {
         self
     }
 
-    /// Starts although nobody listens yet at the address of [`Self::tcp`] or [`Self::unix`], and goes on trying.
+    /// Starts even if nothing listens yet at the address of [`Self::tcp`] or [`Self::unix`], and keeps trying.
     pub fn connect_later(mut self, connects_later: bool) -> Self {
         self.connects_later = connects_later;
         self
@@ -125,7 +139,7 @@ impl Builder {
         self
     }
 
-    /// Puts several events into one datagram up to so many bytes (1,400, which fits the usual networks; at most
+    /// Combines events into datagrams of up to this many bytes (1,400, which fits the usual networks; at most
     /// 65,507). A longer event goes alone; one that is longer than a datagram may be is lost.
     pub fn datagram_bytes(mut self, bytes: usize) -> Self {
         self.datagram_bytes = bytes.min(DATAGRAM_BYTES_MAX);
@@ -169,7 +183,7 @@ impl Builder {
         self
     }
 
-    /// Whether a panic hands over what is recorded before it goes on (true). It waits for at most one second.
+    /// Whether a panic hands over what is recorded before it continues (true). It waits for at most one second.
     pub fn flush_on_panic(mut self, flushes: bool) -> Self {
         self.flushes_on_panic = flushes;
         self

@@ -83,7 +83,7 @@ impl Chunk {
     }
 
     /// Appends the packet at word `at` to `out`; gives the word after it. A packet says its size in its bytes 4 to 7
-    /// and takes whole words here.
+    /// and takes complete words here.
     pub(crate) fn pop(&self, at: usize, out: &mut Vec<u8>) -> usize {
         let load = |word: &AtomicU64| word.load(Ordering::Relaxed).to_ne_bytes();
         let [_, _, _, _, size @ ..] = self.words.get(at).map_or([0; WORD], load);
@@ -146,7 +146,7 @@ impl Pool {
         }
     }
 
-    /// A chunk that has room for a packet of so many bytes, if the bound on memory allows.
+    /// A chunk with room for a packet of this many bytes, if the bound on memory allows.
     pub(crate) fn take(&self, packet_bytes: usize) -> Option<Arc<Chunk>> {
         if packet_bytes > CHUNK_BYTES {
             return self.allocate(packet_bytes);

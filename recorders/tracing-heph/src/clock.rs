@@ -111,7 +111,7 @@ impl Timeline {
         let behind = now.ns as f64 - line_ns as f64;
         let is_step = behind > STEP_NS;
         let correction = if is_step { 1.0 } else { (1.0 + behind / MEET_NS).max(0.5) };
-        // What was said of this very count stays: a step begins behind it.
+        // What was said of this very count stays: a step begins after it.
         let from = if is_step {
             Reading { count: now.count + 1, ns: now.ns }
         } else {

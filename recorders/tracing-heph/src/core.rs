@@ -9,7 +9,7 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use quanta::Clock;
 
 use crate::chunk::Pool;
-use crate::lane::Feed;
+use crate::feed::Feed;
 use crate::stats::{Counts, Stats};
 use crate::unpoisoned;
 
@@ -85,7 +85,7 @@ impl Core {
         self.clock.raw()
     }
 
-    /// About how long so many counts take.
+    /// About how long this many counts take.
     pub(crate) fn duration_ns(&self, counts: u64) -> u64 {
         // From 1, as a start of 0 would be taken for none.
         self.clock.delta_as_nanos(1, counts.saturating_add(1))
@@ -159,8 +159,12 @@ impl Core {
         is_complete
     }
 
-    /// Waits until the writer has ended; false when that took too long.
+    /// Waits until the writer has ended; false when that took too long, and at once on the writer's own thread, which
+    /// ends only after this call.
     pub(crate) fn wait_for_end(&self, timeout: Duration) -> bool {
+        if self.is_writer() {
+            return false;
+        }
         let progress = unpoisoned(&self.progress);
         let waited = self.progressed.wait_timeout_while(progress, timeout, |progress| !progress.is_ended);
         let (progress, _) = waited.unwrap_or_else(std::sync::PoisonError::into_inner);
@@ -189,5 +193,32 @@ impl Core {
 
     pub(crate) fn stats(&self) -> Stats {
         self.counts.stats()
+    }
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used, reason = "a test may fail by panicking")]
+mod tests {
+    use std::sync::mpsc;
+
+    use super::*;
+
+    #[test]
+    fn the_writer_does_not_wait_for_its_own_end() {
+        let core = Arc::new(Core::new(Clock::new(), 1 << 16, Duration::ZERO, Shown::default()));
+        let (sender, receiver) = mpsc::channel();
+        let of_writer = core.clone();
+        // Not joined: where it waits, it does so for an hour.
+        std::thread::spawn(move || {
+            of_writer.set_writer(std::thread::current());
+            let hour = Duration::from_secs(3600);
+            sender.send([of_writer.close(hour), of_writer.wait_for_end(hour)]).unwrap();
+        });
+        assert_eq!(receiver.recv_timeout(Duration::from_secs(30)), Ok([false, false]));
+        // Any other thread waits.
+        let waiting = core.clone();
+        let other = std::thread::spawn(move || waiting.wait_for_end(Duration::from_secs(30)));
+        core.ended();
+        assert!(other.join().unwrap());
     }
 }

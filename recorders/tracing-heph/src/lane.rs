@@ -1,40 +1,19 @@
 //! The state of a recording thread: its stream, its counter, its chunk, its open spans.
 
 use std::cell::RefCell;
-use std::collections::VecDeque;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
 use heph_encoder::{Event, Header, head};
 
-use crate::chunk::{Chunk, OWN_BYTES, Pool};
+use crate::chunk::{Chunk, OWN_BYTES};
 use crate::core::Core;
+use crate::feed::Feed;
 use crate::unpoisoned;
 
 /// Substreams that a thread takes at a time, so that threads do not wait for each other's numbers.
 const SUBSTREAMS_AT_ONCE: u64 = 64;
-
-/// The chunks of a thread that are not read to their end.
-#[derive(Debug, Default)]
-pub(crate) struct Chunks {
-    /// Oldest first.
-    pub(crate) queue: VecDeque<Arc<Chunk>>,
-    /// True when the thread is done with all of them; else it appends to the last.
-    pub(crate) is_last_full: bool,
-}
-
-/// What a recording thread and the writer share.
-#[derive(Debug, Default)]
-pub(crate) struct Feed {
-    pub(crate) chunks: Mutex<Chunks>,
-    /// True when the thread's own chunk is read to its end, and it may begin it anew.
-    pub(crate) is_own_free: AtomicBool,
-    /// Events for which there was no memory. Only the thread itself adds.
-    pub(crate) dropped: AtomicU64,
-    /// True when the thread is gone and nothing will follow.
-    pub(crate) is_ended: AtomicBool,
-}
 
 /// A span that the thread is in.
 #[derive(Debug, Clone, Copy)]
@@ -164,7 +143,7 @@ impl Lane {
         self.push_to_next(&head, body);
     }
 
-    /// Hands the chunk over and goes on in another. Without another the thread has none, so that the one handed over
+    /// Hands the chunk over and continues in another. Without another the thread has none, so that the one handed over
     /// can be used again, by this thread or by others.
     #[cold]
     fn push_to_next(&mut self, head: &[u8; 40], body: &[u8]) {
@@ -191,7 +170,7 @@ impl Lane {
         self.at = at.unwrap_or(0);
     }
 
-    /// A chunk that has room for so many bytes, if there is one within the time.
+    /// A chunk with room for this many bytes, if there is one within the time.
     fn next_chunk(&self, feed: &Feed, bytes: usize, wait: Duration) -> Option<Arc<Chunk>> {
         let mut until = None;
         loop {
@@ -264,18 +243,6 @@ impl Lane {
             _ => self.open.iter().rposition(|open| open.id == id).map(|at| self.open.remove(at)),
         };
         open.map(|open| open.start)
-    }
-}
-
-impl Feed {
-    /// Takes back a chunk that was read to its end.
-    pub(crate) fn give(&self, chunk: Arc<Chunk>, pool: &Pool) {
-        if chunk.is_own() {
-            chunk.clear();
-            self.is_own_free.store(true, Ordering::Release);
-        } else {
-            pool.give(chunk);
-        }
     }
 }
 

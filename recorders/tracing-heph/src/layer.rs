@@ -9,12 +9,11 @@ use tracing_subscriber::layer::Context;
 use tracing_subscriber::registry::LookupSpan;
 
 use crate::body::Body;
-use crate::builder::Builder;
 use crate::lane::Lane;
 use crate::recorder::Recorder;
 use crate::spans::{FoundSpan, Spans};
 
-/// Set in the substreams of lives ([`Builder::lives`]): a life's substream is that of the runs with this bit set.
+/// Set in the substreams of lives ([`crate::Builder::lives`]): a life's substream is that of the runs with this bit set.
 pub const LIFE: u64 = 1 << 52;
 
 /// Set in the substreams of tasks, so that no root span has the same number.
@@ -92,11 +91,6 @@ impl Kept {
 }
 
 impl HephLayer {
-    /// Starts to set one up.
-    pub fn builder() -> Builder {
-        Builder::default()
-    }
-
     pub(crate) fn new(recorder: Recorder, recorded: Recorded, substream: Substream) -> Self {
         Self { recorder, recorded, substream, spans: Spans::new() }
     }

@@ -54,6 +54,7 @@ mod chunk;
 mod clock;
 mod core;
 mod error;
+mod feed;
 mod guard;
 mod lane;
 mod layer;

@@ -6,7 +6,6 @@ use std::sync::Arc;
 use heph_encoder::{Event, body, body_fmt};
 
 use crate::body::Body;
-use crate::builder::Builder;
 use crate::core::Core;
 use crate::lane::Lane;
 
@@ -37,11 +36,6 @@ pub struct Recorder {
 }
 
 impl Recorder {
-    /// Starts to set one up.
-    pub fn builder() -> Builder {
-        Builder::default()
-    }
-
     pub(crate) fn new(core: Arc<Core>) -> Self {
         Self { core }
     }

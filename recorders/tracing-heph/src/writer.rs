@@ -8,7 +8,7 @@ use std::time::Duration;
 use crate::chunk::{CHUNK_BYTES, Chunk};
 use crate::clock::Timeline;
 use crate::core::Core;
-use crate::lane::Feed;
+use crate::feed::Feed;
 use crate::sink::{Outbox, Sink};
 use crate::stats::Counts;
 use crate::unpoisoned;

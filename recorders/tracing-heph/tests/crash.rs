@@ -39,9 +39,9 @@ fn victim() {
             info!("after the flush");
             std::process::abort();
         }
-        "panic" => panic!("as told"),
+        "panic" => panic!("as requested"),
         "panic in a thread, then exit" => {
-            let _ = std::thread::spawn(|| panic!("as told")).join();
+            let _ = std::thread::spawn(|| panic!("as requested")).join();
             std::process::exit(3);
         }
         "exit" => {

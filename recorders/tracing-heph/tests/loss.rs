@@ -50,7 +50,7 @@ fn events_without_room_are_a_gap_in_the_counters() {
     let (layer, guard) = HephLayer::builder().writer(gate).memory_bytes(1 << 20).build().unwrap();
     tracing::subscriber::with_default(tracing_subscriber::registry().with(layer), || {
         for n in 0..EVENTS {
-            tracing::info!(n, "held up");
+            tracing::info!(n, "delayed");
         }
         open.send(()).unwrap();
         assert!(guard.flush());

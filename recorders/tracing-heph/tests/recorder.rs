@@ -105,9 +105,10 @@ fn long_recordings_keep_to_the_systems_clock() {
     recorder.point("first");
     let first = start.elapsed();
     // Some comparisons of the clocks.
-    while start.elapsed().as_millis() < 700 {
+    while start.elapsed().as_millis() < 3_500 {
         recorder.point("between");
         assert!(guard.flush());
+        std::thread::sleep(std::time::Duration::from_millis(5));
     }
     let before_last = start.elapsed();
     recorder.point("last");
@@ -116,6 +117,7 @@ fn long_recordings_keep_to_the_systems_clock() {
     let trace = read_sound(&folder.path());
     assert!(trace.events.windows(2).all(|two| two[0].header.start_ns <= two[1].header.start_ns));
     let time = u128::from(trace.named("last")[0].header.start_ns - trace.named("first")[0].header.start_ns);
-    // Within 100 us: the processor's counter is off by some 20 us a second before it is compared.
-    assert!(time + 100_000 > (before_last - first).as_nanos() && time < last.as_nanos() + 100_000, "{time} {last:?}");
+    // The first rate of the processor's counter may be off by several hundred us a second when the machine is busy while
+    // it is measured; the comparisons bring the times back to the clock within a few seconds.
+    assert!(time + 200_000 > (before_last - first).as_nanos() && time < last.as_nanos() + 200_000, "{time} {last:?}");
 }

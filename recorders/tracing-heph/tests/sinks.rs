@@ -232,7 +232,7 @@ fn datagrams(socket: &UdpSocket, events: usize) -> Vec<Vec<u8>> {
     while seen < events {
         let bytes = socket.recv(&mut buffer).unwrap();
         let trace = read(&buffer[..bytes]);
-        assert_eq!(trace.complaints, Vec::<String>::new(), "only whole packets");
+        assert_eq!(trace.complaints, Vec::<String>::new(), "only complete packets");
         seen += trace.events.len();
         datagrams.push(buffer[..bytes].to_vec());
     }
@@ -272,7 +272,7 @@ fn an_event_longer_than_a_datagram_is_a_gap() {
     points(&recorder, 3..4);
     let stats = guard.close();
     assert_eq!((stats.written, stats.dropped, stats.lost), (3, 0, 1));
-    assert!(stats.last_error.unwrap().contains("longer than a datagram"));
+    assert!(stats.last_error.unwrap().contains("too long for a datagram"));
     let datagrams = datagrams(&socket, 3);
     let all = datagrams.concat();
     assert_eq!(numbers(&read(&all)), [0, 1, 3]);

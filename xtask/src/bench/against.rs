@@ -3,7 +3,7 @@
 use super::bars::BARS;
 use super::measure::measure;
 
-/// Runs of each program before a job is judged, and at most: a neighbour's noise is given time to end.
+/// Runs of each program before a job is compared, and at most: a neighbor's noise is given time to end.
 const PAIRS: usize = 3;
 const PAIRS_MAX: usize = 12;
 /// CPU time of this build over the other's from which a job counts as missed.

@@ -246,7 +246,7 @@ impl<'a> Trace<'a> {
         self.random
     }
 
-    /// Writes whole chunks.
+    /// Writes complete chunks.
     fn settle(&mut self) -> io::Result<()> {
         while self.buffer.len() >= CHUNK_BYTES {
             self.chunk(CHUNK_BYTES)?;

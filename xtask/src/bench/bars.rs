@@ -137,7 +137,7 @@ impl Bar {
             ["cacheray", "mrc", ..] => Some(96),
             // Live regions, and a shadow of up to 64 MiB that makes looking them up quick.
             ["cacheray", ..] => Some(150),
-            // Text sorted by time over threads whose buffers stand one behind the other: the trace is kept.
+            // Text sorted by time over threads whose buffers follow one another: the trace is kept.
             ["xray", "convert", ..] | ["xray", "graph"] => None,
             _ if self.input == "heph-540" => Some(64),
             ["xray", ..] | ["stats" | "flame"] => Some(190),

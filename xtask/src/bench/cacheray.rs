@@ -61,7 +61,7 @@ struct Program {
     random: u64,
     heap_next: u64,
     live: Vec<(u64, u32)>,
-    /// Where the current array walk stands, and where its object ends.
+    /// Where the current array walk is, and where its object ends.
     walk: (u64, u64),
     is_narrow: bool,
 }

@@ -12,7 +12,7 @@ const ROOTS: u64 = 5;
 const LEAVES: u64 = 54;
 /// Entries of each last-level table that rounds use.
 const ENTRIES: u64 = 8;
-/// Pages that are no tables.
+/// Pages that are not tables.
 const DATA_PAGES: u64 = 12;
 const BASE: u64 = 0x1_14d5_0000;
 const PAGE: u64 = 0x1000;

@@ -1,6 +1,6 @@
 //! A Heph trace for the benchmark: 8 streams of 200 substreams each, in the old dialect.
 //!
-//! Each stream runs a scheduler: it polls, schedules, runs actors. What an actor does stands in its own
+//! Each stream runs a scheduler: it polls, schedules, runs actors. What an actor does is in its own
 //! substream, nested, children first, as the runtime writes it; names, attributes and sizes follow the
 //! real traces of the corpus. Counters have no gap and the epoch comes first. Shares no code with the
 //! crate that reads it.

@@ -66,7 +66,7 @@ pub(crate) fn run(arguments: &[String]) -> Result<(), String> {
 }
 
 /// `xtask read FILE`: reads a file and adds its bytes up, which no reader of a trace can beat by much: what else a row
-/// of the table says is to be seen beside it, as machines with neighbours have fast hours and slow ones.
+/// of the table says is to be seen beside it, as machines with neighbors have fast hours and slow ones.
 pub(crate) fn read(arguments: &[String]) -> Result<(), String> {
     let [path] = arguments else { return Err("read FILE".to_owned()) };
     let failed = |error: std::io::Error| format!("{path}: {error}");

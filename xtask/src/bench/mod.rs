@@ -102,7 +102,7 @@ pub(crate) fn run(arguments: &[String]) -> Result<(), String> {
     if options.names == [recorder::NAME] {
         return recorder::bench();
     }
-    run_command(cargo().args(["build", "--quiet", "--profile", "dist", "--locked", "--package", "anytrace-cli"]))?;
+    run_command(cargo().args(["build", "--quiet", "--profile", "dist", "--locked", "--package", "anytrace"]))?;
     let folder = root().join("target/bench");
     std::fs::create_dir_all(&folder).map_err(|error| error.to_string())?;
     let mut missed = Vec::new();

@@ -1,6 +1,6 @@
 //! A large FDR trace of version 5: five threads, 26 functions, nested calls; one buffer a thread, or many.
 //!
-//! Modelled on the traces of `programs/big.cpp` in the corpus: mostly function records, a processor record now and
+//! Modeled on the traces of `programs/big.cpp` in the corpus: mostly function records, a processor record now and
 //! then, deltas of a few dozen to a few thousand ticks. Shares no code with the reader it measures.
 
 use std::io::{self, Write};

@@ -104,7 +104,7 @@ fn threads(count: u64) -> Vec<u8> {
     bytes
 }
 
-/// So many threads on so few lines: one writes what all others read.
+/// Many threads on few lines: one writes what all others read.
 fn crowd(count: u64, threads: u64, lines: u64) -> Vec<u8> {
     let mut bytes = Vec::new();
     for i in 0..count {

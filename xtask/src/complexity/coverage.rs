@@ -21,7 +21,8 @@ impl Surface {
         Ok(Self { verbs: of_program(program)?, forms: forms(&String::from_utf8_lossy(&listed)) })
     }
 
-    /// A line for each verb or form that no job tries, and for each exemption of what is no verb or is tried.
+    /// A line for each verb or form that no job tries, and for each exemption of something that is not a verb or is
+    /// tried.
     pub(super) fn gaps(&self) -> Vec<String> {
         let tried: Vec<&str> = FAMILIES.into_iter().flat_map(jobs).collect();
         let mut gaps = Vec::new();

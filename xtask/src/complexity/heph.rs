@@ -133,7 +133,7 @@ fn attributes(count: u64) -> Vec<u8> {
     all_of(Event { attributes, ..Event::at(1) })
 }
 
-/// Attributes as long as the format allows, of so many bytes in all.
+/// Attributes as long as the format allows, of this many bytes in total.
 fn giant(bytes: u64) -> Vec<u8> {
     let long = text("long", &vec![b'\\'; 60_000]);
     all_of(Event { attributes: long.repeat((bytes / 60_000).max(1) as usize), ..Event::at(1) })
@@ -150,7 +150,7 @@ fn actor(i: u64) -> Event {
     Event { name: "Running thread-local process".to_owned(), attributes, ..Event::at(i) }
 }
 
-/// Each packet says that it goes on to the end of the file.
+/// Each packet claims to extend to the end of the file.
 fn lengths(count: u64) -> Vec<u8> {
     let mut bytes = Vec::new();
     for i in 0..count {

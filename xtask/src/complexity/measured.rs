@@ -9,7 +9,7 @@ use super::used::{Used, measure};
 /// From n to 4n nothing may grow more than this many times; linear is 4, and `n log n` below 5.
 pub(super) const GROWTH_MAX: f64 = 8.0;
 
-/// What is smaller than this at 4n is not judged: starts, caches and neighbours weigh more there.
+/// What is smaller than this at 4n is not checked: starts, caches and neighbors weigh more there.
 const CPU_FLOOR_S: f64 = 0.4;
 const PEAK_FLOOR_MIB: f64 = 96.0;
 const BYTES_FLOOR: f64 = 16e6;

@@ -30,7 +30,7 @@ pub(crate) use used::run as used;
 struct Shape {
     name: &'static str,
     family: Family,
-    /// Makes a file with so many of what it has many of.
+    /// Makes a file with this many of its repeated items.
     make: fn(u64) -> Vec<u8>,
     /// The smallest of the three sizes.
     count: u64,
@@ -111,7 +111,7 @@ pub(crate) fn run(arguments: &[String]) -> Result<(), String> {
         }
         all.retain(|verb| verb.contains(&options.verb) && is_for(verb, shape.name));
         if shape.may_be_refused {
-            // What is no trace would only be refused for that.
+            // A file that is not a trace would only be refused for that.
             let named = all.iter_mut().filter(|verb| surface.takes(verb, "--input-format"));
             named.for_each(|verb| verb.push_str(" --input-format FORM"));
         }
@@ -139,7 +139,7 @@ pub(crate) fn run(arguments: &[String]) -> Result<(), String> {
 
 /// The program, as it is shipped.
 fn built() -> Result<PathBuf, String> {
-    let words = ["build", "--quiet", "--profile", "dist", "--locked", "--package", "anytrace-cli"];
+    let words = ["build", "--quiet", "--profile", "dist", "--locked", "--package", "anytrace"];
     run_command(cargo().args(words))?;
     Ok(root().join("target/dist/anytrace"))
 }

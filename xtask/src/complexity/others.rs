@@ -1,4 +1,4 @@
-//! Shapes of files that some verbs read and that are no traces: pictures, dumps of the state of GL, object files.
+//! Shapes of files that some verbs read and that are not traces: pictures, dumps of the state of GL, object files.
 
 use std::io::Write;
 
@@ -49,7 +49,7 @@ pub(super) const BROKEN: &[&str] = &["ob-map-damaged"];
 /// How a PNG begins.
 pub(super) const PNG: &[u8] = b"\x89PNG\r\n\x1a\n";
 
-/// A picture of grey pixels.
+/// A picture of gray pixels.
 fn picture(width: u32, height: u32, value: u8) -> Vec<u8> {
     let mut pixels = ZlibEncoder::new(Vec::new(), Compression::fast());
     for row in 0..height {
@@ -104,7 +104,7 @@ fn named(name: &str) -> Vec<u8> {
     build(&[name.to_owned()])
 }
 
-/// So many functions with an entry and an exit each.
+/// This many functions with an entry and an exit each.
 fn elf(count: u64, name: fn(u64) -> String) -> Vec<u8> {
     build(&(0..count).map(name).collect::<Vec<_>>())
 }

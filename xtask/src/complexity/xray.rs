@@ -117,7 +117,7 @@ fn one(records: &[u8]) -> Vec<u8> {
     [head(), buffer(1, records, 1)].concat()
 }
 
-/// So many buffers: thread, records and time of each.
+/// This many buffers: thread, records and time of each.
 fn file(count: u64, make: fn(u64, u64) -> (u64, Vec<u8>, u64)) -> Vec<u8> {
     let buffers = (0..count).flat_map(|i| {
         let (thread, records, time) = make(count, i);

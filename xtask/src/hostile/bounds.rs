@@ -26,7 +26,7 @@ const USUAL: Bound = Bound { mebibytes: 64, bytes_a_byte: 64, milliseconds: 1000
 
 /// Runs that may take more: a verb, options of which one is passed (or none named), the bound, and why.
 const MORE: &[(&str, &[&str], Bound, &str)] = &[(
-    "cacheray advise",
+    "memory advise",
     &[],
     Bound { mebibytes: 256, ..USUAL },
     "every candidate of up to six types has simulated caches of its own, all in one pass: so much for each, not for each byte",

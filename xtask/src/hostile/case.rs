@@ -8,7 +8,7 @@ use super::rows::{self, Reads, Row};
 use super::samples::{FORMATS, Sample, Samples, smaller_of_two};
 use super::surface::{Choice, Value, Verb};
 
-/// What stands where an output is to be written, in runs with an old one.
+/// What is at the output's path beforehand, in runs with an old one.
 pub(super) const OLD: &[u8] = b"what was here before";
 
 /// A command and its inputs. Files are named by their place in the list, so that nothing depends on a folder.
@@ -110,7 +110,7 @@ impl<'a> Maker<'a> {
         }
         for _ in 0..many.min(all.len()) {
             let choice = random.pick(&all);
-            // Most of these change nothing where the format is recognised, and end the run where it is not.
+            // Most of these change nothing where the format is recognized, and end the run where it is not.
             if !is_reading(&choice.name) || random.one_in(6) {
                 drawn.push(choice);
             }
@@ -242,7 +242,7 @@ impl<'a> Maker<'a> {
         self.last_trace = Some(base);
         let extension = match random.below(16) {
             0 => (*random.pick(&["", "trace", "jsonl", "yaml", "gz", "log", "din", "index"])).to_owned(),
-            1 => (*random.pick(&FORMATS)).to_owned(),
+            1 => (*random.pick(FORMATS)).to_owned(),
             _ => sample.extension.clone(),
         };
         self.file(bytes, &extension)
@@ -264,7 +264,7 @@ impl<'a> Maker<'a> {
         self.file(bytes, "json")
     }
 
-    /// An address that is in the first input, most often one behind the words for roots of page tables.
+    /// An address that is in the first input, most often one after the words for roots of page tables.
     fn address(&self, random: &mut Random) -> String {
         let text = self.case.files.first().map(|(_, bytes)| String::from_utf8_lossy(bytes)).unwrap_or_default();
         let numbers = |text: &str| -> Vec<u64> {

@@ -146,7 +146,7 @@ impl Runner {
     }
 }
 
-/// Lets the most memory that this process had at once begin anew, after a long output, say; see proc(5), `clear_refs`.
+/// Resets the peak memory of this process, after a long output, say; see proc(5), `clear_refs`.
 fn forget_peak() {
     // Where that is not possible, fewer runs have a figure.
     let _ = fs::write("/proc/self/clear_refs", "5");
@@ -162,7 +162,7 @@ fn peak_bytes() -> u64 {
 /// CPU time of a process so far.
 fn cpu_of(id: i32) -> Duration {
     let stat = fs::read_to_string(format!("/proc/{id}/stat")).unwrap_or_default();
-    // The name in parentheses may have spaces in it; behind it, user and system time are the 12th and 13th.
+    // The name in parentheses may have spaces in it; after it, user and system time are the 12th and 13th.
     let behind = stat.rsplit(')').next().unwrap_or("");
     let ticks: u64 = behind.split_whitespace().skip(11).take(2).filter_map(|n| n.parse::<u64>().ok()).sum();
     Duration::from_millis(ticks * 10)

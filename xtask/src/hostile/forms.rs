@@ -36,8 +36,8 @@ pub(super) fn asked(case: &Case, row: &Row) -> (Form, Form) {
             _ => Form::Any,
         },
         "flame" if case.option("--format").is_none() && output.is_some_and(|name| name.ends_with(".svg")) => Form::Svg,
-        "cacheray heatmap" => Form::Svg,
-        "cacheray mrc" | "apitrace stats" => match case.option("--plot") {
+        "memory heatmap" => Form::Svg,
+        "memory mrc" | "apitrace stats" => match case.option("--plot") {
             Some("-") => return (Form::Svg, Form::Any),
             Some(_) => Form::Svg,
             None => Form::Any,
@@ -50,8 +50,8 @@ pub(super) fn asked(case: &Case, row: &Row) -> (Form, Form) {
     let of_stdout = match case.verb.as_str() {
         "apitrace info" => Form::Json,
         "apitrace jsonl" => Form::JsonLines,
-        "convert" | "heph convert" | "cacheray heatmap" | "xray convert" if is_to_stdout => of_output,
-        // What the peer prints of an empty trace is no document of any form.
+        "convert" | "heph convert" | "memory heatmap" | "xray convert" if is_to_stdout => of_output,
+        // What the peer prints of an empty trace is not a document of any form.
         "xray stack" | "xray graph" | "xray graph-diff" if case.has_any(&["--compat"]) => Form::Any,
         "heph replay" if case.option("--to") == Some("-") => Form::Any,
         // With the result on standard output, words about it would be in its way.
@@ -103,7 +103,7 @@ fn is_only_deep(error: &serde_json::Error) -> bool {
     error.to_string().starts_with("recursion limit exceeded")
 }
 
-/// Where it stands is of one input, what it is of the class.
+/// Its place belongs to one input, its kind to the class.
 fn without_place(error: &serde_json::Error) -> String {
     let text = error.to_string();
     text.split(" at line ").next().unwrap_or("").to_owned()
@@ -136,7 +136,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn forms_are_recognised() {
+    fn forms_are_recognized() {
         assert_eq!(wrong(Form::Json, b"{\"a\": 1}\n{}\n"), None);
         assert!(wrong(Form::Json, b"").is_some());
         assert!(wrong(Form::Json, b"{\"a\": NaN}").is_some());

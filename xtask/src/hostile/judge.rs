@@ -30,7 +30,7 @@ pub(super) struct Judged {
     pub(super) cpu: Duration,
 }
 
-/// Runs a case in an empty folder and judges what came of it.
+/// Runs a case in an empty folder and checks the results.
 pub(super) fn run(case: &Case, row: &Row, runner: &Runner, folder: &Path) -> Result<Judged, String> {
     let failed = |error: std::io::Error| format!("{}: {error}", folder.display());
     let _ = fs::remove_dir_all(folder);
@@ -68,7 +68,7 @@ impl Judge<'_> {
         self.breaches.push(Breach { kind, what: what.into() });
     }
 
-    /// Exit code 0, 1 or 2, and no panic; false where there is nothing more to judge.
+    /// Exit code 0, 1 or 2, and no panic; false if there is nothing more to check.
     fn ending(&mut self, ended: &Ended) -> bool {
         // A diagnostic quotes text of the trace, which may be a panic's; the report of a panic begins its line.
         let panic = ended.stderr.lines().find(|line| line.starts_with("thread '") && line.contains("panicked at"));
@@ -120,7 +120,7 @@ impl Judge<'_> {
         for name in &case.outputs {
             let now = fs::read(self.folder.join(name));
             let is_old = now.as_ref().is_ok_and(|bytes| bytes == OLD);
-            if case.outputs_exist && !is_old && (is_failed || !case.has_any(&["--force", "--overwrite"])) {
+            if case.outputs_exist && !is_old && (is_failed || !case.has_any(&["--force"])) {
                 self.breach(
                     "files",
                     if is_failed { "exit code 2, and the old file is gone" } else { "replaced without --force" },
@@ -266,7 +266,7 @@ impl Judge<'_> {
     }
 
     fn opens_again(&mut self, said: &Ended, output: &str) -> Result<(), String> {
-        // Options say how the input is read; what is written stands for itself.
+        // Options say how the input is read; what is written describes itself.
         if !self.case.reading().is_empty() {
             return Ok(());
         }
@@ -309,7 +309,7 @@ impl Judge<'_> {
         Ok(())
     }
 
-    /// `info` on a file, read as the case reads; `None` where it is no trace.
+    /// `info` on a file, read as the case reads; `None` if it is not a trace.
     fn info(&self, file: &str) -> Result<Option<Json>, String> {
         let ended = self.other("info", &["--format=json".to_owned()], file)?;
         let json: Option<Json> = serde_json::from_slice(&ended.stdout).ok();

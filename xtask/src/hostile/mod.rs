@@ -40,6 +40,8 @@ const REDRAWN_MAX: u32 = 4;
 /// What a campaign was asked to do.
 struct Options {
     runs: u64,
+    /// The first of them: one run of a campaign alone.
+    first: u64,
     seed: u64,
     /// Ends the campaign early.
     time: Option<Duration>,
@@ -53,18 +55,19 @@ struct Options {
 }
 
 pub(crate) const USAGE: &str = "\
-hostile [--runs N] [--seed S] [--only VERB] [--replay FIND] [--seconds T] [--jobs N] [--memory MIB] [--cpu SECONDS]
-          [--program FILE] [--own]
-                               run every verb on damaged samples (100000 runs, a new seed each time) and check what must
-                               be true of each; finds go to target/hostile, --replay runs one of them again
-                               (--seconds: end after this time; --own: only the samples of this repository)";
+hostile [--runs N] [--seed S] [--first RUN] [--only VERB] [--replay FIND] [--seconds T] [--jobs N] [--memory MIB]
+          [--cpu SECONDS] [--program FILE] [--own]
+                               run every verb on damaged samples (100000 runs, a new seed each time) and check the
+                               invariants; findings go to target/hostile, --replay repeats one of them (--first: start
+                               with this run of the seed; --seconds: end after this time; --own: only the samples of this
+                               repository)";
 
 pub(crate) fn run(arguments: &[String]) -> Result<(), String> {
     let options = parse(arguments)?;
     let program = match &options.program {
         Some(program) => fs::canonicalize(program).map_err(|error| format!("{}: {error}", program.display()))?,
         None => {
-            shell::run(cargo().args(["build", "--release", "--locked", "--package", "anytrace-cli"]))?;
+            shell::run(cargo().args(["build", "--release", "--locked", "--package", "anytrace"]))?;
             root().join("target/release/anytrace")
         }
     };
@@ -83,6 +86,7 @@ fn parse(arguments: &[String]) -> Result<Options, String> {
         std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).map_or(0, |time| time.as_millis() as u64);
     let mut options = Options {
         runs: 100_000,
+        first: 0,
         seed: now,
         time: None,
         only: None,
@@ -103,6 +107,7 @@ fn parse(arguments: &[String]) -> Result<Options, String> {
         let number = || value.parse::<u64>().map_err(|_| format!("{argument} takes a number, not {value}"));
         match argument.as_str() {
             "--runs" => options.runs = number()?,
+            "--first" => options.first = number()?,
             "--seed" => options.seed = number()?,
             "--seconds" => options.time = Some(Duration::from_secs(number()?)),
             "--only" => options.only = Some(value.clone()),
@@ -177,7 +182,7 @@ fn runs(options: &Options, targets: &[Target<'_>], runner: &Runner, work: &Path,
     }
     let samples = Samples::read(options.shared, Some(runner.program()))?;
     let finds = Finds::new(kept);
-    let (next, start) = (AtomicU64::new(0), Instant::now());
+    let (next, start) = (AtomicU64::new(options.first), Instant::now());
     let done = Mutex::new(Done::default());
     println!("seed {}, {} verbs, {} jobs", options.seed, wanted.len(), options.jobs);
     let one = |folder: &Path, run: u64| {
@@ -209,7 +214,9 @@ fn runs(options: &Options, targets: &[Target<'_>], runner: &Runner, work: &Path,
                 scope.spawn(move || {
                     loop {
                         let run = next.fetch_add(1, Ordering::Relaxed);
-                        if run >= options.runs || options.time.is_some_and(|time| start.elapsed() > time) {
+                        if run.saturating_sub(options.first) >= options.runs
+                            || options.time.is_some_and(|time| start.elapsed() > time)
+                        {
                             return Ok::<(), String>(());
                         }
                         one(&folder, run)?;

@@ -103,14 +103,14 @@ pub(super) const ROWS: &[Row] = &[
     row("apitrace stats", APITRACE, &[Trace], Damage),
     row("apitrace to-c", APITRACE, &[Trace], Damage),
     row("apitrace trim", APITRACE, &[Trace], Damage),
-    row("cacheray advise", ACCESSES, &[Trace], Damage),
-    row("cacheray compare", ACCESSES, &[Trace, Trace], Verdict),
-    to_output(row("cacheray heatmap", ACCESSES, &[Trace], Damage)),
-    row("cacheray lifetime", ACCESSES, &[Trace], Verdict),
-    row("cacheray mrc", ACCESSES, &[Trace], Damage),
-    row("cacheray sharing", ACCESSES, &[Trace], Damage),
-    row("cacheray sim", ACCESSES, &[Trace], Damage),
-    row("cacheray types", ACCESSES, &[Trace], Damage),
+    row("memory advise", ACCESSES, &[Trace], Damage),
+    row("memory compare", ACCESSES, &[Trace, Trace], Verdict),
+    to_output(row("memory heatmap", ACCESSES, &[Trace], Damage)),
+    row("memory lifetime", ACCESSES, &[Trace], Verdict),
+    row("memory mrc", ACCESSES, &[Trace], Damage),
+    row("memory sharing", ACCESSES, &[Trace], Damage),
+    row("memory sim", ACCESSES, &[Trace], Damage),
+    row("memory types", ACCESSES, &[Trace], Damage),
     row("casemate check", CASEMATE, &[Trace], Verdict),
     row("casemate diff", CASEMATE, &[Trace, Trace], Verdict),
     row("casemate explain", CASEMATE, &[Trace], Verdict),
@@ -152,12 +152,12 @@ pub(super) const MOSTLY: &[(&str, &[&str])] = &[
     ("apitrace gltrim", &["--frames"]),
     ("apitrace sed", &["-e", "--property"]),
     ("apitrace trim", &["--calls", "--frames"]),
-    ("cacheray compare", &["--config"]),
-    ("cacheray sim", &["--config"]),
+    ("memory compare", &["--config"]),
+    ("memory sim", &["--config"]),
     ("casemate timeline", &["--all-unclean", "--location"]),
 ];
 
-/// Options that are passed over: they wait for others, or for a person.
+/// Options that are skipped: they wait for others, or for a person.
 pub(super) const NOT_PASSED: &[(&str, &str)] = &[
     ("heph collect", "--listen"),
     ("heph collect", "--follow"),
@@ -167,17 +167,18 @@ pub(super) const NOT_PASSED: &[(&str, &str)] = &[
     ("heph replay", "--loop"),
     ("heph replay", "--speed"),
     // It prints presets, and reads no trace.
-    ("cacheray sim", "--list-presets"),
-    ("cacheray compare", "--list-presets"),
+    ("memory sim", "--list-presets"),
+    ("memory compare", "--list-presets"),
+    // In place of the second trace.
+    ("memory compare", "--against"),
 ];
 
-/// Options with which a verb need not read all of a trace, or is to pass over what is wrong.
+/// Options with which a verb need not read all of a trace, or is to ignore what is wrong.
 pub(super) const PARTIAL: &[&str] = &[
     "--records",
     "--time",
     "--frames",
     "--calls",
-    "--call",
     "--at",
     "--quick",
     "--buffers",
@@ -195,8 +196,6 @@ pub(super) const PARTIAL: &[&str] = &[
     "--compat",
     "--datagrams",
     "--skip-damage",
-    "--from-time",
-    "--to-time",
     "--allow-loss",
     "--input-format",
     "--record-limit",
@@ -207,15 +206,14 @@ pub(super) const PARTIAL: &[&str] = &[
 pub(super) const JUDGING: &[&str] = &[
     "--fail-above",
     "--fail",
-    "--compare",
+    "--against",
     "--diff",
-    "--binary",
-    "--instr-map",
+    "--program",
     "--remap",
     "--config",
     "--show",
-    "--instr-map-1",
-    "--instr-map-2",
+    "--program-1",
+    "--program-2",
 ];
 
 /// Options that exclude each other: of two such groups only one is passed, as a rule.
@@ -227,9 +225,9 @@ pub(super) const APART: &[(&str, &[&str], &[&str])] = &[
     ),
     ("apitrace leaks", &["--format"], &["--compat"]),
     ("apitrace stats", &["--plot"], &["--format"]),
-    ("cacheray mrc", &["--plot"], &["--format"]),
-    ("cacheray mrc", &["--private"], &["--working-set", "--window"]),
-    ("cacheray mrc", &["--sample"], &["--sample-lines"]),
+    ("memory mrc", &["--plot"], &["--format"]),
+    ("memory mrc", &["--private"], &["--working-set", "--window"]),
+    ("memory mrc", &["--sample"], &["--sample-lines"]),
     ("apitrace diff", &["--tool"], &["--format", "--context"]),
     ("apitrace gltrim", &["--explain"], &["--top-calls-per-frame"]),
     ("convert", &["--to"], &["--endian", "--version"]),
@@ -256,20 +254,19 @@ pub(super) const OF_FORMATS: &[(&str, &[&str])] = &[
     ("--frames", APITRACE),
     ("--container", APITRACE),
     ("--level", APITRACE),
-    ("--instr-map", XRAY),
     ("--time", &["heph", "xray"]),
     ("--type", &["cacheray"]),
-    ("--binary", &["cacheray"]),
+    ("--program", &["cacheray", "xray"]),
     ("--remap", &["cacheray"]),
 ];
 
 /// Options in place of which no input is named.
-pub(super) const ALONE: &[(&str, &str)] = &[("cacheray types", "--layouts"), ("heph loss", "--datagrams")];
+pub(super) const ALONE: &[(&str, &str)] = &[("memory types", "--layouts"), ("heph loss", "--datagrams")];
 
 /// Values by verb and option, where the name in the help does not say enough.
 const OF_OPTION: &[(&str, &str, &[&str])] = &[
     ("", "--version", &["0", "1", "2", "3", "4", "5", "6", "7", "99"]),
-    ("", "--input-format", &["apitrace", "cacheray", "casemate", "heph", "lackey", "xray"]),
+    ("", "--input-format", super::samples::FORMATS),
     ("", "--record-limit", &["1", "64", "4k", "1G"]),
     ("", "--threads", &["1", "2", "3", "8"]),
     ("", "--level", &["0", "1", "9", "11", "22"]),
@@ -282,7 +279,6 @@ const OF_OPTION: &[(&str, &str, &[&str])] = &[
     ("", "--interleave", &["auto", "1", "4"]),
     ("", "--base-remap", &["@remap"]),
     ("", "--remap", &["@remap"]),
-    ("", "--binary", &["@object", "@layouts", "@layouts"]),
     ("", "--records", &["0..", "0..1", "1..=3", "5", "..10", "3..100", "9..3"]),
     ("", "--time", &["0..", "0ns..1s", "1000..2000", "..1ms", "1us..", "x"]),
     ("", "--root", &["@address", "@address", "@address", "0x1000"]),
@@ -303,6 +299,10 @@ const OF_OPTION: &[(&str, &str, &[&str])] = &[
 
 /// Values by their name in the help.
 const OF_NAME: &[(&str, &[&str])] = &[
+    ("4|8", &["4", "8"]),
+    ("dec|hex", &["dec", "hex"]),
+    ("canonical|positional|pretty", &["canonical", "positional", "pretty"]),
+    ("PROGRAM", &["@object", "@layouts", "@layouts"]),
     ("N", &["0", "1", "2", "5", "100", "4294967296", "18446744073709551615"]),
     ("NUM", &["0", "1", "3", "1000000"]),
     ("A..B", &["0..", "0..1", "1..=3", "5", "..10", "0ns..1s", "1000..2000", "9..3"]),
@@ -312,6 +312,7 @@ const OF_NAME: &[(&str, &[&str])] = &[
     ("NAME-REGEX", &[".", "a|e", "^fib"]),
     ("CALLSET", &["0-10", "*", "frame", "draw,5-9/2", "5", "*/rendertarget", "7-", "0-", "*/draw", "x"]),
     ("FRAMESET", &["0", "0-1", "*", "1"]),
+    ("SET", &["0", "1,3,10-20", "2../3", "*", "..2,4+2", "9..3", "0/0"]),
     ("BYTES", &["0", "1", "8", "64", "4k", "1M", "17"]),
     ("BOOL", &["yes", "no"]),
     ("ADDR", &["0x0", "0x1000", "0x55c1dba6f000", "0xffffffffffffffff"]),

@@ -10,7 +10,10 @@ use super::random::Random;
 use crate::shell::root;
 
 /// The formats, by the names of their crates.
-pub(super) const FORMATS: [&str; 6] = ["apitrace", "cacheray", "casemate", "heph", "lackey", "xray"];
+pub(super) const FORMATS: &[&str] = &[
+    // One a line: `cargo xtask new-format` adds another.
+    "apitrace", "cacheray", "casemate", "heph", "lackey", "xray",
+];
 
 /// Longer samples would make a campaign of runs that all read for long.
 const BYTES_MAX: u64 = 48 * 1024;
@@ -30,7 +33,7 @@ pub(super) struct Sample {
 /// All samples, by what they are.
 #[derive(Debug, Default)]
 pub(super) struct Samples {
-    /// One list a format, in the order of [`FORMATS`].
+    /// One list per format, in the order of [`FORMATS`].
     traces: [Vec<Sample>; FORMATS.len()],
     /// The same for JSON lines.
     lines: [Vec<Sample>; FORMATS.len()],
@@ -42,7 +45,7 @@ pub(super) struct Samples {
     pub(super) configs: Vec<Sample>,
     /// JSON: layouts of types.
     pub(super) layouts: Vec<Sample>,
-    /// JSON: types that are laid out anew.
+    /// JSON: types with new layouts.
     pub(super) remaps: Vec<Sample>,
     /// JSON: states of GL.
     pub(super) states: Vec<Sample>,
@@ -138,7 +141,7 @@ impl Samples {
     fn add_objects(&mut self, folder: &Path) -> Result<(), String> {
         let before = self.traces[0].len();
         self.add_folder(folder, 0)?;
-        // Sources and names beside them are no traces.
+        // Sources and names beside them are not traces.
         self.traces[0].truncate(before);
         Ok(())
     }
@@ -185,7 +188,7 @@ impl Samples {
 }
 
 fn number_of(formats: &[&str], random: &mut Random) -> usize {
-    let format = if formats.is_empty() { *random.pick(&FORMATS) } else { *random.pick(formats) };
+    let format = if formats.is_empty() { *random.pick(FORMATS) } else { *random.pick(formats) };
     FORMATS.iter().position(|name| *name == format).unwrap_or(0)
 }
 

@@ -44,7 +44,7 @@ pub(super) struct Done {
 }
 
 impl Done {
-    /// Counts a case; one that is redrawn is no run.
+    /// Counts a case; one that is redrawn is not a run.
     pub(super) fn add(&mut self, case: &Case, judged: &Judged, is_redrawn: bool) {
         if is_redrawn {
             self.redrawn += 1;

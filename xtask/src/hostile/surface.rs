@@ -155,12 +155,11 @@ Usage: anytrace xray graph-diff [OPTIONS] --output <FILE> <BEFORE> [AFTER]...
 
 Arguments:
   <BEFORE>    Trace; - is standard input
-  [AFTER]...  Trace that may have
-              changed
+  [AFTER]...  Trace to compare
 
 Options:
   -o, --output <FILE>          Write to this file
-  -e, --edge-label <LABEL>     Change of what stands at edges [default: none] [possible
+  -e, --edge-label <LABEL>     Label edges with the change of this [default: none] [possible
                                values: none, count, 90p]
       --explain[=<FORMAT>]     Say why [possible values: text, json]
   -q, --quiet...               Say less

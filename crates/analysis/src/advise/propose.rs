@@ -45,7 +45,7 @@ impl Kind {
             Self::Shrink => "reorder fields to need less padding",
             Self::Align => "align elements to lines",
             Self::Arrays => "make an array of each field (structure of arrays)",
-            Self::Separate => "put what threads write apart into lines apart",
+            Self::Separate => "put data that different threads write on separate lines",
         }
     }
 }
@@ -242,9 +242,10 @@ impl<'a> Subject<'a> {
                 0 => "never used".to_owned(),
                 n => format!("{} of all uses of fields", share(n, accesses)),
             };
-            let how = if needs_pointer { "behind a pointer" } else { "in an array of their own, by the same index" };
+            let how = if needs_pointer { "behind a pointer" } else { "in a separate array, by the same index" };
             let reason = format!(
-                "{}: {cold_bytes} of {} bytes, {used}; apart, {how}, the other {} bytes share lines with each other only",
+                "{}: {cold_bytes} of {} bytes, {used}; split off {how}, they leave lines that hold only the other {} \
+                 bytes",
                 self.names(&cold),
                 self.bytes,
                 self.bytes_of(&hot),
@@ -311,7 +312,7 @@ impl<'a> Subject<'a> {
         let made = self.candidate(Kind::Shrink, String::new(), &[order], false, 1)?;
         let bytes = made.plan.parts.first().map(|part| part.bytes).filter(|bytes| *bytes < self.bytes)?;
         let reason =
-            format!("{} of {} bytes are padding that another order does not need", self.bytes - bytes, self.bytes);
+            format!("{} of {} bytes are padding that another field order avoids", self.bytes - bytes, self.bytes);
         Some(Candidate { reason, ..made })
     }
 
@@ -326,10 +327,10 @@ impl<'a> Subject<'a> {
         let bytes = self.bytes.checked_next_multiple_of(align)?;
         let padding = match bytes - self.bytes {
             0 => String::new(),
-            more => format!("; {more} bytes of padding more for each"),
+            more => format!("; each needs {more} more bytes of padding"),
         };
         let reason = format!(
-            "{straddling} of {elements} elements lie over one line of {} bytes more than they need{padding}",
+            "{straddling} of {elements} elements straddle one more line of {} bytes than necessary{padding}",
             self.line
         );
         self.candidate(Kind::Align, reason, &[(0..self.units.len()).collect()], false, align)
@@ -346,8 +347,8 @@ impl<'a> Subject<'a> {
             self.packed(&(0..self.units.len()).collect::<Vec<_>>()).into_iter().map(|at| vec![at]).collect();
         let used = (0..self.units.len()).filter(|at| self.heat(*at) > 0).count();
         let reason = format!(
-            "regions have up to {} elements, of which a pass uses some fields only ({used} of {} are used at all); \
-             apart, lines hold nothing else",
+            "regions have up to {} elements, and a pass uses only some fields ({used} of {} are used at all); in \
+             separate arrays, lines hold nothing else",
             self.most_elements,
             self.units.len()
         );
@@ -374,14 +375,15 @@ impl<'a> Subject<'a> {
         let mut reasons = Vec::new();
         if sharing.between_elements > 0 {
             reasons.push(format!(
-                "threads take lines from each other for other elements {} times",
+                "threads contend for lines because of different elements {} times",
                 sharing.between_elements
             ));
         }
         let is_apart = |at: &usize| apart.get(*at) == Some(&true) && !self.is_pinned(*at);
         let fields: Vec<usize> = (0..self.units.len()).filter(is_apart).collect();
         if !fields.is_empty() {
-            reasons.push(format!("for other fields of the same element {between} times ({})", self.names(&fields)));
+            reasons
+                .push(format!("because of different fields of one element {between} times ({})", self.names(&fields)));
         }
         self.lined(&fields, reasons.join(", "))
     }
@@ -412,7 +414,7 @@ impl<'a> Subject<'a> {
     }
 }
 
-fn share(part: u64, whole: u64) -> String {
-    let share = if whole == 0 { 0.0 } else { part as f64 * 100.0 / whole as f64 };
+fn share(part: u64, total: u64) -> String {
+    let share = if total == 0 { 0.0 } else { part as f64 * 100.0 / total as f64 };
     format!("{share:.1} %")
 }

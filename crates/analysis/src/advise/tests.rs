@@ -38,20 +38,20 @@ impl Tape<'_> {
 fn advised(layouts: &mut dyn Layouts, scene: &dyn Fn(&mut Tape<'_>)) -> Vec<Tried> {
     let options = Options { with_types: true, ..Options::default() };
     let mut survey = Survey::new(layouts, Simulation::new(vec![small()], options).unwrap(), 64);
-    let tell = |out: &mut dyn AccessSink| {
+    let emit = |out: &mut dyn AccessSink| {
         out.thread(0, Some(1))?;
         out.thread(1, Some(2))?;
         out.type_name(0, Some(b"struct.T"))?;
         scene(&mut Tape { out, seq: 0 });
         Ok::<(), Error>(())
     };
-    tell(&mut survey).unwrap();
+    emit(&mut survey).unwrap();
     let surveyed = survey.finish().unwrap();
     let before = Measured::of(surveyed.profile.caches.as_ref().unwrap());
     let proposals = candidates(&surveyed, 8);
     let mut plans: Vec<_> = proposals.iter().map(|one| vec![one.plan.clone()]).collect();
     plans.extend(proposals.iter().map(|one| vec![unchanged("struct.T", one.plan.old_bytes)]));
-    let found = Trial::new(&small(), &CorePlan::default(), plans).unwrap().run(layouts, tell).unwrap();
+    let found = Trial::new(&small(), &CorePlan::default(), plans).unwrap().run(layouts, emit).unwrap();
     let (after, moved) = found.split_at(proposals.len());
     let all = proposals.into_iter().zip(after).zip(moved);
     let mut tried: Vec<Tried> =
@@ -111,7 +111,7 @@ fn type_data_name_what_is_split_off() {
 
 #[test]
 fn a_class_with_virtual_bases_is_left_as_it_is() {
-    // Fields end at 16; from there on stands what type data do not place.
+    // Fields end at 16; after that comes what type data do not place.
     let mut layout = Layout::new("T", RecordKind::Class, 64);
     layout.push(Field::new("a", 0, 8, "long"));
     layout.push(Field::new("b", 8, 8, "long"));

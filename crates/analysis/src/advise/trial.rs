@@ -72,19 +72,19 @@ impl Trial {
         Ok(Self { simulations, plans })
     }
 
-    /// Calls `tell` to emit the trace, and returns the results of each simulation.
+    /// Calls `emit` to emit the trace, and returns the results of each simulation.
     ///
     /// # Errors
-    /// Those of `tell`.
+    /// Those of `emit`.
     pub fn run<E: From<Error>>(
         mut self,
         layouts: &mut dyn Layouts,
-        tell: impl FnOnce(&mut dyn AccessSink) -> Result<(), E>,
+        emit: impl FnOnce(&mut dyn AccessSink) -> Result<(), E>,
     ) -> Result<Vec<Measured>, E> {
         let plans = std::mem::take(&mut self.plans);
         let remaps = self.simulations.iter_mut().zip(plans).map(|(simulation, plans)| Remap::new(plans, simulation));
         let mut all = Remaps::new(remaps.collect());
-        tell(&mut Elements::new(layouts, &mut all))?;
+        emit(&mut Elements::new(layouts, &mut all))?;
         drop(all);
         let mut found = Vec::new();
         for simulation in self.simulations {

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use super::results::{ConfigResults, Tally};
+use crate::threshold::{Threshold, growth_percent};
 
 /// The statistic compared.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -20,6 +21,11 @@ pub enum Statistic {
 impl Statistic {
     /// All of them.
     pub const ALL: [Self; 4] = [Self::Accesses, Self::Misses, Self::Memory, Self::Writebacks];
+
+    /// The statistic of a word.
+    pub fn from_word(word: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|statistic| statistic.word() == word)
+    }
 
     /// The word of thresholds and keys.
     pub const fn word(self) -> &'static str {
@@ -70,11 +76,13 @@ impl Pair {
 
     /// Growth in percent of the base's value, infinite from 0; `None` where both are 0 or there is nothing to compare.
     pub fn growth_percent(&self, statistic: Statistic) -> Option<f64> {
-        match self.both(statistic)? {
-            (0, 0) => None,
-            (0, _) => Some(f64::INFINITY),
-            (base, shown) => Some((shown as f64 - base as f64) / base as f64 * 100.0),
-        }
+        let (base, shown) = self.both(statistic)?;
+        growth_percent(base.into(), shown.into())
+    }
+
+    /// True when a statistic has grown by more. A new subject has no base to grow from and never exceeds.
+    pub fn exceeds(&self, threshold: &Threshold<Statistic>) -> bool {
+        self.base.is_some() && threshold.is_exceeded(self.growth_percent(threshold.statistic))
     }
 }
 
@@ -112,30 +120,6 @@ fn rows(found: &ConfigResults) -> Vec<(Subject, Figures)> {
     rows
 }
 
-/// A statistic that must not grow by more.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Threshold {
-    /// The statistic.
-    pub statistic: Statistic,
-    /// Growth allowed, in per cent of the base's.
-    pub percent: f64,
-}
-
-impl Threshold {
-    /// Reads `misses=5%` (or `misses=5`).
-    pub fn parse(text: &str) -> Option<Self> {
-        let (word, percent) = text.split_once('=')?;
-        let percent: f64 = percent.trim_end_matches('%').parse().ok()?;
-        let statistic = Statistic::ALL.into_iter().find(|statistic| statistic.word() == word)?;
-        (percent.is_finite() && percent >= 0.0).then_some(Self { statistic, percent })
-    }
-
-    /// True when the pair has grown by more. A new subject has no base to grow from and never exceeds.
-    pub fn is_exceeded(&self, pair: &Pair) -> bool {
-        pair.base.is_some() && pair.growth_percent(self.statistic).is_some_and(|growth| growth > self.percent)
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -155,15 +139,13 @@ mod tests {
     }
 
     #[test]
-    fn thresholds_are_words_and_per_cent() {
-        let threshold = Threshold::parse("misses=5%").expect("it is right");
+    fn a_pair_exceeds_what_it_grew_by_more_than() {
+        let threshold = Threshold::parse("misses=5%", Statistic::from_word).expect("it is right");
         assert_eq!((threshold.statistic, threshold.percent), (Statistic::Misses, 5.0));
-        assert!(threshold.is_exceeded(&pair_of(Some(100), Some(106))));
-        assert!(!threshold.is_exceeded(&pair_of(Some(100), Some(105))));
-        assert!(threshold.is_exceeded(&pair_of(Some(0), Some(1))));
-        assert!(!threshold.is_exceeded(&pair_of(None, Some(1))));
-        for text in ["misses", "misses=", "misses=-1", "misses=inf", "fish=5", ""] {
-            assert_eq!(Threshold::parse(text), None, "{text}");
-        }
+        assert!(pair_of(Some(100), Some(106)).exceeds(&threshold));
+        assert!(!pair_of(Some(100), Some(105)).exceeds(&threshold));
+        assert!(pair_of(Some(0), Some(1)).exceeds(&threshold));
+        assert!(!pair_of(None, Some(1)).exceeds(&threshold));
+        assert_eq!(Threshold::parse("fish=5", Statistic::from_word), None);
     }
 }

@@ -112,7 +112,7 @@ pub struct Level {
     pub size: u64,
     /// Bytes of a line: a power of two.
     pub line: u64,
-    /// Lines of a set; 0 is fully associative.
+    /// Lines per set; 0 is fully associative.
     pub ways: u64,
     /// Which line is evicted.
     pub policy: Policy,
@@ -157,7 +157,7 @@ impl Level {
 pub struct Geometry {
     /// Sets; any number.
     pub sets: usize,
-    /// Lines of a set.
+    /// Lines per set.
     pub ways: usize,
     /// log2 of a line's bytes.
     pub shift: u32,
@@ -210,17 +210,6 @@ impl fmt::Display for Wrong {
 }
 
 impl Config {
-    /// True where many accesses can go through the levels at once, for this many cores: no level depends on those
-    /// below, and the first is of the most frequent kind.
-    pub(super) fn has_stages(&self, cores: usize) -> bool {
-        let Some(first) = self.levels.first() else { return false };
-        let is_shared = cores == 1 || !first.is_private;
-        let is_plain = !first.is_write_through && first.allocates_on_write && !first.prefetch.is_any();
-        let is_few = first.geometry().ways <= super::store::recency::WAYS_MAX;
-        let is_by_order = is_few && matches!(first.policy, Policy::Lru | Policy::Fifo);
-        self.inclusion == Inclusion::Nine && is_shared && is_plain && is_by_order
-    }
-
     /// A configuration of these levels.
     pub fn new(name: &str, levels: Vec<Level>) -> Self {
         Self { name: name.to_owned(), levels, inclusion: Inclusion::Nine, tlb: Vec::new(), is_coherent: true }
@@ -242,12 +231,13 @@ impl Config {
             let is_first_of_nine = at == 0 && self.inclusion == Inclusion::Nine;
             let is_coherent = self.is_coherent && self.levels.iter().any(|level| level.is_private);
             if level.policy == Policy::Opt && (!is_first_of_nine || is_coherent || level.prefetch.is_any()) {
-                let what = "opt is for the first level of a nine configuration without coherence and prefetching";
+                let what =
+                    "opt works only in the first level of a nine configuration without coherence and prefetching";
                 return Err(Wrong::new(format!("levels[{at}].policy"), what));
             }
         }
         if let Some(at) = self.tlb.iter().position(|level| level.policy == Policy::Opt) {
-            return Err(Wrong::new(format!("tlb[{at}].policy"), "opt is for the first level of caches"));
+            return Err(Wrong::new(format!("tlb[{at}].policy"), "opt works only in the first level of caches"));
         }
         if self.inclusion == Inclusion::Exclusive {
             self.check_lines_equal()?;
@@ -262,14 +252,15 @@ impl Config {
             let used = (sets as u64).saturating_mul(ways as u64).saturating_mul(level.line);
             let Level { size, line, .. } = level;
             let what = format!(
-                "{size} bytes are no whole number of sets of {ways} lines of {line} bytes: {used} are simulated, in {sets} sets"
+                "{size} bytes are not a multiple of a set of {ways} lines of {line} bytes: simulating {used} bytes \
+                 in {sets} sets"
             );
             (used != *size).then(|| Wrong::new(format!("levels[{at}].size"), what))
         });
         let pages = self.tlb.iter().enumerate().filter_map(|(at, level)| {
             let Geometry { sets, ways, .. } = level.geometry();
             let (entries, used) = (level.size.checked_div(level.line).unwrap_or(0), (sets as u64) * (ways as u64));
-            let what = format!("{entries} are no whole number of sets of {ways}: {used} are simulated, in {sets} sets");
+            let what = format!("{entries} is not a multiple of {ways} ways: simulating {used} in {sets} sets");
             (used != entries).then(|| Wrong::new(format!("tlb[{at}].entries"), what))
         });
         caches.chain(pages).collect()
@@ -336,7 +327,7 @@ fn check_levels(list: &str, levels: &[Level]) -> Result<(), Wrong> {
     match levels.iter().position(|level| !names.insert(level.name.as_str())) {
         Some(at) => {
             let name = levels.get(at).map_or("", |level| level.name.as_str());
-            Err(Wrong::new(format!("{list}[{at}].name"), format!("{name:?} stands twice, or means memory")))
+            Err(Wrong::new(format!("{list}[{at}].name"), format!("{name:?} appears twice, or means memory")))
         }
         None => Ok(()),
     }
@@ -364,7 +355,7 @@ mod tests {
         assert!(wrong(|c| (c.levels[0].policy, c.levels[0].ways) = (Policy::TreePlru, 3)).contains("power of two"));
         assert!(wrong(|c| c.levels[1].is_private = true).starts_with("levels[1].private"));
         assert!(wrong(|c| c.levels[1].policy = Policy::Opt).starts_with("levels[1].policy"));
-        assert!(wrong(|c| c.levels[1].name = "L1".into()).starts_with("levels[1].name: \"L1\" stands twice"));
+        assert!(wrong(|c| c.levels[1].name = "L1".into()).starts_with("levels[1].name: \"L1\" appears twice"));
         assert!(wrong(|c| (c.inclusion, c.levels[1].line) = (Inclusion::Exclusive, 128)).contains("exclusive"));
     }
 
@@ -376,8 +367,8 @@ mod tests {
         assert_eq!(
             reported,
             [
-                "levels[1].size: 4096 bytes are no whole number of sets of 3 lines of 64 bytes: 4032 are simulated, in 21 sets",
-                "tlb[0].entries: 65 are no whole number of sets of 4: 64 are simulated, in 16 sets",
+                "levels[1].size: 4096 bytes are not a multiple of a set of 3 lines of 64 bytes: simulating 4032 bytes in 21 sets",
+                "tlb[0].entries: 65 is not a multiple of 4 ways: simulating 64 in 16 sets",
             ]
         );
     }

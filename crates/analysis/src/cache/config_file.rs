@@ -22,6 +22,7 @@ use serde_json::{Map, Value};
 
 use super::config::{Config, Inclusion, Level, Policy, Prefetch, Wrong};
 use super::config_ini;
+use super::config_upstream::Upstream;
 
 /// The contents of a file.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -138,7 +139,7 @@ impl<'a> Keys<'a> {
     /// Notes the keys that were not used.
     fn rest(self, notes: &mut Vec<String>) {
         let unknown = self.object.keys().filter(|key| !self.asked.contains(&key.as_str()) && !is_remark(key));
-        notes.extend(unknown.map(|key| format!("{}.{key}: this key is not known and is passed over", self.path)));
+        notes.extend(unknown.map(|key| format!("{}.{key}: ignoring unknown key", self.path)));
     }
 }
 
@@ -316,50 +317,6 @@ fn java(caches: &[Value], stem: &str, notes: &mut Vec<String>) -> Result<Config,
     Ok(Config::new(stem, levels))
 }
 
-/// A cache as upstream's files describe it.
-#[derive(Debug, Clone, Copy)]
-pub(super) struct Upstream {
-    /// log2 of the bytes.
-    pub(super) cache_size: u64,
-    /// log2 of a line's bytes.
-    pub(super) block_size: u64,
-    /// 0 is write-back; we take 1 for write-through (upstream's simulator ignores it).
-    pub(super) write_policy: u64,
-    /// 0 is fully associative.
-    pub(super) set_assoc: u64,
-    /// 0 LRU, 1 FIFO, 2 LIFO, 3 FILO, 4 random.
-    pub(super) rep_policy: u64,
-}
-
-impl Upstream {
-    pub(super) fn level(self, name: &str, path: &str) -> Result<Level, Wrong> {
-        let power = |key: &str, value: u64| match u32::try_from(value).ok().and_then(|v| 1_u64.checked_shl(v)) {
-            Some(bytes) if value < 50 => Ok(bytes),
-            _ => Err(Wrong::new(format!("{path}.{key}"), format!("expected a power of two below 50, found {value}"))),
-        };
-        let (size, line) = (power("cache_size", self.cache_size)?, power("block_size", self.block_size)?);
-        let mut level = Level::new(name, size, line, self.set_assoc);
-        level.policy = match self.rep_policy {
-            0 => Policy::Lru,
-            1 => Policy::Fifo,
-            4 => Policy::Random,
-            other => {
-                let what = format!("expected 0 (LRU), 1 (FIFO) or 4 (random), found {other}");
-                return Err(Wrong::new(format!("{path}.rep_policy"), what));
-            }
-        };
-        level.is_write_through = match self.write_policy {
-            0 => false,
-            1 => true,
-            other => {
-                let what = format!("expected 0 (write-back) or 1 (write-through), found {other}");
-                return Err(Wrong::new(format!("{path}.write_policy"), what));
-            }
-        };
-        Ok(level)
-    }
-}
-
 fn shown(value: &Value) -> String {
     match value {
         Value::Array(_) => "an array".to_owned(),
@@ -415,11 +372,13 @@ mod tests {
     #[test]
     fn unknown_keys_are_noted_and_remarks_are_not() {
         let found = parse(r#"{"levels": [{"size": "1.5 KiB", "ways": 0, "wyas": 3}], "source": "here"}"#, "c").unwrap();
-        assert_eq!(found.notes, ["c.levels[0].wyas: this key is not known and is passed over"]);
+        assert_eq!(found.notes, ["c.levels[0].wyas: ignoring unknown key"]);
         let level = &found.configs[0].levels[0];
         assert_eq!((level.name.as_str(), level.size, level.line), ("L1", 1536, 64));
         let found = parse(r#"{"levels": [{"size": 4100, "ways": 4}]}"#, "c").unwrap();
-        assert!(found.notes.len() == 1 && found.notes[0].starts_with("c.levels[0].size: 4100 bytes are no whole"));
+        assert!(
+            found.notes.len() == 1 && found.notes[0].starts_with("c.levels[0].size: 4100 bytes are not a multiple")
+        );
     }
 
     #[test]

@@ -1,7 +1,7 @@
 //! Upstream's `cache.conf`: a section for each cache, nearest first, sizes as powers of two.
 
 use super::config::{Config, Wrong};
-use super::config_file::Upstream;
+use super::config_upstream::Upstream;
 
 /// The sections' keys, some in two spellings.
 const KEYS: [(&str, usize); 7] = [
@@ -59,7 +59,7 @@ pub(super) fn parse(text: &str, stem: &str, notes: &mut Vec<String>) -> Result<C
             }
             _ => {
                 let key = anytrace_core::text::printable(&key).to_string();
-                notes.push(format!("line {number}: the key {key} is not known here and is passed over"));
+                notes.push(format!("line {number}: ignoring unknown key {key}"));
             }
         }
     }
@@ -94,7 +94,7 @@ mod tests {
         let [l1, l2] = &found.configs[0].levels[..] else { panic!("two levels") };
         assert_eq!((l1.name.as_str(), l1.size, l1.ways), ("L1", 1024, 0));
         assert_eq!((l2.name.as_str(), l2.size, l2.ways, l2.policy.word()), ("L2", 65536, 1, "random"));
-        assert_eq!(found.notes, ["line 11: the key latency is not known here and is passed over"]);
+        assert_eq!(found.notes, ["line 11: ignoring unknown key latency"]);
     }
 
     #[test]

@@ -12,7 +12,7 @@ use super::config::{Config, Inclusion};
 use super::results::{CoherenceCounts, LevelResults};
 use super::store::{DIRTY, PREFETCHED, Store, StoredLine};
 pub(super) use level::Level;
-pub(super) use stages::{Block, Owners, Stages};
+pub(super) use stages::{Block, Owners, Stages, has_stages};
 
 /// Where a line was found.
 #[derive(Debug, Clone, Copy)]
@@ -134,6 +134,7 @@ impl Hierarchy {
         let moves_up = is_exclusive && level > 0;
         let had = match state.store(core) {
             None => None,
+            // An exclusive level gives its line away: it must not be in two levels.
             Some(store) if moves_up => store.remove(set, line),
             Some(store) => store.touch(set, line, 0),
         };
@@ -141,6 +142,7 @@ impl Hierarchy {
         let (found, flags) = match had {
             Some(flags) => (LoadedLine { level, flags: if moves_up { flags & DIRTY } else { 0 } }, flags),
             None => {
+                // Requested before the victim is chosen: the order that the module's documentation promises.
                 let found = self.read(core, level + 1, at, is_demand);
                 if !moves_up {
                     self.install(core, level, StoredLine { line, flags: found.flags });
@@ -161,6 +163,7 @@ impl Hierarchy {
         };
         let (line, set) = state.place(at);
         let (is_through, allocates) = (state.is_write_through, state.allocates_on_write);
+        // A level that passes stores on is never newer than the one below.
         let written = if is_through { 0 } else { DIRTY };
         let had = state.store(core).and_then(|store| store.touch(set, line, written));
         state.count_write(set, line, had);
@@ -213,14 +216,17 @@ impl Hierarchy {
         let at = victim.line << state.geometry.shift;
         let mut is_dirty = victim.flags & DIRTY != 0;
         if self.inclusion == Inclusion::Inclusive && level > 0 {
+            // A copy above may be newer than the line that leaves; its data leave with it.
             is_dirty |= self.invalidate_above(core, level, at);
         }
         if is_dirty && let Some(state) = self.levels.get_mut(level) {
             state.counts.writebacks_out += 1;
         }
+        // An exclusive level below receives clean victims, too: they are nowhere else.
         if is_dirty || self.inclusion == Inclusion::Exclusive {
             self.write_back(core, level + 1, at, is_dirty);
         }
+        // Another private level may still have the line: then the core has not lost it.
         self.note_left(core, level, at);
     }
 
@@ -233,6 +239,7 @@ impl Hierarchy {
         state.counts.writebacks_in += u64::from(is_dirty);
         let (line, set) = state.place(at);
         let flags = if is_dirty { DIRTY } else { 0 };
+        // An exclusive level exists to take what the one above evicts, whatever its policy for stores.
         let allocates = state.allocates_on_write || self.inclusion == Inclusion::Exclusive;
         match state.store(core).and_then(|store| store.touch(set, line, flags)) {
             Some(had) => state.prefetch.useful += u64::from(had & PREFETCHED != 0),
@@ -269,6 +276,7 @@ impl Hierarchy {
     /// Fetches the line after one, where the level does so.
     fn fetch_next_line(&mut self, core: usize, level: usize, line: u64) {
         let Some(state) = self.levels.get(level).filter(|state| state.wanted.next_line) else { return };
+        // At the end of the address space this wraps to 0.
         let next = (line + 1) << state.geometry.shift;
         // There is no line after the last address.
         if next != 0 {
@@ -280,6 +288,7 @@ impl Hierarchy {
     pub(super) fn fetch_ahead(&mut self, core: usize, level: usize, at: u64) {
         let Some(state) = self.levels.get_mut(level) else { return };
         let (line, set) = state.place(at);
+        // `probe` and not `touch`: a prefetch that finds its line must not make it recently used.
         if state.store(core).is_none_or(|store| store.probe(set, line).is_some()) {
             return;
         }

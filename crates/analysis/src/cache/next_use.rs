@@ -7,7 +7,8 @@ use anytrace_core::access::{Access, AccessKind, AccessSink, RegionAdded, RegionR
 use anytrace_core::hash::Map;
 
 use super::config::{Config, Policy};
-use super::simulation::{Cores, for_each_line};
+use super::cores::Cores;
+use super::touched::for_each_line;
 
 /// Most line accesses that can be foreseen: 8 GiB of memory.
 pub const FORESEEN_MAX: usize = 1 << 31;
@@ -100,7 +101,9 @@ impl AccessSink for NextUse {
                     of.next.push(NEVER);
                 });
                 if of.next.len() > FORESEEN_MAX {
-                    return Err(Error::limit(format!("opt can foresee {FORESEEN_MAX} line accesses, here are more")));
+                    return Err(Error::limit(format!(
+                        "opt can look ahead at most {FORESEEN_MAX} line accesses; the trace has more"
+                    )));
                 }
             }
         }

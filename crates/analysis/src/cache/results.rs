@@ -122,7 +122,7 @@ pub struct LevelResults {
     pub name: String,
     /// Sets of one cache.
     pub sets: usize,
-    /// Lines of a set.
+    /// Lines per set.
     pub ways: usize,
     /// Bytes of a line.
     pub line: u64,

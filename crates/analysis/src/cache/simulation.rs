@@ -1,8 +1,5 @@
 //! From a trace's accesses to results: several configurations in one pass, on one thread or several.
 
-mod tally;
-mod unit;
-
 use std::sync::Arc;
 
 use anytrace_core::Error;
@@ -11,115 +8,14 @@ use anytrace_core::access::{
 };
 
 use super::attribution::Attribution;
-use super::config::{CORES_MAX, Config};
-use super::next_use::Foreseen;
+use super::batch::Batch;
+use super::config::Config;
+use super::cores::Cores;
+use super::options::Options;
 use super::results::{ConfigResults, Results};
+use super::tally::{Gain, Threads};
+use super::unit::Unit;
 use super::workers::Workers;
-pub(super) use tally::{Gain, Threads};
-pub(super) use unit::{Batch, Partial, Record, Unit, gatherer};
-
-/// Which thread runs on which core.
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub enum CorePlan {
-    /// Each thread has its own core, in order of first appearance; from [`CORES_MAX`] threads on they share.
-    #[default]
-    PerThread,
-    /// This many cores, in turn.
-    Count(usize),
-    /// Cores of threads by their ids in the trace; other threads take turns on the cores after the highest one listed.
-    Map(Vec<(u64, usize)>),
-}
-
-/// Cores of threads.
-#[derive(Debug, Clone, Default)]
-pub struct Cores {
-    plan: CorePlan,
-    /// By thread. The list is copied for each chunk of accesses that others work off.
-    of: Vec<u8>,
-    others: usize,
-    /// The highest core and one.
-    count: usize,
-}
-
-impl Cores {
-    /// Begins without threads.
-    pub fn new(plan: CorePlan) -> Self {
-        Self { plan, of: Vec::new(), others: 0, count: 0 }
-    }
-
-    /// The core that a thread of this id would get now.
-    fn next(&self, id: Option<u64>) -> usize {
-        let in_turn = self.others;
-        let core = match &self.plan {
-            CorePlan::PerThread => in_turn,
-            CorePlan::Count(cores) => in_turn % (*cores).max(1),
-            CorePlan::Map(map) => match map.iter().find(|(of, _)| Some(*of) == id) {
-                Some((_, core)) => *core,
-                None => map.iter().map(|(_, core)| core + 1).max().unwrap_or(0) + in_turn,
-            },
-        };
-        core % CORES_MAX
-    }
-
-    /// Takes a thread; gives its core.
-    pub(super) fn thread(&mut self, number: ThreadNumber, id: Option<u64>) -> usize {
-        let core = self.next(id);
-        let is_mapped = matches!(&self.plan, CorePlan::Map(map) if map.iter().any(|(of, _)| Some(*of) == id));
-        self.others += usize::from(!is_mapped);
-        let at = number as usize;
-        if at >= self.of.len() {
-            self.of.resize(at + 1, 0);
-        }
-        if let Some(place) = self.of.get_mut(at) {
-            *place = u8::try_from(core).expect("CORES_MAX fits 8 bits");
-        }
-        self.count = self.count.max(core + 1);
-        core
-    }
-
-    /// The core of a thread.
-    #[inline]
-    pub(super) fn of(&self, thread: ThreadNumber) -> usize {
-        self.of.get(thread as usize).map_or(0, |core| usize::from(*core))
-    }
-
-    /// Cores assigned so far: the highest and all below it.
-    pub(super) fn count(&self) -> usize {
-        self.count.max(1)
-    }
-}
-
-/// Calls `visit` with the first address of each line an access touches, in ascending order; addresses wrap at 2^64.
-#[inline]
-pub(super) fn for_each_line(access: &Access, shift: u32, mut visit: impl FnMut(u64)) {
-    if access.bytes == 0 {
-        return;
-    }
-    let line_bytes = 1_u64 << shift;
-    let within = access.address & (line_bytes - 1);
-    let lines = ((within + u64::from(access.bytes) - 1) >> shift) + 1;
-    let first = access.address - within;
-    for line in 0..lines {
-        visit(first.wrapping_add(line << shift));
-    }
-}
-
-/// What is simulated and what is reported.
-#[derive(Debug, Clone, Default)]
-pub struct Options {
-    /// Which thread runs on which core.
-    pub cores: CorePlan,
-    /// Results by type and field.
-    pub with_types: bool,
-    /// Why lines were missed.
-    pub with_classes: bool,
-    /// Instruction fetches are reads, instead of being left out.
-    pub with_fetches: bool,
-    /// Threads to simulate on. Results are the same for any number.
-    pub threads: usize,
-    /// What [`super::next_use::NextUse`] learned, for configurations with OPT.
-    pub foreseen: Foreseen,
-}
 
 /// A simulation of several configurations.
 #[derive(Debug)]
@@ -185,7 +81,9 @@ impl Simulation {
         if let Some(workers) = workers {
             units = workers.finish(&mut gains, &cores)?;
         }
+        // Workers return the units of each of them, so those of one configuration may lie apart.
         units.sort_by_key(Unit::config_at);
+        // Attribution may exist only for the places that stride prefetchers need.
         let typed = attribution.filter(|_| options.with_types);
         let mut results = Vec::new();
         for (at, (config, mut gain)) in configs.into_iter().zip(gains).enumerate() {
@@ -275,7 +173,8 @@ impl AccessSink for Simulation {
             .sum();
         if private.saturating_mul(cores) > PRIVATE_LINES_MAX {
             return Err(Error::limit(format!(
-                "private caches of {cores} cores have more than {PRIVATE_LINES_MAX} lines; --cores N has threads share"
+                "private caches of {cores} cores have more than {PRIVATE_LINES_MAX} lines; use --cores N to make \
+                 threads share cores"
             )));
         }
         Ok(())
@@ -308,6 +207,7 @@ impl AccessSink for Simulation {
         let mut kept = std::mem::take(&mut self.kept);
         kept.clear();
         kept.extend(batch.iter().filter(|access| access.kind != AccessKind::Fetch));
+        // A batch of nothing but fetches leaves nothing to simulate.
         let taken = if kept.is_empty() { Ok(()) } else { self.take(&kept) };
         self.kept = kept;
         taken

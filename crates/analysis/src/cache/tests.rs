@@ -7,7 +7,7 @@ use anytrace_core::access::{Access, AccessFlags, AccessKind, AccessSink, RegionA
 use proptest::prelude::*;
 
 use super::config::{Config, Inclusion, Level, Policy, Prefetch};
-use super::hierarchy::Hierarchy;
+use super::hierarchy::{Hierarchy, has_stages};
 use super::next_use::NextUse;
 use super::results::{ConfigResults, Results};
 use super::slow::Slow;
@@ -195,7 +195,7 @@ proptest! {
         config.is_coherent = is_coherent;
         let mut hierarchy = Hierarchy::new(&config, false);
         hierarchy.fit_cores(cores);
-        prop_assert_eq!(config.has_stages(cores), hierarchy.has_stages());
+        prop_assert_eq!(has_stages(&config, cores), hierarchy.has_stages());
     }
 
     #[test]

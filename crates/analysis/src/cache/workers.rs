@@ -13,8 +13,12 @@ use std::thread::JoinHandle;
 use anytrace_core::Error;
 use anytrace_core::access::{Gatherer, ThreadNumber};
 
+use super::batch::Batch;
 use super::config::Config;
-use super::simulation::{Batch, Cores, Gain, Partial, Unit, gatherer};
+use super::cores::Cores;
+use super::hierarchy::has_stages;
+use super::tally::Gain;
+use super::unit::{Partial, Unit, gatherer};
 use chunk::Chunk;
 
 /// Accesses of a chunk: enough that handing it over costs nothing, few enough for a second-level cache.
@@ -83,7 +87,7 @@ impl Workers {
     pub(super) fn take(&mut self, batch: Batch<'_>, cores: &Arc<Cores>) -> Result<(), Error> {
         let mut is_complete = self.has_others || batch.only.is_none();
         for shared in &mut self.shared {
-            if shared.config.has_stages(cores.count()) {
+            if has_stages(&shared.config, cores.count()) {
                 let of = (shared.config_at, shared.shards);
                 self.next.gather(of, &mut shared.gatherer, batch);
             } else {
@@ -100,7 +104,7 @@ impl Workers {
     /// The gatherer for all the work, where that is one configuration's shards that work by stages.
     pub(super) fn gatherer(&mut self, cores: &Cores) -> Option<&mut Gatherer> {
         match self.shared.as_mut_slice() {
-            [shared] if !self.has_others && shared.config.has_stages(cores.count()) => Some(&mut shared.gatherer),
+            [shared] if !self.has_others && has_stages(&shared.config, cores.count()) => Some(&mut shared.gatherer),
             _ => None,
         }
     }

@@ -1,6 +1,6 @@
 //! Copies. Programs may copy bytes that nothing has written (padding, unions, buffers that are not full) as long as
-//! nothing uses the copy, so the reads of a copy are no findings; bytes that were not written are not written in the copy
-//! either.
+//! nothing uses the copy, so the reads of a copy are not findings; bytes that were not written are not written in the
+//! copy either.
 //!
 //! A copy appears in a trace as reads of one thread, each from where the previous one ended, and then writes of that
 //! thread in the same way (the recorder writes all reads of a `memcpy` before its writes, and a copied variable is one
@@ -87,7 +87,7 @@ impl Run {
         copied >= STRUCT_BYTES && bytes(&self.before) == copied && self.before.start != self.read.start
     }
 
-    /// The bytes that were read and written elsewhere, if any: a change in place is no copy.
+    /// The bytes that were read and written elsewhere, if any: a change in place is not a copy.
     pub(super) fn copy(&self) -> Option<Copy> {
         let may_begin_with_writes = self.may_begin_with_writes();
         let (to, copied) = match &self.written {
@@ -149,6 +149,7 @@ impl Copies {
             (false, None) if has_read && run.read.end == range.start => run.read.end = range.end,
             (false, None) if !has_read => run.read = range,
             (is_write, _) => {
+                // The access fits no part of the run, so the run is over and this access begins the next.
                 let ended = cut(run, &mut self.kept);
                 if is_write {
                     self.run.before = range;
@@ -165,6 +166,7 @@ impl Copies {
     pub(super) fn read_early(&mut self, early: Early, holes: impl Iterator<Item = Range<u64>>) {
         let (run, type_number) = (&mut self.run, early.type_number);
         let before = run.kept();
+        // Beyond the limits reads are still counted, only without their places.
         if run.early.len() < FINDINGS_MAX && self.kept < KEPT_MAX {
             run.early.push(early);
         } else {
@@ -186,7 +188,7 @@ impl Copies {
         }
     }
 
-    /// Ends a thread's run: what it does next is no part of it.
+    /// Ends a thread's run: what it does next is not part of it.
     pub(super) fn cut(&mut self, thread: ThreadNumber) -> Option<Run> {
         let run = if thread == self.run.thread { Some(&mut self.run) } else { self.others.get_mut(&thread) };
         run.and_then(|run| cut(run, &mut self.kept))
@@ -197,6 +199,7 @@ impl Copies {
         let mut all: Vec<_> = std::mem::take(&mut self.others).into_values().filter(Run::has_early).collect();
         all.extend(cut(&mut self.run, &mut self.kept));
         self.kept = 0;
+        // Findings must not depend on the order of the map.
         all.sort_unstable_by_key(|run| run.thread);
         all
     }
@@ -216,24 +219,27 @@ impl Copies {
         let next = self.others.remove(&thread).unwrap_or_else(|| Run { thread, ..Run::default() });
         let mut last = std::mem::replace(&mut self.run, next);
         let ended = if last.is_complete() { cut(&mut last, &mut self.kept) } else { None };
+        // Invariant: the run of a thread is either `run` or in `others`, never in both.
         self.others.insert(last.thread, last);
         ended
     }
 }
 
-/// Begins a run anew, after the writes that ended it if they belong to no copy; returns the old one if it read bytes that
-/// were not written.
+/// Starts a new run, after the writes that ended it as far as they belong to no copy: a struct that gcc copies to the
+/// address where a `memcpy` ended is one row of writes with it. Returns the old one if it read bytes that were not
+/// written.
 fn cut(run: &mut Run, kept: &mut usize) -> Option<Run> {
-    let is_used = run.written.is_some() && !run.may_begin_with_writes();
+    let copied = if run.may_begin_with_writes() { 0 } else { bytes(&run.read) };
     let written = run.written.take();
-    let before = written.clone().filter(|_| !is_used).unwrap_or_default();
-    let next = Run { thread: run.thread, before, ..Run::default() };
+    let surplus = written.clone().map(|written| written.start.saturating_add(copied).min(written.end)..written.end);
+    let next = Run { thread: run.thread, before: surplus.unwrap_or_default(), ..Run::default() };
     if !run.has_early() {
         (run.before, run.read) = (next.before, next.read);
         return None;
     }
     let mut ended = std::mem::replace(run, next);
     ended.written = written;
+    // `kept` counts what all runs hold together; this one leaves.
     *kept -= ended.kept();
     Some(ended)
 }

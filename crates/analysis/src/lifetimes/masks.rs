@@ -45,6 +45,7 @@ impl Masks {
 
     /// Ends watching a region of this many bytes; returns what was written of it.
     pub(super) fn take(&mut self, region: u64, bytes: u64) -> Written {
+        // A region without a mask was not watched: to say that it was not written would invent findings.
         let Some(mask) = self.by_region.remove(&region) else { return Written::All(bytes) };
         self.bytes = self.bytes.saturating_sub(mask.bytes);
         Written::Bits(mask.written)
@@ -56,6 +57,7 @@ impl Masks {
         match written {
             Written::All(bytes) => mask.write(0, bytes),
             Written::Bits(mut bits) => {
+                // A longer region has more words, unwritten; of a shorter one the rest is cut off.
                 bits.resize(mask.words(), 0);
                 mask.written = bits;
             }
@@ -102,6 +104,7 @@ impl Mask {
     }
 
     fn write(&mut self, offset: u64, bytes: u64) {
+        // Regions that are only read, or never used, need no bits.
         if self.written.is_empty() {
             self.written = vec![0; self.words()];
         }
@@ -116,6 +119,7 @@ impl Mask {
 /// Words and bits of a range; bytes past the end are left out.
 fn parts(offset: u64, bytes: u64, end: u64) -> impl Iterator<Item = (usize, u64)> {
     let last = offset.saturating_add(bytes).min(end);
+    // The range must not run backward where the offset is behind the region.
     let words = offset / 64..last.div_ceil(64).max(offset / 64);
     words.filter(move |_| offset < last).filter_map(move |word| {
         let (from, to) = (offset.max(word * 64) - word * 64, last.min(word * 64 + 64) - word * 64);
@@ -128,6 +132,7 @@ fn parts(offset: u64, bytes: u64, end: u64) -> impl Iterator<Item = (usize, u64)
 fn runs(start: u64, mut bits: u64) -> impl Iterator<Item = Range<u64>> {
     std::iter::from_fn(move || {
         let from = bits.trailing_zeros();
+        // Without a set bit `from` is 64, and the shift ends the iteration.
         let length = bits.checked_shr(from)?.trailing_ones();
         bits &= !((u64::MAX >> (64 - length)) << from);
         let first = start + u64::from(from);

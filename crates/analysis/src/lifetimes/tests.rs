@@ -225,7 +225,7 @@ fn only_what_was_read_and_written_is_a_copy() {
         p.touch(Write, 2000, 8);
     });
     assert_eq!((found.unwritten_count, found.copied_count), (7, 2));
-    // A copy and a zero byte behind it.
+    // A copy and a zero byte after it.
     let found = play(|p| {
         p.add(1000, 16, 1);
         p.add(2000, 64, 1);
@@ -363,6 +363,40 @@ fn a_copy_may_begin_with_its_writes_and_have_an_add_in_the_middle() {
         p.touch(Write, 2008, 8);
     });
     assert_eq!((found.unwritten_count, found.copied_count), (0, 2));
+    // A struct that gcc copies to where a copy of the library's ended: one row of writes, of which the second half
+    // belongs to the reads that follow.
+    let found = play(|p| {
+        p.add(1000, 24, 1);
+        p.add(2000, 48, 1);
+        p.touch(Write, 1000, 8);
+        copy(p, 1000, 2000, 24);
+        for at in [2024, 2032, 2040] {
+            p.touch(Write, at, 8);
+        }
+        for at in [1000, 1008, 1016] {
+            p.touch(Read, at, 8);
+        }
+        p.touch(Read, 2000, 8);
+        // The first copy has the gaps of what it was made of.
+        p.touch(Read, 2008, 8);
+    });
+    assert_eq!((found.unwritten_count, found.copied_count), (1, 4));
+    assert_eq!(found.unwritten[0].first.address, 2008);
+    // Writes behind a copy that are fewer or more than what is read next are none.
+    for words in [1, 3] {
+        let found = play(|p| {
+            p.add(1000, 24, 1);
+            p.add(2000, 80, 1);
+            copy(p, 1000, 2000, 24);
+            for at in 0..words {
+                p.touch(Write, 2024 + at * 8, 8);
+            }
+            p.touch(Read, 1000, 8);
+            p.touch(Read, 1008, 8);
+            p.touch(Write, 90_000, 1);
+        });
+        assert_eq!((found.unwritten_count, found.copied_count), (2, 3), "{words}");
+    }
     // Two variables of a word each are none.
     let found = play(|p| {
         p.add(1000, 16, 1);

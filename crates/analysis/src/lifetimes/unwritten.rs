@@ -31,6 +31,7 @@ impl LifetimeWatch<'_> {
                 self.count_unwritten(some.type_number, some.count);
             }
         }
+        // Where the target is a guess, marking its bytes as unwritten could invent findings.
         let Some(copy) = copy.filter(|copy| copy.is_certain) else { return };
         for hole in run.holes_in(&copy) {
             if let Some(region) = self.regions.find(copy.thread, hole.start) {

@@ -45,6 +45,8 @@ impl Pieces {
             self.put(from, Piece { last: start - 1, ..piece });
             self.put_rest(last, piece);
         }
+        // Each iteration takes a piece away, and each piece was put there by an earlier call: the cost is paid once per
+        // piece.
         while let Some((from, piece)) = self.by_start.range(start..=last).next().map(|(from, piece)| (*from, *piece)) {
             is_covering = true;
             self.note_covered(piece.owner, &extent);
@@ -65,6 +67,7 @@ impl Pieces {
             }
             return;
         }
+        // Before its pieces become unsettled: they must not be settled with the region that goes.
         self.covered.remove(start, last, number);
         while let Some((_, from)) = self.pieces_of.range((slot, 0)..=(slot, u64::MAX)).next().copied() {
             let Some(piece) = self.take(from) else { return };
@@ -93,6 +96,7 @@ impl Pieces {
 
     /// Determines the visible region in the part of an unsettled piece that contains an address.
     fn settle(&mut self, address: u64, from: u64, to: u64) -> (u64, u64, u32) {
+        // Only the part around the address is settled; the rest waits until it is asked for.
         let (first, last) = self.covered.around(address);
         let (first, last) = (first.max(from), last.min(to));
         self.take(from);

@@ -165,6 +165,7 @@ impl Recent {
 
     /// Forgets the answers for `first..=last`.
     pub(super) fn forget(&mut self, first: u64, last: u64) {
+        // Invalidates the latest answer of every thread at once.
         self.version += 1;
         let (from, to) = (first >> PAGE_BITS, last >> PAGE_BITS);
         if to - from >= FORGOTTEN_PAGES_MAX.min(self.keys.len() as u64) {
@@ -206,11 +207,13 @@ impl Recent {
         if key.page == page && key.generation == generation {
             return key.frame;
         }
+        // Only a page that is still valid is evicted; a stale one costs nothing.
         self.pushed_out += usize::from(key.generation == generation);
         if key.frame == FREE.frame {
             key.frame = self.frames;
             self.frames += 1;
         }
+        // The frame stays with the place, so that frames never move and never leak.
         *key = Key { page, generation, ..*key };
         let frame = key.frame;
         if self.pushed_out > self.keys.len() / 4 && self.bits < PAGES_BITS.1 {

@@ -61,6 +61,7 @@ impl<V: Copy + Ord> Stabbing<V> {
 
     /// The order and the value of the latest range that contains an address.
     pub(super) fn latest(&self, address: u64) -> Option<(u64, V)> {
+        // An address is in one block of each size; sizes without blocks need no look-up.
         let sizes = (0_u8..).zip(&self.counts).filter(|(_, count)| **count > 0);
         let latest_of = |size| {
             let number = block_number(address, size);
@@ -97,6 +98,7 @@ fn block_number(address: u64, size: u8) -> u64 {
 fn for_each_block(start: u64, last: u64, mut emit: impl FnMut(u8, u64)) {
     let mut at = start;
     while let Some(above) = last.checked_sub(at) {
+        // A block must begin at a multiple of its size; 0 is a multiple of all.
         let aligned = if at == 0 { 64 } else { at.trailing_zeros() };
         let fitting = above.checked_add(1).map_or(64, u64::ilog2);
         let size = aligned.min(fitting);

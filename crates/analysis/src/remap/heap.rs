@@ -41,6 +41,7 @@ impl Heap {
         if let Some(address) = self.free.get_mut(&(block, align)).and_then(Vec::pop) {
             return address;
         }
+        // The header lies before the block's first byte, in the grain that is skipped here.
         let first = self.next.wrapping_add(GRAIN_BYTES).checked_next_multiple_of(align).unwrap_or(START);
         // Blocks of absurd sizes start over at the beginning: nothing is stored there, only addresses are assigned.
         self.next = first.checked_add(block - GRAIN_BYTES).unwrap_or(START);
@@ -50,6 +51,7 @@ impl Heap {
     /// Takes a block back.
     pub(super) fn give(&mut self, address: u64, bytes: u64, align: u64) {
         let align = align.clamp(GRAIN_BYTES, 1 << 20);
+        // The same rounding as in `take`, so that a block is found again by any size that rounds to it.
         self.free.entry((block_bytes(bytes), align)).or_default().push(address);
     }
 }

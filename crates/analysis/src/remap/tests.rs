@@ -97,17 +97,17 @@ fn parts_lie_apart_and_the_pointer_to_them_is_read_first() {
 #[test]
 fn plans_that_cannot_be_are_refused() {
     let why = |plan: TypePlan| plan.checked().unwrap_err();
-    assert!(why(plan(0, &[8], &[])).contains("not known"));
+    assert!(why(plan(0, &[8], &[])).contains("unknown"));
     assert!(why(plan(8, &[], &[])).contains("parts"));
-    assert!(why(plan(8, &[8], &[mv(4, 8, 0, 0)])).contains("behind its end"));
+    assert!(why(plan(8, &[8], &[mv(4, 8, 0, 0)])).contains("past its end"));
     assert!(why(plan(16, &[16], &[mv(0, 8, 0, 0), mv(4, 4, 0, 8)])).contains("moved twice"));
-    assert!(why(plan(16, &[8], &[mv(0, 8, 0, 4)])).contains("behind the end"));
+    assert!(why(plan(16, &[8], &[mv(0, 8, 0, 4)])).contains("past the end"));
     assert!(why(plan(16, &[16], &[mv(0, 8, 0, 0), mv(8, 8, 0, 4)])).contains("share"));
-    assert!(why(plan(16, &[16], &[mv(0, 8, 1, 0)])).contains("behind the end"));
+    assert!(why(plan(16, &[16], &[mv(0, 8, 1, 0)])).contains("past the end"));
 }
 
 /// Some regions of one type, over each other in part, some of them gone again, and accesses between.
-fn tell(sink: &mut dyn AccessSink) {
+fn emit(sink: &mut dyn AccessSink) {
     sink.type_name(0, Some(b"A")).unwrap();
     for number in 0..40_u64 {
         sink.region_added(&RegionAdded { seq: number, ..region(4096 + 40 * number, 16, 4, 0) }).unwrap();
@@ -125,13 +125,13 @@ fn several_together_do_what_each_does_alone() {
     let plans = [swapped.clone(), plan(16, &[8, 8], &[mv(0, 8, 0, 0), mv(8, 8, 1, 0)]), plan(24, &[24], &[])];
     let alone = plans.clone().map(|plan| {
         let mut heard = Heard::default();
-        tell(&mut Remap::new(vec![plan], &mut heard));
+        emit(&mut Remap::new(vec![plan], &mut heard));
         heard
     });
     assert_ne!(alone[0].accesses, alone[2].accesses);
     let mut together = plans.clone().map(|_| Heard::default());
     let all = together.iter_mut().zip(plans).map(|(heard, plan)| Remap::new(vec![plan], heard)).collect();
-    tell(&mut Remaps::new(all));
+    emit(&mut Remaps::new(all));
     for (together, alone) in together.iter().zip(&alone) {
         assert_eq!(together.accesses, alone.accesses);
         assert_eq!((&together.regions, &together.removed), (&alone.regions, &alone.removed));

@@ -39,6 +39,7 @@ impl Order {
     /// Frees all slots; keeps the memory if it is small.
     pub(super) fn clear(&mut self) {
         if self.words.len() > WORDS_KEPT {
+            // A short order after a long one: clearing a large tree each time would cost more than the lines do.
             *self = Self::new(0);
         }
         self.words.fill(0);
@@ -61,6 +62,7 @@ impl Order {
         }
         self.next += 1;
         if self.next.is_multiple_of(WORD) {
+            // Only complete words are in the tree; the one being filled changes with each touch.
             self.settle(slot / WORD);
         }
         slot

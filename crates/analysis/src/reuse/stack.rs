@@ -53,6 +53,7 @@ impl Stack {
     /// Touches a line; `None` for the first time.
     #[inline]
     pub(super) fn touch(&mut self, number: u64, epoch: u32) -> Option<Before> {
+        // Renumbering first, so that `give` below always finds a slot.
         if self.order.is_full() {
             self.number_anew();
         }
@@ -63,6 +64,7 @@ impl Stack {
             line.slot = self.order.give();
             return None;
         }
+        // The slot is freed before a new one is given: a line never has two.
         let distance = self.order.take(slot);
         line.slot = self.order.give();
         Some(Before { distance, epoch: before })

@@ -212,8 +212,7 @@ fn separated((name, bytes): &Element, units: &[Unit], line_bytes: u64) -> Option
         [_, _] => format!("{shift} bytes between them"),
         _ => format!("{bytes} bytes become {padded}"),
     };
-    let text =
-        format!("pad {name} so that {named} are on lines of their own: {how}, and align it to {line_bytes} bytes");
+    let text = format!("pad {name} so that {named} are on separate lines: {how}, and align it to {line_bytes} bytes");
     Some((text, plan(name, *bytes, padded, line_bytes, moves)?))
 }
 
@@ -221,7 +220,7 @@ fn separated((name, bytes): &Element, units: &[Unit], line_bytes: u64) -> Option
 fn aligned((name, bytes): &Element, line_bytes: u64) -> Option<(String, TypePlan)> {
     let padded = bytes.checked_next_multiple_of(line_bytes)?;
     let text = if padded == *bytes {
-        format!("align {name} to {line_bytes} bytes: its instances begin inside a line")
+        format!("align {name} to {line_bytes} bytes: its instances start inside a line")
     } else {
         format!("pad {name} from {bytes} to {padded} bytes and align it to {line_bytes}")
     };

@@ -95,9 +95,9 @@ impl ContendedLine {
 pub struct SharingResults {
     /// The machine.
     pub line_bytes: u64,
-    /// Bytes of each core's cache.
+    /// Bytes per core's cache.
     pub cache_bytes: u64,
-    /// Lines of a set.
+    /// Lines per set.
     pub ways: u64,
     /// Threads that touched memory: their ids, `None` for those beyond the limit; and the core of each.
     pub threads: Vec<(Option<u64>, u32)>,

@@ -271,7 +271,7 @@ fn type_data_name_fields_and_divide_an_element_that_malloc_recorded() {
     let (names, types, is_one, advice) = sides(320, [0x1000, 0x1008]);
     assert_eq!(names, ["struct.Counters.a 0+8", "struct.Counters.b 8+8"]);
     assert!(is_one && types == [Some("long".to_owned()), Some("long".to_owned())]);
-    assert!(advice.starts_with("pad struct.Counters so that a and b are on lines of their own: 56 bytes"));
+    assert!(advice.starts_with("pad struct.Counters so that a and b are on separate lines: 56 bytes"));
     let (names, _, is_one, advice) = sides(320, [0x1008, 0x1028]);
     assert_eq!((names, is_one), (["struct.Counters.b 8+8", "struct.Counters.b 8+8"].map(str::to_owned), false));
     assert_eq!(advice, "pad struct.Counters from 32 to 64 bytes and align it to 64");

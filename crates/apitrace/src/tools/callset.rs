@@ -1,37 +1,16 @@
 //! Call sets: call numbers and kinds, as written in `--calls`.
 
+use crate::lanes::flags::CallFlags;
 use crate::tools::callset_parse;
-use crate::tools::flags::CallFlags;
 
-/// Calls of a range of numbers, with a step, of a kind.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct CallRange {
-    /// First number.
-    pub start: u64,
-    /// Last number; the range is empty when it is below the first.
-    pub stop: u64,
-    /// Distance between selected numbers; at least 1.
-    pub step: u64,
-    /// Calls with any of these flags; `None`: all.
-    pub kind: Option<CallFlags>,
-}
-
-impl CallRange {
-    /// All calls.
-    pub const ALL: Self = Self { start: 0, stop: u64::MAX, step: 1, kind: None };
-
-    fn has(&self, number: u64, flags: CallFlags) -> bool {
-        (self.start..=self.stop).contains(&number)
-            && (self.step == 1 || (number - self.start).is_multiple_of(self.step))
-            && self.kind.is_none_or(|kind| flags.has(kind))
-    }
-}
+pub use crate::tools::call_range::{CallRange, CallSetError};
 
 /// A set of calls: what `--calls` selects, one or several times.
 ///
 /// The grammar is that of apitrace 11.1: items separated by commas, each `@FILE` or ranges separated by blanks or
 /// nothing; a range is a kind (`frame`, `rendertarget` or `fbo`, `render` or `draw`), or `*`, `N`, `N-` or `N-M` and
-/// then `/STEP` or `/KIND`.
+/// then `/STEP` or `/KIND`. Ranges may also be written as everywhere in anytrace: `N..M` (without M), `N..`, `..M`,
+/// `N..=M` and `N+COUNT`.
 ///
 /// ```
 /// use anytrace_apitrace::tools::callset::CallSet;
@@ -57,29 +36,6 @@ impl Default for CallSet {
         Self { ranges: vec![CallRange::ALL], numbers: Box::default(), last: u64::MAX }
     }
 }
-
-/// Why a text is not a call set.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct CallSetError {
-    /// The text or file, as far as it is known.
-    pub source: String,
-    /// Character, from 1; `None` for files that cannot be read.
-    pub character: Option<usize>,
-    /// What was expected and what was found.
-    pub message: String,
-}
-
-impl std::fmt::Display for CallSetError {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "{}: ", self.source)?;
-        if let Some(character) = self.character {
-            write!(f, "character {character}: ")?;
-        }
-        f.write_str(&self.message)
-    }
-}
-
-impl std::error::Error for CallSetError {}
 
 impl CallSet {
     /// Parses and unites sets. `read` reads the files that `@FILE` names.
@@ -108,11 +64,13 @@ impl CallSet {
 
     #[inline]
     fn has_number(&self, number: u64) -> bool {
+        // Numbers past the end of the bits are simply not in the set.
         let word = usize::try_from(number / 64).ok().and_then(|at| self.numbers.get(at));
         word.is_some_and(|word| word >> (number % 64) & 1 != 0)
     }
 
     fn add(&mut self, range: CallRange) {
+        // An empty range must not raise `last`, which decides when reading may stop.
         if range.start <= range.stop {
             self.last = self.last.max(range.stop);
             self.ranges.push(range);
@@ -122,6 +80,7 @@ impl CallSet {
     /// True when a call with these flags is in the set.
     #[inline]
     pub fn has(&self, number: u64, flags: CallFlags) -> bool {
+        // The bound answers most questions of a long trace without a walk over the ranges.
         number <= self.last && (self.ranges.iter().any(|range| range.has(number, flags)) || self.has_number(number))
     }
 

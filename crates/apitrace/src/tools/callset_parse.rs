@@ -1,7 +1,7 @@
 //! The grammar of call sets.
 
-use crate::tools::callset::{CallRange, CallSetError};
-use crate::tools::flags::CallFlags;
+use crate::lanes::flags::CallFlags;
+use crate::tools::call_range::{CallRange, CallSetError};
 
 /// Kinds of calls.
 const KINDS: [(&str, CallFlags); 5] = [
@@ -64,12 +64,11 @@ impl Parser<'_> {
             return Ok(range);
         }
         if !self.has(b'*') {
-            range.start = self.number("a digit or *")?;
-            if !self.has(b'-') {
-                range.stop = range.start;
-            } else if self.is_digit() {
-                range.stop = self.number("a digit")?;
+            // `..M` begins at 0, as the range's default does.
+            if self.peek() != Some(b'.') {
+                range.start = self.number("a digit or *")?;
             }
+            self.end_of(&mut range)?;
         }
         if self.has(b'/') {
             let at = self.at;
@@ -78,11 +77,40 @@ impl Parser<'_> {
                 Some(b'a'..=b'z') => range.kind = Some(self.kind()?),
                 _ => return Err(self.wrong(at, "a step or a kind of call", self.found(at))),
             }
+            // Nothing lies in steps of 0.
             if range.step == 0 {
                 return Err(self.wrong(at, "a step of at least 1", "0".to_owned()));
             }
         }
         Ok(range)
+    }
+
+    /// What follows a range's first number: `-`, `-M`, or, beyond the grammar of apitrace, `..`, `..M`, `..=M` and `+N`.
+    fn end_of(&mut self, range: &mut CallRange) -> Result<(), CallSetError> {
+        let at = self.at;
+        if self.has(b'-') {
+            if self.is_digit() {
+                range.stop = self.number("a digit")?;
+            }
+        } else if self.has(b'+') {
+            let count = self.number("a digit")?;
+            let last = count.checked_sub(1).and_then(|more| range.start.checked_add(more));
+            range.stop = last.ok_or_else(|| self.wrong(at, "a count from 1 on", count.to_string()))?;
+        } else if self.peek() == Some(b'.') {
+            self.at += 1;
+            if !self.has(b'.') {
+                return Err(self.wrong(self.at, ".", self.found(self.at)));
+            }
+            let is_with_last = self.has(b'=');
+            if is_with_last || self.is_digit() {
+                let end = self.number("a digit")?;
+                let last = if is_with_last { Some(end) } else { end.checked_sub(1) };
+                range.stop = last.ok_or_else(|| self.wrong(at, "an end from 1 on", end.to_string()))?;
+            }
+        } else {
+            range.stop = range.start;
+        }
+        Ok(())
     }
 
     fn number(&mut self, expected: &str) -> Result<u64, CallSetError> {

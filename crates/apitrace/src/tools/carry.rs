@@ -2,13 +2,13 @@
 
 use std::collections::{HashMap, HashSet};
 
-use anytrace_core::Error;
+use anytrace_core::{Error, Target};
 
-use crate::container_writer::ContainerWriter;
-use crate::record::{SignatureRef, Space, Token};
-use crate::scan::push_uint;
-use crate::signatures::{Signature, Signatures};
-use crate::tools::wire::{Detail, Value, Wire};
+use crate::lanes::wire::{Detail, Value, Wire};
+use crate::wire::container_writer::ContainerWriter;
+use crate::wire::record::{SignatureRef, Space, Token};
+use crate::wire::scan::push_uint;
+use crate::wire::signatures::{Signature, Signatures};
 
 /// A signature that an event names.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -25,14 +25,7 @@ pub(crate) struct Reference {
 impl Reference {
     /// The reference in a token that is appended to an event of this many bytes.
     pub(crate) fn of(token: &Token<'_>, event_bytes: usize) -> Option<Self> {
-        let (space, signature): (_, &SignatureRef<'_>) = match token {
-            Token::Function(signature) => (Space::Function, signature),
-            Token::Frame(signature) => (Space::Frame, signature),
-            Token::Struct(signature, _) => (Space::Struct, signature),
-            Token::Enum(signature, _) => (Space::Enum, signature),
-            Token::Bitmask(signature, _) => (Space::Bitmask, signature),
-            _ => return None,
-        };
+        let (space, signature) = token.signature()?;
         let &SignatureRef { id, slot, id_end, definition, .. } = signature;
         Some(Self { space, id, slot, at: event_bytes + id_end, length: definition.map_or(0, <[u8]>::len) })
     }
@@ -74,6 +67,7 @@ impl Piece {
 fn find_references(bytes: &[u8], has_thread: bool, signatures: &Signatures, found: &mut Vec<Reference>) {
     let mut wire = Wire::new(bytes, true);
     let mut add = |space: Space, id: u64, wire: &Wire<'_>| {
+        // A slot that does not exist has no row, so `provide` reports the definition as lost.
         let slot = signatures.table(space).slot(id).unwrap_or(u32::MAX);
         found.push(Reference { space, id, slot, at: bytes.len() - wire.rest().len(), length: 0 });
     };
@@ -129,7 +123,7 @@ pub(crate) struct Carried {
 
 /// Writes events and ensures that every signature is defined where it is first named.
 pub(crate) struct Carrier<'a> {
-    writer: ContainerWriter<'a>,
+    writer: ContainerWriter<&'a mut dyn Target>,
     /// Ids that were defined, with the slots of their definitions.
     written: [HashMap<u64, u32>; 5],
     /// The ids that the current piece defined, with their earlier meaning.
@@ -141,7 +135,7 @@ pub(crate) struct Carrier<'a> {
 }
 
 impl<'a> Carrier<'a> {
-    pub(crate) fn new(writer: ContainerWriter<'a>) -> Self {
+    pub(crate) fn new(writer: ContainerWriter<&'a mut dyn Target>) -> Self {
         Self {
             writer,
             written: Default::default(),
@@ -182,6 +176,7 @@ impl<'a> Carrier<'a> {
                 return Ok(false);
             }
         }
+        // The usual case after the first frames: the event goes out as it came in.
         if number.is_none() && self.missing.is_empty() {
             self.writer.write(&piece.bytes)?;
             return Ok(true);
@@ -232,6 +227,8 @@ impl<'a> Carrier<'a> {
             }
             self.missing.insert(at);
         }
+        // Noted at once, because a later reference of the same event needs the definition no more; `take_back` undoes
+        // it.
         written.insert(id, slot);
         self.fresh.push((space, id, before));
         true
@@ -239,6 +236,7 @@ impl<'a> Carrier<'a> {
 
     /// Undoes the definitions of the current piece.
     fn take_back(&mut self) {
+        // Backward, since an event may define an id twice: the meaning before the first of them must come back.
         for (space, id, before) in self.fresh.drain(..).rev() {
             let Some(written) = self.written.get_mut(space as usize) else { continue };
             match before {
@@ -250,6 +248,6 @@ impl<'a> Carrier<'a> {
 
     /// Ends the container.
     pub(crate) fn finish(self, is_seekable: bool) -> Result<(), Error> {
-        self.writer.finish(is_seekable)
+        self.writer.finish(is_seekable).map(drop)
     }
 }

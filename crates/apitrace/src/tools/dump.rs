@@ -4,19 +4,23 @@ use std::io::Write;
 
 use anytrace_core::{Error, NameMatch, Sink};
 
-use crate::reader::{RAW, Reader, Totals};
-use crate::record::{Header, Space};
+use crate::lanes::calls::{Call, CallOptions, CallVisitor, read_calls};
+use crate::lanes::dictionary::{Definition, Dictionary, Named};
+use crate::lanes::flags::{CallFlags, call_flags};
+use crate::lanes::formatter::CallPrinter;
+use crate::lanes::idle::{is_idle, may_be_idle};
+use crate::lanes::print::Printer;
+use crate::lanes::style::Style;
 use crate::rules;
-use crate::tools::calls::{Call, CallOptions, CallVisitor, read_calls};
 use crate::tools::callset::CallSet;
-use crate::tools::dictionary::{Definition, Dictionary, Named};
-use crate::tools::flags::{CallFlags, call_flags};
-use crate::tools::idle::{is_idle, may_be_idle};
-use crate::tools::print::{Printer, Style, Ways};
+use crate::tools::index::Wanted;
 use crate::tools::workers::WorkerPool;
+use crate::wire::reader::{Reader, Totals};
+use crate::wire::record::{Header, Space};
+use crate::wire::visitor::RAW;
 
-pub use crate::tools::print::BlobSink;
-pub use crate::tools::text::Escape;
+pub use crate::lanes::print_value::BlobSink;
+pub use crate::lanes::text::Escape;
 
 /// Text is written in pieces of about this size.
 const WRITE_BYTES: usize = 1 << 16;
@@ -28,10 +32,12 @@ pub struct DumpOptions {
     pub verbose: bool,
     /// Which calls.
     pub calls: CallSet,
+    /// Calls left in these frames, too; its kinds choose among them.
+    pub frames: Option<CallSet>,
     /// Only functions whose names match. Properties are not shown then.
     pub grep: Option<NameMatch>,
-    /// Colours for terminals.
-    pub has_colour: bool,
+    /// Colors for terminals.
+    pub has_color: bool,
     /// Call numbers.
     pub has_numbers: bool,
     /// Thread numbers.
@@ -51,8 +57,9 @@ impl Default for DumpOptions {
         Self {
             verbose: false,
             calls: CallSet::default(),
+            frames: None,
             grep: None,
-            has_colour: false,
+            has_color: false,
             has_numbers: true,
             has_threads: false,
             has_argument_names: true,
@@ -64,9 +71,15 @@ impl Default for DumpOptions {
 }
 
 impl DumpOptions {
+    /// What must be read of a trace.
+    pub fn wanted(&self, blob_bytes_max: Option<u64>) -> Wanted {
+        let first_frame = self.frames.as_ref().map(|frames| frames.first().unwrap_or(0));
+        Wanted { first_call: self.calls.first(), first_frame, blob_bytes_max }
+    }
+
     pub(crate) fn style(&self) -> Style {
-        let &Self { has_colour, has_numbers, has_threads, has_argument_names, has_lines, escape, .. } = self;
-        Style { has_colour, has_numbers, has_threads, has_argument_names, has_lines, escape }
+        let &Self { has_color, has_numbers, has_threads, has_argument_names, has_lines, escape, .. } = self;
+        Style { has_color, has_numbers, has_threads, has_argument_names, has_lines, escape }
     }
 }
 
@@ -112,16 +125,6 @@ pub fn dump<'a>(
     Ok(totals)
 }
 
-/// Prints the calls that are selected.
-pub(crate) trait CallPrinter {
-    /// Takes the version and the text that precedes all calls.
-    fn begin(&mut self, version: u64, text: Vec<u8>) -> Result<(), Error>;
-
-    fn define(&mut self, definition: &Definition<'_>);
-
-    fn print(&mut self, call: &Call<'_>) -> Result<(), Error>;
-}
-
 /// Prints in the thread that reads.
 struct Alone<'a> {
     printer: Printer,
@@ -162,7 +165,7 @@ impl CallPrinter for Alone<'_> {
             Some(blobs) => Some(&mut **blobs),
             None => None,
         };
-        printer.print(text, call, dictionary, &mut Ways { flush: &mut flush, blobs })?;
+        printer.print(text, call, dictionary, &mut flush, blobs)?;
         if text.len() > WRITE_BYTES { self.flush() } else { Ok(()) }
     }
 }
@@ -184,13 +187,15 @@ pub(crate) struct Selector<'a, P> {
     has_enum_values: bool,
     /// Values of enumerations of the old form that are zero.
     zeros: Dictionary,
+    /// Calls that end a frame and have been left.
+    frame: u64,
     is_done: bool,
 }
 
 impl<'a, P: CallPrinter> Selector<'a, P> {
     pub(crate) fn new(options: &'a DumpOptions, printer: P) -> Self {
         let zeros = Dictionary::default();
-        Self { options, printer, functions: Vec::new(), has_enum_values: true, zeros, is_done: false }
+        Self { options, printer, functions: Vec::new(), has_enum_values: true, zeros, frame: 0, is_done: false }
     }
 
     fn chosen(&self, function: u32) -> Chosen {
@@ -202,7 +207,8 @@ impl<'a, P: CallPrinter> Selector<'a, P> {
     #[inline]
     fn is_wanted(&self, call: &Call<'_>) -> bool {
         let chosen = self.chosen(call.function);
-        if !chosen.is_match || !self.options.calls.has(call.number, chosen.flags) {
+        let is_in_frames = || self.options.frames.as_ref().is_some_and(|set| set.has(self.frame, chosen.flags));
+        if !chosen.is_match || !(self.options.calls.has(call.number, chosen.flags) || is_in_frames()) {
             return false;
         }
         self.options.verbose
@@ -224,7 +230,7 @@ impl<P: CallPrinter> CallVisitor for Selector<'_, P> {
                 }
             }
         }
-        self.has_enum_values = header.version >= crate::record::VERSION_ENUM_SETS;
+        self.has_enum_values = header.version >= crate::wire::record::VERSION_ENUM_SETS;
         self.zeros = Dictionary::new(header.version);
         self.printer.begin(header.version, text)
     }
@@ -257,11 +263,20 @@ impl<P: CallPrinter> CallVisitor for Selector<'_, P> {
         if self.is_done {
             return Ok(());
         }
-        if call.number > self.options.calls.last() {
-            self.is_done = true;
-            return Ok(());
+        let Some(frames) = &self.options.frames else {
+            self.is_done = call.number > self.options.calls.last();
+            return if !self.is_done && self.is_wanted(call) { self.printer.print(call) } else { Ok(()) };
+        };
+        self.is_done = call.number > self.options.calls.last() && self.frame > frames.last();
+        if !self.is_done && self.is_wanted(call) {
+            self.printer.print(call)?;
         }
-        if self.is_wanted(call) { self.printer.print(call) } else { Ok(()) }
+        self.frame += u64::from(self.chosen(call.function).flags.has(CallFlags::END_FRAME));
+        Ok(())
+    }
+
+    fn resume(&mut self, _: u64, frames_left: u64) {
+        self.frame = frames_left;
     }
 
     fn open(&mut self, call: &Call<'_>, sink: &mut dyn Sink) -> Result<(), Error> {

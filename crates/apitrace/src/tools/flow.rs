@@ -2,12 +2,12 @@
 
 use anytrace_core::Error;
 
-use crate::record::{Event, EventKind, Pairing, Token};
-use crate::signatures::Signatures;
+use crate::lanes::flags::CallFlags;
 use crate::tools::carry::{Carrier, Piece};
-use crate::tools::flags::CallFlags;
 use crate::tools::waiting::{Fate, Waiting};
-use crate::unfinished::Unfinished;
+use crate::wire::record::{Event, EventKind, Pairing, Token};
+use crate::wire::signatures::Signatures;
+use crate::wire::unfinished::Unfinished;
 
 /// What happens to the event.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -170,7 +170,7 @@ impl<'a> Flow<'a> {
         if let EventState::Stream(_) = self.state {
             let zeros = self.unfinished.zeros().ok_or_else(|| {
                 Error::limit(format!(
-                    "event {} is damaged after more than {} bytes of it were written; raise the limit",
+                    "event {} is damaged after more than {} of its bytes were written; raise the limit",
                     event.seq, self.event_bytes_max
                 ))
             })?;

@@ -12,14 +12,15 @@ use std::path::Path;
 use anytrace_core::{Error, Input, InputOptions, Limits, Outcome, Target, TargetOptions, jsonl};
 use serde_json::Value;
 
-use crate::container::Container;
-use crate::container_writer::ContainerWriter;
-use crate::jsonl::encode_header;
-use crate::record::{Header, VERSION_MAX};
-use crate::rewrite::{OPTIONS, container};
-use crate::scan::push_uint;
+use crate::options::OPTIONS;
 use crate::tools::from_jsonl_values::{Writer, wrong};
 use crate::tools::jsonl::{KIND, VERSION};
+use crate::verbs::rewrite::{SHARED, container, level};
+use crate::wire::container::Container;
+use crate::wire::container_writer::ContainerWriter;
+use crate::wire::encode::encode_header;
+use crate::wire::record::{Header, VERSION_MAX};
+use crate::wire::scan::push_uint;
 
 /// Longest line, in bytes; a quarter of it is the limit of a record.
 const LINE_BYTES_MAX: u64 = 1 << 29;
@@ -42,7 +43,7 @@ const LATE_MAX: usize = 1 << 22;
 /// # Errors
 /// Malformed, with line and field, if a line is not a call; blobs whose content was omitted; limits; I/O.
 pub fn from_jsonl(path: &Path, limits: Limits, target: &TargetOptions, out: &mut dyn Target) -> Result<Outcome, Error> {
-    target.only("apitrace", &OPTIONS)?;
+    target.only("apitrace", &SHARED, OPTIONS)?;
     if target.version.is_some_and(|version| u64::from(version) != VERSION_MAX) {
         return Err(Error::usage("--version: JSON lines of calls become version 6; convert the trace afterwards"));
     }
@@ -50,9 +51,9 @@ pub fn from_jsonl(path: &Path, limits: Limits, target: &TargetOptions, out: &mut
     let mut late = Late::find(path)?;
     let limits = limits.with_record_bytes_max(limits.record_bytes_max.max(LINE_BYTES_MAX / 4));
     let mut lines = jsonl::Lines::new(Input::open(path, InputOptions::default())?, limits).with_values_max(VALUES_MAX);
-    let Some(first) = lines.next()? else { return Err(Error::usage("there is no line in it")) };
+    let Some(first) = lines.next()? else { return Err(Error::usage("it has no lines")) };
     let header = header(&first)?;
-    let mut output = ContainerWriter::new(out, container, target.level)?;
+    let mut output = ContainerWriter::new(out, container, level(target)?)?;
     output.write(&header.raw)?;
     let mut writer = Writer::default();
     let (mut records, mut highest, mut event) = (0, None, Vec::new());
@@ -171,9 +172,7 @@ impl Late {
                 highest = highest.max(number);
             }
             if rows.len() > LATE_MAX {
-                return Err(Error::limit(format!(
-                    "more than {LATE_MAX} calls come later than calls of higher numbers"
-                )));
+                return Err(Error::limit(format!("more than {LATE_MAX} calls come after calls with higher numbers")));
             }
             offset += length;
         }
@@ -196,7 +195,7 @@ impl Late {
         let mut lines = jsonl::Lines::new(Input::from_bytes("line", bytes), limits).with_values_max(VALUES_MAX);
         match lines.next() {
             Ok(Some(object)) => Ok(Some(object)),
-            _ => Err(Error::usage(format!("line {line} is no JSON object"))),
+            _ => Err(Error::usage(format!("line {line} is not a JSON object"))),
         }
     }
 }
@@ -248,7 +247,7 @@ impl Writer {
         Ok(call)
     }
 
-    /// Writes the leave of a call, unless it was never left.
+    /// Writes the leave of a call, unless it never returned.
     fn leave(&mut self, line: &jsonl::Object, call: u64, out: &mut Vec<u8>) -> Result<(), Error> {
         if line.has("incomplete") && line.bool("incomplete")? {
             return Ok(());

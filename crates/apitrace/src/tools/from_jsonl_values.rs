@@ -6,7 +6,7 @@ use anytrace_core::{Error, jsonl};
 use base64_simd::STANDARD;
 use serde_json::Value;
 
-use crate::scan::{push_signed, push_string, push_uint};
+use crate::wire::scan::{push_signed, push_string, push_uint};
 use crate::{Signed, Space};
 
 /// Most bytes of all signatures.
@@ -42,7 +42,7 @@ impl Writer {
         self.signature_bytes += definition.len() + size_of::<(Box<[u8]>, u64)>();
         if self.signature_bytes > SIGNATURE_BYTES_MAX {
             return Err(Error::limit(format!(
-                "the functions, enumerations and the like take more than {SIGNATURE_BYTES_MAX} bytes"
+                "functions, enumerations and other signatures need more than {SIGNATURE_BYTES_MAX} bytes"
             )));
         }
         let id = ids.len() as u64;

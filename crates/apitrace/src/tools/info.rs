@@ -4,11 +4,12 @@ use std::io::Write;
 
 use anytrace_core::{Error, Sink, text};
 
-use crate::container::Container;
-use crate::reader::{Context, Reader, Visitor};
-use crate::record::{Event, EventKind, Header, Pairing, SignatureRef, Token};
-use crate::scan::{Scan, push_uint};
-use crate::signatures::Signatures;
+use crate::wire::container::Container;
+use crate::wire::reader::Reader;
+use crate::wire::record::{Event, EventKind, Header, Pairing, SignatureRef, Token};
+use crate::wire::scan::{Scan, push_uint};
+use crate::wire::signatures::Signatures;
+use crate::wire::visitor::{Context, Visitor};
 
 /// Most bytes for the list of frames; one frame takes about six.
 const FRAME_BYTES_MAX: usize = 48 << 20;
@@ -18,17 +19,17 @@ const FRAME_BYTES_MAX: usize = 48 << 20;
 pub struct InfoOptions {
     /// List each frame.
     pub has_frames: bool,
-    /// Copy what apitrace 11.1 gets wrong: in gzip containers only bytes of strings, blobs and floats are counted, and
-    /// a trace without frames has one without anything.
+    /// Reproduce the errors of apitrace 11.1: in gzip containers only bytes of strings, blobs and floats are counted,
+    /// and a trace without frames has one without anything.
     pub is_compatible: bool,
 }
 
 /// Properties of a trace.
 #[derive(Debug, Clone, Default)]
 pub struct TraceInfo {
-    /// The semantic version, which the format's own tools call the version of the container.
+    /// The semantic version, which the format's tools call the version of the container.
     pub container_version: u64,
-    /// The container, as the format's own tools name it.
+    /// The container, as the format's tools name it.
     pub container_type: &'static str,
     /// The interface that was traced, by the functions that were called.
     pub api: Api,
@@ -71,7 +72,7 @@ impl FrameList {
         push_uint(&mut self.bytes, frame.bytes);
         self.last = frame.last;
         if self.bytes.len() > FRAME_BYTES_MAX {
-            return Err(Error::limit(format!("the frames take more than {FRAME_BYTES_MAX} bytes")));
+            return Err(Error::limit(format!("the frames need more than {FRAME_BYTES_MAX} bytes")));
         }
         Ok(())
     }
@@ -89,7 +90,7 @@ impl FrameList {
     }
 }
 
-/// A graphics interface, determined as by the format's own tools: by the first call entered whose name identifies one.
+/// A graphics interface, determined as by the format's tools: by the first call entered whose name identifies one.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum Api {
     /// No name identifies one.
@@ -120,7 +121,7 @@ impl Api {
         }
     }
 
-    /// Its name in the format's own tools.
+    /// Its name in the format's tools.
     pub fn name(self) -> &'static str {
         match self {
             Self::Unknown => "Unknown API",
@@ -309,7 +310,7 @@ fn string_bytes(definition: &[u8], kind: DefinitionKind, version: u64) -> u64 {
             let count = scan.uint()?;
             (0..count).try_for_each(|_| string(&mut scan))
         }),
-        DefinitionKind::Enum if version < crate::record::VERSION_ENUM_SETS => string(&mut scan),
+        DefinitionKind::Enum if version < crate::wire::record::VERSION_ENUM_SETS => string(&mut scan),
         DefinitionKind::Enum => scan
             .uint()
             .and_then(|count| (0..count).try_for_each(|_| string(&mut scan).and_then(|()| scan.signed().map(drop)))),
@@ -373,7 +374,7 @@ impl Visitor for Counter {
         }
         if let Some(sum) = &mut self.partly {
             // Below version 3 an enumeration's definition has another form, and no version before 6 has properties.
-            let version = if matches!(token, Token::Enum(_, None)) { 0 } else { crate::record::VERSION_MAX };
+            let version = if matches!(token, Token::Enum(_, None)) { 0 } else { crate::wire::record::VERSION_MAX };
             *sum += partly(token, version);
         }
         self.event_end = context.offset + context.bytes.len() as u64;

@@ -1,6 +1,6 @@
 //! Determines whether a value is on the human or the machine side of a pair.
 
-use crate::record::Token;
+use crate::wire::record::Token;
 
 /// The levels open around a value.
 #[derive(Debug, Default)]

@@ -4,16 +4,17 @@ use std::io::Write;
 
 use anytrace_core::{Error, Sink};
 
-use crate::reader::{RAW, Reader, Totals};
-use crate::record::{Header, Space};
+use crate::lanes::calls::{Call, CallOptions, CallVisitor, read_calls};
+use crate::lanes::dictionary::{Definition, Dictionary, Named};
+use crate::lanes::flags::CallFlags;
+use crate::lanes::formatter::{CallPrinter, Formatter, TEXT_BYTES_MAX};
 use crate::rules;
-use crate::tools::calls::{Call, CallOptions, CallVisitor, read_calls};
 use crate::tools::callset::CallSet;
-use crate::tools::dictionary::{Definition, Dictionary, Named};
-use crate::tools::dump::CallPrinter;
-use crate::tools::flags::CallFlags;
 use crate::tools::index::Wanted;
-use crate::tools::workers::{Formatter, TEXT_BYTES_MAX, WorkerPool};
+use crate::tools::workers::WorkerPool;
+use crate::wire::reader::{Reader, Totals};
+use crate::wire::record::{Header, Space};
+use crate::wire::visitor::RAW;
 
 /// Text is written in pieces of about this size.
 const WRITE_BYTES: usize = 1 << 16;
@@ -24,7 +25,7 @@ pub(crate) const CALL_BYTES_MAX: usize = 1 << 28;
 /// Which calls, and how.
 pub(crate) struct Order<'a> {
     pub(crate) calls: &'a CallSet,
-    /// Stop where the format's own tool stops: at the first call with a number above all of the set.
+    /// Stop where the format's tool stops: at the first call with a number above all of the set.
     pub(crate) stops_early: bool,
     /// Keep the contents of blobs.
     pub(crate) keeps_blobs: bool,
@@ -143,7 +144,7 @@ impl<P: CallPrinter, B: Fn(&Header) -> Vec<u8>> CallVisitor for Picker<'_, P, B>
         self.printer.begin(header.version, text)
     }
 
-    fn resume(&mut self, first_call: u64) {
+    fn resume(&mut self, first_call: u64, _: u64) {
         (self.first, self.met) = (first_call, first_call);
     }
 

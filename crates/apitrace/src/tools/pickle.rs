@@ -7,17 +7,18 @@ use std::io::Write;
 
 use anytrace_core::{Error, Sink};
 
-use crate::reader::{Reader, Totals};
-use crate::tools::calls::Call;
+use crate::lanes::calls::Call;
+use crate::lanes::dictionary::{Dictionary, Named, number};
+use crate::lanes::formatter::{Flush, Formatter};
+use crate::lanes::labels::Labeling;
+use crate::lanes::text::until_nul;
+use crate::lanes::walk::{CallWriter, Calls, Flow, Levels, Pair, Rest, Walk};
+use crate::lanes::wire::{Value, Wire};
 use crate::tools::callset::CallSet;
-use crate::tools::dictionary::{Dictionary, Named, number};
 use crate::tools::index::Wanted;
-use crate::tools::labels::Labelling;
 use crate::tools::picked::{Order, wanted, write_calls};
-use crate::tools::print::until_nul;
-use crate::tools::walk::{CallWriter, Flow, Level, Levels, Pair, Rest, Walk};
-use crate::tools::wire::{Value, Wire};
-use crate::tools::workers::{Flush, Formatter};
+use crate::wire::reader::{Reader, Totals};
+use crate::wire::values::ValueWriter;
 
 /// Options of [`pickle`].
 #[derive(Debug, Clone, Default)]
@@ -31,8 +32,8 @@ pub struct PickleOptions {
     pub has_threads: bool,
     /// Pointers as plain numbers, so that Python needs no class `unpickle.Pointer` to read them.
     pub has_plain_pointers: bool,
-    /// Copy what apitrace 11.1 gets wrong: bytes that are not ASCII are `?`, strings end at the first NUL, numbers from
-    /// 2^63 on are negative, and reading stops at the first call above all of the set.
+    /// Reproduce the errors of apitrace 11.1: bytes that are not ASCII are `?`, strings end at the first NUL, numbers
+    /// from 2^63 on are negative, and reading stops at the first call above all of the set.
     pub is_compatible: bool,
     /// Number of threads that format, besides the one that reads; 0: that one formats.
     pub workers: usize,
@@ -87,7 +88,7 @@ struct Manner {
 /// Pickles calls.
 struct Pickler {
     part: Parts,
-    walk: Walk,
+    walk: Walk<Level>,
 }
 
 /// The part of a pickler that writes the values of a walk.
@@ -124,7 +125,7 @@ const NAMELESS_MAX: u64 = 64;
 /// A list begins; it is memoized in the only slot that apitrace uses.
 const LIST: &[u8] = b"]q\x01(";
 
-impl Labelling for Manner {
+impl Labeling for Manner {
     fn push_head(&self, out: &mut Vec<u8>, function: &Named) {
         self.string(out, function.name());
         out.extend_from_slice(LIST);
@@ -236,43 +237,20 @@ impl Manner {
     }
 }
 
-impl CallWriter for Parts {
-    type Names = Manner;
+/// A compound value that is open. Of pairs one value is written, in their place.
+#[derive(Debug, Clone, Copy)]
+enum Level {
+    Array,
+    /// A structure's id.
+    Struct(u64),
+}
 
-    fn pair(&self) -> Pair {
-        if self.manner.is_symbolic { Pair::Human } else { Pair::Machine }
-    }
-
-    fn labelling(&self) -> &Manner {
-        &self.manner
-    }
-
-    #[inline]
-    fn head(&mut self, out: &mut Vec<u8>, call: &Call<'_>) {
-        out.extend_from_slice(b"\x80\x03(");
-        self.manner.unsigned(out, call.number);
-        if self.manner.has_threads {
-            self.manner.unsigned(out, call.thread);
-        }
-    }
-
-    fn nameless(&self, out: &mut Vec<u8>) {
-        self.manner.string(out, b"?");
-        out.extend_from_slice(LIST);
-    }
-
-    fn missing(&self, out: &mut Vec<u8>) {
-        out.push(b'N');
-    }
-
-    #[inline]
-    fn after_argument(&self, out: &mut Vec<u8>) {
-        out.push(0x86);
-    }
+impl ValueWriter<Calls> for Parts {
+    type Level = Level;
 
     #[inline]
     fn leaf(
-        &self,
+        &mut self,
         out: &mut Vec<u8>,
         value: Value<'_>,
         dictionary: &Dictionary,
@@ -307,44 +285,83 @@ impl CallWriter for Parts {
         Ok(())
     }
 
-    fn open(&self, out: &mut Vec<u8>, level: Level, _: &Dictionary) {
-        match level {
-            Level::Array { .. } => out.extend_from_slice(LIST),
-            _ => out.extend_from_slice(b"}q\x01"),
+    fn open(&mut self, out: &mut Vec<u8>, value: Value<'_>, _: Option<&Level>, _: &Dictionary) -> Level {
+        if let Value::Struct(id) = value {
+            out.extend_from_slice(b"}q\x01");
+            return Level::Struct(id);
         }
+        out.extend_from_slice(LIST);
+        Level::Array
     }
 
-    fn before(&self, out: &mut Vec<u8>, level: Level, _: u64, dictionary: &Dictionary) {
-        let Level::Struct { id, next } = level else { return };
+    #[inline]
+    fn before(&mut self, out: &mut Vec<u8>, level: &mut Level, at: u64, dictionary: &Dictionary) {
+        let Level::Struct(id) = *level else { return };
         let Some(names) = dictionary.structure(id) else { return };
-        let name = names.get(next).unwrap_or_default();
+        let name = names.get(at).unwrap_or_default();
         // Of several members without a name, only one would remain in the dictionary.
         let is_taken = |at: &u64| names.get(*at).is_some_and(<[u8]>::is_empty);
-        if name.is_empty() && !self.manner.is_compatible && (0..next.min(NAMELESS_MAX)).any(|at| is_taken(&at)) {
-            return self.manner.string(out, format!("#{next}").as_bytes());
+        if name.is_empty() && !self.manner.is_compatible && (0..at.min(NAMELESS_MAX)).any(|at| is_taken(&at)) {
+            return self.manner.string(out, format!("#{at}").as_bytes());
         }
         self.manner.string(out, name);
     }
 
-    fn after(&self, out: &mut Vec<u8>, level: Level) {
-        if let Level::Struct { .. } = level {
+    #[inline]
+    fn after(&mut self, out: &mut Vec<u8>, level: Option<&Level>) {
+        if let Some(Level::Struct(_)) = level {
             out.push(b's');
         }
     }
 
-    fn close(&self, out: &mut Vec<u8>, level: Level, _: &Dictionary) {
-        if let Level::Array { .. } = level {
+    fn close(&mut self, out: &mut Vec<u8>, level: Level, _: Option<&mut Level>, _: &Dictionary) {
+        if let Level::Array = level {
             out.push(b'e');
         }
+    }
+}
+
+impl CallWriter for Parts {
+    type Names = Manner;
+
+    fn pair(&self) -> Pair {
+        if self.manner.is_symbolic { Pair::Human } else { Pair::Machine }
+    }
+
+    fn labeling(&self) -> &Manner {
+        &self.manner
+    }
+
+    #[inline]
+    fn head(&mut self, out: &mut Vec<u8>, call: &Call<'_>) {
+        out.extend_from_slice(b"\x80\x03(");
+        self.manner.unsigned(out, call.number);
+        if self.manner.has_threads {
+            self.manner.unsigned(out, call.thread);
+        }
+    }
+
+    fn nameless(&self, out: &mut Vec<u8>) {
+        self.manner.string(out, b"?");
+        out.extend_from_slice(LIST);
+    }
+
+    fn missing(&self, out: &mut Vec<u8>) {
+        out.push(b'N');
+    }
+
+    #[inline]
+    fn after_argument(&self, out: &mut Vec<u8>) {
+        out.push(0x86);
     }
 
     #[inline]
     fn tail(
         &mut self,
         out: &mut Vec<u8>,
-        _: &Call<'_>,
+        call: &Call<'_>,
         rest: Rest<'_>,
-        levels: &mut Levels,
+        levels: &mut Levels<Level>,
         dictionary: &Dictionary,
         flow: &mut Flow<'_>,
     ) -> Result<(), Error> {
@@ -353,7 +370,7 @@ impl CallWriter for Parts {
             Some(mut wire) => levels.value(self, out, &mut wire, dictionary, flow)?,
             None => out.push(b'N'),
         }
-        self.manner.unsigned(out, u64::from(rest.flags.0));
+        self.manner.unsigned(out, u64::from(rest.all_flags(call, dictionary).0));
         out.extend_from_slice(b"t.");
         Ok(())
     }

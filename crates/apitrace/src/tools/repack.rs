@@ -4,10 +4,9 @@ mod reading;
 
 use anytrace_core::{Diagnostic, Error, Severity, Sink, Target};
 
-use crate::container::Container;
-use crate::container_writer::ContainerWriter;
-use crate::reader::Reader;
-pub(crate) use reading::Pieces;
+use crate::wire::container::Container;
+use crate::wire::container_writer::ContainerWriter;
+use crate::wire::reader::Reader;
 use reading::Reading;
 
 /// Most threads that compress: each takes two pieces and its tables.
@@ -35,7 +34,7 @@ pub struct Repacked {
     pub raw_bytes: u64,
     /// Where in the raw stream bytes are missing because the source is damaged.
     pub gaps: Vec<u64>,
-    /// The raw stream begins with a header, if only of a version to come. Without one it is no trace.
+    /// The raw stream begins with a header, if only of a version to come. Without one it is not a trace.
     pub has_header: bool,
     /// How many errors went to the sink.
     pub errors: u64,

@@ -2,8 +2,8 @@
 
 use std::collections::HashMap;
 
-use crate::record::Signed;
-use crate::scan::Scan;
+use crate::wire::record::Signed;
+use crate::wire::scan::Scan;
 
 /// A value to search for, and its replacement.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -36,11 +36,12 @@ impl Replacement {
         let (search, rest) = part(rest.as_str(), separator, "search", read).map_err(wrong)?;
         let (replace, rest) = part(rest, separator, "replacement", read).map_err(wrong)?;
         if !rest.is_empty() {
-            return Err(wrong(format!("{rest} stands after the last {separator}")));
+            return Err(wrong(format!("unexpected {rest} after the last {separator}")));
         }
         let mut pointers = None;
         if let Some(from) = hexadecimal(&search).filter(|_| search.starts_with(b"0x")) {
-            let to = hexadecimal(&replace).ok_or_else(|| wrong("a pointer needs one in its place".to_owned()))?;
+            let to =
+                hexadecimal(&replace).ok_or_else(|| wrong("a pointer can only be replaced by a pointer".to_owned()))?;
             pointers = Some((from, to));
         }
         Ok(Self { search, replace, pointers })
@@ -136,6 +137,7 @@ impl<'a> Values<'a> {
     pub(super) fn text(&mut self, text: &[u8]) -> Option<&'a [u8]> {
         let mut new: Option<&'a [u8]> = None;
         for (one, success) in self.replacements.iter().zip(&mut self.success) {
+            // Each replacement sees the result of those before it.
             let rest = new.unwrap_or(text).strip_prefix(one.search.as_slice());
             if matches!(rest, Some([] | [0, ..])) {
                 success.has_matched = true;
@@ -203,6 +205,7 @@ impl<'a> Values<'a> {
         let edits = self.masks.entry(slot).or_insert_with(|| mask_edits(definition, replacements));
         let mut new = value;
         for edit in edits.iter().filter(|edit| edit.bits != 0) {
+            // A flag of several bits is set only if all of them are.
             if new & edit.bits != edit.bits {
                 continue;
             }
@@ -222,7 +225,7 @@ impl<'a> Values<'a> {
         for (one, success) in self.replacements.iter().zip(&self.success) {
             let (search, replace) = (shown(&one.search), shown(&one.replace));
             if success.has_failed {
-                notes.push(format!("{search} stays where its enumeration or bit mask does not know {replace}."));
+                notes.push(format!("{search} is unchanged where its enumeration or bit mask has no {replace}."));
             } else if !success.has_matched {
                 notes.push(format!("{search} was not found."));
             }
@@ -263,6 +266,7 @@ fn enum_edits(definition: &[u8], replacements: &[Replacement]) -> EnumEdits {
         }
     }
     for (name, value) in enum_names(definition) {
+        // A second walk, because a value's first name may come before the name that is searched.
         if let Some(first) = shown.get_mut(&value.value()) {
             first.get_or_insert(name);
         }
@@ -340,10 +344,10 @@ mod tests {
             ("y/a/b/", "y/a/b/: expected s/SEARCH/REPLACE/"),
             ("s/a/b", "s/a/b: no / after the replacement"),
             ("s/a", "s/a: no / after the search"),
-            ("s/a/b/g", "s/a/b/g: g stands after the last /"),
+            ("s/a/b/g", "s/a/b/g: unexpected g after the last /"),
             ("s/@file(a", "s/@file(a: no )/ after the search"),
             ("s/@file(none)/x/", "s/@file(none)/x/: none: entity not found"),
-            ("s/0x1/NULL/", "s/0x1/NULL/: a pointer needs one in its place"),
+            ("s/0x1/NULL/", "s/0x1/NULL/: a pointer can only be replaced by a pointer"),
         ] {
             assert_eq!(parts(text), Err(message.to_owned()));
         }

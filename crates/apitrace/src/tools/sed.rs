@@ -12,24 +12,25 @@ use std::collections::HashMap;
 
 use anytrace_core::{Error, Outcome, Sink, Target, text};
 
-use crate::container::Container;
-use crate::container_writer::ContainerWriter;
-use crate::jsonl::encode_header;
-use crate::reader::{Context, Reader, Visitor};
-use crate::record::{
-    BytesKind, Event, EventKind, Header, Pairing, SignatureRef, Space, Token, VERSION_PROPERTIES, VERSION_THREADS,
-};
-use crate::scan::{push_signed, push_string, push_uint};
-use crate::signatures::Signatures;
+use crate::lanes::flags::FunctionFlags;
+use crate::lanes::wire::{Detail, Value, Wire};
 use crate::tools::callset::CallSet;
 use crate::tools::carry::{Carrier, members};
-use crate::tools::flags::FunctionFlags;
 use crate::tools::flow::{EventState, Flow, head_length};
 use crate::tools::levels::Levels;
 pub use crate::tools::replace::Replacement;
 use crate::tools::replace::Values;
 use crate::tools::waiting::Fate;
-use crate::tools::wire::{Detail, Value, Wire};
+use crate::wire::container::Container;
+use crate::wire::container_writer::ContainerWriter;
+use crate::wire::encode::encode_header;
+use crate::wire::reader::Reader;
+use crate::wire::record::{
+    BytesKind, Event, EventKind, Header, Pairing, SignatureRef, Space, Token, VERSION_PROPERTIES, VERSION_THREADS,
+};
+use crate::wire::scan::{push_signed, push_string, push_uint};
+use crate::wire::signatures::Signatures;
+use crate::wire::visitor::{Context, Visitor};
 
 /// Options of [`sed`].
 #[derive(Debug, Clone, Default)]
@@ -57,7 +58,7 @@ pub fn sed(
     sink: &mut dyn Sink,
 ) -> Result<Outcome, Error> {
     let container = options.container.unwrap_or_else(|| reader.container());
-    let writer = ContainerWriter::new(out, container, options.level)?;
+    let writer = ContainerWriter::<&mut dyn Target>::new(out, container, options.level)?;
     let event_bytes_max = usize::try_from(reader.limits.record_bytes_max).unwrap_or(usize::MAX);
     let mut editor = Editor {
         options,
@@ -136,11 +137,13 @@ impl Editor<'_> {
                 let value = wire.value();
                 let end = bytes.len() - wire.rest().len();
                 let old = bytes.get(start..end).unwrap_or_default();
+                // Of a value with two sides only the human one is replaced, as by apitrace.
                 if !self.levels.is_machine()
                     && let Some(new) = self.new_value(value, old, signatures)
                 {
                     self.scratch.extend_from_slice(bytes.get(from..start).unwrap_or_default());
                     self.scratch.extend_from_slice(&new);
+                    // What lies between two replaced values is copied unchanged with the next piece.
                     from = end;
                 }
                 let inner = match value {

@@ -11,17 +11,18 @@
 
 use anytrace_core::{Error, Outcome, Sink, Target};
 
-use crate::container::Container;
-use crate::container_writer::ContainerWriter;
-use crate::reader::{Before, Context, Reader, Totals, Visitor};
-use crate::record::{Event, EventKind, Header, Space, Token, VERSION_THREADS};
-use crate::signatures::Signatures;
+use crate::lanes::flags::{CallFlags, FunctionFlags};
 use crate::tools::callset::CallSet;
 use crate::tools::carry::Carrier;
-use crate::tools::flags::{CallFlags, FunctionFlags};
 use crate::tools::flow::{EventState, Flow, head_length};
 use crate::tools::index::Wanted;
 use crate::tools::waiting::{Fate, Waiting};
+use crate::wire::container::Container;
+use crate::wire::container_writer::ContainerWriter;
+use crate::wire::reader::{Reader, Totals};
+use crate::wire::record::{Event, EventKind, Header, Space, Token, VERSION_THREADS};
+use crate::wire::signatures::Signatures;
+use crate::wire::visitor::{Before, Context, Visitor};
 
 /// Options of [`trim`]. Without sets and threads all calls are kept.
 #[derive(Debug, Clone, Default)]
@@ -75,7 +76,7 @@ pub fn trim(
     sink: &mut dyn Sink,
 ) -> Result<Outcome, Error> {
     let container = options.container.unwrap_or_else(|| reader.container());
-    let writer = ContainerWriter::new(out, container, options.level)?;
+    let writer = ContainerWriter::<&mut dyn Target>::new(out, container, options.level)?;
     let event_bytes_max = usize::try_from(reader.limits.record_bytes_max).unwrap_or(usize::MAX);
     let mut trimmer = Trimmer::new(options, Carrier::new(writer), event_bytes_max);
     let totals = reader.read(&mut trimmer, sink)?;
@@ -136,6 +137,7 @@ impl<'a> Trimmer<'a> {
         if is_of_thread && (is_in_calls || frames.has_all_from(self.frame, flags)) {
             return Fate::Kept;
         }
+        // Frames only grow, so a call that is entered after the last selected frame cannot be left in one.
         if is_of_thread && self.frame <= frames.last() { Fate::Open } else { Fate::Dropped }
     }
 
@@ -162,7 +164,7 @@ impl<'a> Trimmer<'a> {
         })?;
         let (records_written, mut notes) = self.flow.waiting.close(totals, is_seekable)?;
         if records_written == 0 && totals.events > 0 {
-            notes.push("No call is selected: the trace written has none.".to_owned());
+            notes.push("No calls are selected: the trace written has none.".to_owned());
         }
         Ok(Outcome { records_read: totals.events, records_written, bytes_lost: totals.lost_bytes, notes })
     }
@@ -185,6 +187,7 @@ impl Visitor for Trimmer<'_> {
         !is_all
             && options.calls.as_ref().is_none_or(|calls| self.flow.calls > calls.last())
             && options.frames.as_ref().is_none_or(|frames| self.frame > frames.last())
+            // A kept call that is still open needs its leave, which may come after the last selected call.
             && !self.flow.waiting.has_open()
     }
 

@@ -4,10 +4,10 @@ use std::collections::{BTreeMap, VecDeque};
 
 use anytrace_core::Error;
 
-use crate::reader::Totals;
-use crate::signatures::Signatures;
+use crate::lanes::flags::CallFlags;
 use crate::tools::carry::{Carrier, Piece};
-use crate::tools::flags::CallFlags;
+use crate::wire::reader::Totals;
+use crate::wire::signatures::Signatures;
 
 /// Most memory for waiting events, and most of them.
 const WAITING_BYTES_MAX: usize = 24 << 20;
@@ -137,6 +137,7 @@ impl<'a> Waiting<'a> {
         if fate == Fate::Dropped {
             return Ok(Self::DROPPED);
         }
+        // With an empty queue nothing can be overtaken, so the event is written at once.
         if fate == Fate::Kept && self.is_idle() {
             self.open += 1;
             return Ok(self.write_enter(piece, signatures)?.map_or(Self::DROPPED, |number| number + 2));
@@ -166,6 +167,7 @@ impl<'a> Waiting<'a> {
     }
 
     fn settle(&mut self, call: u64, place: u64, is_wanted: impl FnOnce(CallFlags) -> bool) -> bool {
+        // Places count from the first item ever, so they stay right while the queue moves.
         let at = usize::try_from(place.wrapping_sub(self.gone)).unwrap_or(usize::MAX);
         let Some((What::Enter { fate, flags, .. }, _)) = self.queue.get_mut(at) else { return false };
         let is_kept = is_wanted(*flags);
@@ -206,6 +208,7 @@ impl<'a> Waiting<'a> {
             },
             _ => Some(mark - 2),
         };
+        // A call is left once: nobody asks for its number again.
         if mark == Self::MARK && number.is_some() {
             self.late.remove(&call);
         }
@@ -240,6 +243,7 @@ impl<'a> Waiting<'a> {
             self.tallies.guessed += guessed;
             self.write_decided(signatures)?;
         }
+        // Numbers grow with time, so the first entries are the oldest calls.
         while self.late.len() > LATE_MAX {
             self.late.pop_first();
         }
@@ -280,6 +284,7 @@ impl<'a> Waiting<'a> {
             self.gone += 1;
             self.waiting_bytes = self.waiting_bytes.saturating_sub(piece.memory_bytes() + size_of::<(What, Piece)>());
             self.write(what, &piece, signatures)?;
+            // Only small buffers are kept: one long event must not make all of them large.
             if self.spare.len() < 64 && piece.bytes.capacity() <= 1 << 14 {
                 piece.clear();
                 self.spare.push(piece);
@@ -332,6 +337,7 @@ impl<'a> Waiting<'a> {
         piece: &Piece,
         signatures: &Signatures,
     ) -> Result<(), Error> {
+        // A call that keeps its number keeps its bytes, even if the number was encoded in an unusual way.
         let changed = (call != number).then_some((head, number));
         self.records += u64::from(self.carrier.put(piece, changed, signatures)?);
         Ok(())
@@ -353,6 +359,7 @@ impl<'a> Waiting<'a> {
         } else {
             self.open += 1;
             self.next += 1;
+            // `next` was incremented, so this is the call's number plus two, as all marks are.
             mark = self.next + 1;
         }
         if !self.carrier.put(piece, changed, signatures)? {
@@ -395,35 +402,35 @@ impl<'a> Waiting<'a> {
         };
         say(
             totals.lost_bytes,
-            "byte of the raw stream could not be read and is left out",
-            "bytes of the raw stream could not be read and are left out",
+            "byte of the raw stream could not be read and was left out",
+            "bytes of the raw stream could not be read and were left out",
         );
-        say(totals.lost_calls, "call entered in a part that is lost", "calls entered in parts that are lost");
+        say(totals.lost_calls, "call entered in a lost part", "calls entered in lost parts");
         say(
             carried.lost_events,
-            "event left out because the definition of a signature is lost",
-            "events left out because the definition of a signature is lost",
+            "event left out because a signature's definition is lost",
+            "events left out because a signature's definition is lost",
         );
         say(
             tallies.leaves_of_lost,
-            "leave of a call whose enter is lost left out",
-            "leaves of calls whose enter is lost left out",
+            "leave left out because the call's enter is lost",
+            "leaves left out because the calls' enters are lost",
         );
         say(tallies.leaves_without_enter, "leave without an enter left out", "leaves without an enter left out");
         say(
             tallies.filled_events,
-            "event too large to hold back ended early and filled up with zeros",
-            "events too large to hold back ended early and filled up with zeros",
+            "event too large to buffer, truncated and zero-filled",
+            "events too large to buffer, truncated and zero-filled",
         );
         say(
             tallies.guessed,
-            "call was open for too long: it counts to the frame that ran when memory was short",
-            "calls were open for too long: they count to the frames that ran when memory was short",
+            "call was open for too long: it counts toward the frame in which memory ran short",
+            "calls were open for too long: they count toward the frames in which memory ran short",
         );
         notes
     }
 }
 
 fn lost_in_stream() -> Error {
-    Error::limit("an event that is too long to hold back needs a definition that is lost; raise the limit")
+    Error::limit("an event too long to buffer needs a lost definition; raise the limit")
 }

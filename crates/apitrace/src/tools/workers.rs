@@ -23,27 +23,9 @@ use std::thread;
 
 use anytrace_core::Error;
 
-use crate::tools::calls::Call;
-use crate::tools::dictionary::{Definition, Dictionary, Known};
-use crate::tools::dump::CallPrinter;
-
-/// Text of one call may grow to this size before it is flushed.
-pub(crate) const TEXT_BYTES_MAX: usize = 1 << 20;
-
-/// Takes the text made so far and leaves the vector empty.
-pub(crate) type Flush<'a> = &'a mut dyn FnMut(&mut Vec<u8>) -> Result<(), Error>;
-
-/// Formats calls, one after another.
-pub(crate) trait Formatter: Send {
-    /// Appends the text of a call. Flushes it where it grows beyond [`TEXT_BYTES_MAX`].
-    fn call(
-        &mut self,
-        out: &mut Vec<u8>,
-        call: &Call<'_>,
-        dictionary: &Dictionary,
-        flush: Flush<'_>,
-    ) -> Result<(), Error>;
-}
+use crate::lanes::calls::Call;
+use crate::lanes::dictionary::{Definition, Dictionary, Known};
+use crate::lanes::formatter::{CallPrinter, Flush, Formatter};
 
 /// How much may be in flight at once.
 #[derive(Debug, Clone, Copy)]
@@ -190,11 +172,13 @@ impl<S: Formatter> WorkerPool<'_, S> {
 
     /// Sends the batch to a worker that has room, or formats it in this thread.
     fn hand_out(&mut self) -> Result<(), Error> {
+        // Definitions first: the batch may use any that came before its last call.
         self.spread_news();
         while self.take_back(self.queue.len() >= self.sizes.queue_each * (self.workers.len() + 1))? {}
         let batch = std::mem::replace(&mut self.batch, self.spare.pop().unwrap_or_default());
         let room = self.sizes.batches_each;
         let idle = self.workers.iter_mut().enumerate().filter(|(_, worker)| worker.has < room);
+        // The worker with the fewest batches is probably done first.
         match idle.min_by_key(|(_, worker)| worker.has) {
             Some((number, worker)) => {
                 let job = Job { batch, version: self.version, news: std::mem::take(&mut worker.unseen) };
@@ -203,6 +187,8 @@ impl<S: Formatter> WorkerPool<'_, S> {
                 self.queue.push_back(Slot::Away(number));
             }
             None => {
+                // A worker's channel has room for all batches it may have, so sending never waits; where none has room,
+                // formatting here is faster than waiting.
                 let batch = self.print_here(batch)?;
                 self.queue.push_back(Slot::Ready(batch));
             }
@@ -215,6 +201,7 @@ impl<S: Formatter> WorkerPool<'_, S> {
     fn print_here(&mut self, mut batch: Batch) -> Result<Batch, Error> {
         let Self { workers, formatter, dictionary, sizes, out, spare, queue, .. } = self;
         let mut rest = |text: &mut Vec<u8>| {
+            // Text may be written only after that of all batches before it.
             while let Some(slot) = queue.pop_front() {
                 write(slot, workers, *out, (spare, *sizes))?;
             }
@@ -244,6 +231,7 @@ impl<S: Formatter> WorkerPool<'_, S> {
                         return Ok(true);
                     }
                     Err(TryRecvError::Empty) => {
+                        // The oldest batch is not ready: it keeps its place.
                         queue.push_front(slot);
                         return Ok(false);
                     }
@@ -313,6 +301,7 @@ fn work<S: Formatter>(mut formatter: S, sizes: Sizes, jobs: &Receiver<Job>, made
     while let Ok(Job { mut batch, version, news }) = jobs.recv() {
         let dictionary = dictionary.get_or_insert_with(|| Dictionary::new(version));
         news.iter().flat_map(|news| news.iter()).for_each(|known| dictionary.add(known));
+        // Frees shared definitions before the batch is formatted, which may take long.
         drop(news);
         let mut send = |text: &mut Vec<u8>| made.send(Made::Part(std::mem::take(text))).map_err(|_| gone(()));
         let result = print(&mut formatter, &mut batch, dictionary, sizes.text_bytes, &mut send);

@@ -50,21 +50,29 @@ impl Display {
     /// Pictures of the frames of a trace, in the order the frames end.
     pub fn replay(&self, trace: &Path, folder: &Path) -> Vec<Vec<u8>> {
         let is_egl = trace.file_name().unwrap().to_string_lossy().contains("egl");
-        let mut pictures = self.pictures(trace, is_egl, None, folder);
+        let mut pictures = self.pictures(trace, is_egl, None, folder).unwrap();
         frame_ends(&std::fs::read(trace).unwrap()).iter().filter_map(|call| pictures.remove(call)).collect()
     }
 
-    /// Pictures of a trace by the number of the call that ends the frame: of these calls, or of all frames.
-    pub fn pictures(&self, trace: &Path, is_egl: bool, calls: Option<&[u64]>, folder: &Path) -> BTreeMap<u64, Vec<u8>> {
+    /// Pictures of a trace by the number of the call that ends the frame: of these calls, or of all frames. An error if
+    /// the player fails or takes more than three minutes.
+    pub fn pictures(
+        &self,
+        trace: &Path,
+        is_egl: bool,
+        calls: Option<&[u64]>,
+        folder: &Path,
+    ) -> Result<Pictures, String> {
         let prefix = folder.join("frame.");
-        let mut command = Command::new(if is_egl { "eglretrace" } else { "glretrace" });
-        command.args(["-b", "--headless", "-s"]).arg(&prefix);
+        let mut command = Command::new("timeout");
+        command.args(["-k", "5", "180", if is_egl { "eglretrace" } else { "glretrace" }, "-b", "--headless", "-s"]);
+        command.arg(&prefix);
         if let Some(calls) = calls {
             let calls: Vec<String> = calls.iter().map(u64::to_string).collect();
             command.args(["-S", &calls.join(",")]);
         }
         command.arg(trace).env("DISPLAY", &self.name).env("LIBGL_ALWAYS_SOFTWARE", "1");
-        assert!(command.stdout(Stdio::null()).stderr(Stdio::null()).status().unwrap().success(), "{}", trace.display());
+        let played = command.stdout(Stdio::null()).output().unwrap();
         let mut pictures = BTreeMap::new();
         for entry in std::fs::read_dir(folder).unwrap() {
             let path = entry.unwrap().path();
@@ -75,9 +83,17 @@ impl Display {
                 std::fs::remove_file(path).unwrap();
             }
         }
-        pictures
+        if !played.status.success() {
+            let said = String::from_utf8_lossy(&played.stderr);
+            let last: Vec<&str> = said.lines().rev().take(5).collect();
+            return Err(format!("{}: {}: {last:?}", trace.display(), played.status));
+        }
+        Ok(pictures)
     }
 }
+
+/// Pictures by the number of the call that ends their frame.
+pub type Pictures = BTreeMap<u64, Vec<u8>>;
 
 impl Drop for Display {
     fn drop(&mut self) {

@@ -1,4 +1,4 @@
-//! A labelled builder of traces that shares no code with the crate's writer, and lookups for tests.
+//! A labeled builder of traces that shares no code with the crate's writer, and lookups for tests.
 #![allow(clippy::unwrap_used, reason = "helpers of tests fail by panic, as tests do")]
 #![allow(dead_code, reason = "each test file uses a part")]
 

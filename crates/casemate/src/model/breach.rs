@@ -25,10 +25,10 @@ impl Breach {
     }
 }
 
-/// Declares breaches with their rules: name, code, message, summary.
+/// Declares violations with their rules: name, code, message, summary.
 macro_rules! breaches {
     ($($kind:ident $name:ident $code:literal $message:literal $summary:literal;)*) => {
-        /// The static of each breach.
+        /// The static of each violation.
         pub(crate) mod breach {
             use super::{Breach, Rule};
             $(pub(crate) static $name: Breach = Breach {
@@ -63,11 +63,11 @@ breaches! {
     fire WRITE_UNCLEAN_PARENT "write-below-unclean-parent" "Wrote on a page with an unclean parent"
         "an entry is changed below a table that is being removed";
     fire WRITE_UNINITIALISED "write-uninitialised" "Attempted write to uninitialised location"
-        "memory is written before it was initialised";
+        "memory is written before it is initialized";
     fire WRITE_OTHER_THREAD "write-other-thread" "Location owned by a thread but accessed by another"
         "an entry of one thread is written by another";
     fire WRITE_NO_LOCK "write-without-lock-association" "must have associated root with a lock"
-        "an entry is written whose root has no lock";
+        "an entry is written, but its root has no lock";
     fire WRITE_UNLOCKED "write-unlocked" "must write to pte while holding owner lock"
         "an entry is written without its root's lock";
     fire WRITE_PLAIN_TWICE "write-plain-unauthorised" "Wrote plain without authorization"
@@ -75,23 +75,23 @@ breaches! {
     fire FREEZE_THREAD_OWNED "freeze-thread-owned" "Cannot freeze a location that is thread-locally owned"
         "a table is removed above an entry that belongs to a thread";
     fire INIT_USED "init-used" "cannot initialise used location"
-        "memory in use is initialised";
+        "memory in use is initialized";
     fire FREE_ENTRY "free-entry" "can't free location which is currently a PTE"
         "memory that is part of a page table is freed";
     fire BAD_ENCODING "invalid-descriptor" "Saw invalid pte encoding"
         "a descriptor has an encoding that its level does not allow";
     fire WALK_UNINITIALISED "walk-uninitialised" "Saw uninitialised PTE on pgtable traversal"
-        "a page table reaches memory that was not initialised";
+        "a page table reaches uninitialized memory";
     fire DOUBLE_USE "double-use" "double-use pte"
         "a page is used as a table twice";
     fire UNMARK_NON_ENTRY "unmark-non-entry" "unmark non-PTE"
-        "a removed table holds words that are no entries";
+        "a removed table has words that are not entries";
     fire BAD_ADDRESS_SIZE "unsupported-address-size" "unsupported input address size"
         "the size of the input addresses is not supported";
     fire DSB_NSH "dsb-nsh" "Unsupported DSB NSH"
-        "a non-shareable DSB stands where unclean entries need a wider one";
+        "a non-shareable DSB is used where unclean entries need a wider one";
     fire TLBI_LOCAL "tlbi-local" "Unsupported TLBI (expected broadcast)"
-        "a TLBI for one core stands where unclean entries need a broadcast";
+        "a TLBI for one core is used where unclean entries need a broadcast";
     fire ASID_RESERVED "asid-reserved" "TTBR0_EL2 ASID is reserved 0"
         "TTBR0_EL2 has an ASID";
     fire ROOT_OTHER_ID "root-other-id" "root already associated with an (VM/AS)ID"
@@ -110,25 +110,25 @@ breaches! {
     fire RELEASE_UNCLEAN "release-unclean" "cannot release table where children are still unclean"
         "a tree is released while entries in it are unclean";
     fire RELEASE_NO_ROOT "release-no-root" "root does not exist"
-        "a table is released that is no root";
+        "a released table is not a root";
     fire RELEASE_IN_USE "release-in-use" "cannot release table still in use"
         "a root is released while a thread uses it";
     fire OWNER_UNINITIALISED "thread-owner-uninitialised" "cannot set thread owner for uninitialised PTE"
-        "a thread is made owner of memory that was not initialised";
+        "a thread is made owner of uninitialized memory";
     fire OWNER_NON_ENTRY "thread-owner-non-entry" "cannot set thread owner for non PTE"
-        "a thread is made owner of a word that is no entry";
+        "a thread is made owner of a word that is not an entry";
     fire OWNER_NON_LEAF "thread-owner-non-leaf" "cannot set thread owner for non-final-level PTE"
         "a thread is made owner of an entry above the last level";
     fire LOCK_HELD "lock-held" "Tried to lock a component that was alerady held"
-        "a lock is taken that is held";
+        "a lock that is already held is taken";
     fire TOO_MANY_LOCKS "too-many-locks" "Tried to acquire too many locks at once"
         "the reference's 64 held locks are used up";
     fire TRYLOCK_OTHER "trylock-other-thread" "Tried to reacquire lock on different thread"
-        "a lock is taken again by another thread";
+        "a lock is taken by a thread other than its holder";
     fire UNLOCK_FREE "unlock-not-held" "Tried to unlock a component that was not held"
-        "a lock is released that is not held";
+        "a lock that is not held is released";
     fire UNLOCK_OTHER "unlock-other-thread" "Tried to unlock a cpmponent that was held by another thread"
-        "a lock is released by another thread than its holder";
+        "a lock is released by a thread other than its holder";
     assert ASSERT_PAGE_SIZE "unsupported-granule" "assertion failed: discover_page_size(stage) == PAGE_SIZE"
         "the translation granule is not 4 KiB";
     assert ASSERT_GRANULE "reserved-granule" "assertion failed: false"
@@ -141,7 +141,7 @@ breaches! {
     assert ASSERT_SET_ADDRESS "mem-set-unaligned-address" "assertion failed: IS_PAGE_ALIGNED(phys_addr)"
         "a wide write does not start at a page";
     assert ASSERT_SET_SIZE "mem-set-unaligned-size" "assertion failed: IS_PAGE_ALIGNED(size)"
-        "a wide write is not a number of pages long";
+        "the length of a wide write is not a multiple of the page size";
     assert ASSERT_UNREACHABLE "unreachable-entry" "assertion failed: false"
         "an entry cannot be reached from its root";
     assert ASSERT_PAGES "too-many-pages" "assertion failed: false"
@@ -149,7 +149,7 @@ breaches! {
     assert ABORT_NO_BASE "no-base-register" "aborted: a base register is read before it is written"
         "a stage is enabled before its base register was written";
     warning READ_MISMATCH "read-mismatch" "read value differs from memory"
-        "a read returns another value than was last written";
+        "a read returns a value other than the one last written";
     warning NO_CURRENT_ROOT "tlbi-without-root" "TLBI by VMID on a thread without VTTBR_EL2"
         "a TLBI names the current VMID, but its thread never wrote VTTBR_EL2";
 }

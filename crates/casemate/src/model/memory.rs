@@ -9,6 +9,7 @@ use std::collections::BTreeMap;
 use anytrace_core::hash::Map;
 
 use super::bits::Bits;
+use super::descriptor::entry_bytes;
 
 pub(crate) const PAGE_BYTES: u64 = 4096;
 pub(crate) const WORDS: usize = 512;
@@ -30,6 +31,15 @@ pub(crate) struct Table {
     pub(crate) level: u8,
     /// 1 or 2.
     pub(crate) stage: u8,
+}
+
+impl Table {
+    /// The place of the table at which the entry `word`, number `at` of this table, points.
+    #[inline]
+    pub(crate) fn below(self, word: u64, at: usize) -> Self {
+        let input = self.input.wrapping_add(entry_bytes(self.level).wrapping_mul(at as u64));
+        Self { input, parent: word, level: self.level + 1, ..self }
+    }
 }
 
 #[derive(Debug, Clone)]
@@ -480,7 +490,7 @@ mod tests {
     }
 
     #[test]
-    fn neighbours_of_the_same_value_are_one_range() {
+    fn neighbors_of_the_same_value_are_one_range() {
         let mut memory = Memory::default();
         for page in [5, 3, 4, 9] {
             memory.initialise_unknown(512 * page, 512 * (page + 1));

@@ -11,7 +11,7 @@ pub enum Quirk {
     IdenticalTableRewrite,
     /// A wide write stores the byte into each word instead of into each byte.
     MemSetWord,
-    /// A wide write must cover whole pages.
+    /// A wide write must cover complete pages.
     MemSetPage,
     /// Roots of the two stages share one space of identifiers.
     StageBlindIds,
@@ -90,8 +90,8 @@ quirks! {
         "a live block or page whose AF is 0 may be changed: such an entry is in no TLB, unless its AF was cleared in place"
         "Arm ARM D8.5.1 (access flag), D8.16.1 (break-before-make)";
     compat IdenticalTableRewrite "identical-table-rewrite"
-        "writing a live table entry's own value again is a change"
-        "writing the same value again changes nothing"
+        "rewriting a live table entry with the same value is a change"
+        "rewriting the same value changes nothing"
         "Arm ARM D8.16.1";
     compat MemSetWord "mem-set-word"
         "mem-set writes its byte zero-extended to each word"
@@ -115,7 +115,7 @@ quirks! {
         "Arm ARM C5.5 (TLBI VAE2IS)";
     compat NoVttbrIsSlot0 "no-vttbr-is-slot-0"
         "a thread that never wrote VTTBR_EL2 has the VMID of the first root"
-        "its TLBIs by VMID drop nothing, and a warning says so"
+        "its TLBIs by VMID drop nothing, with a warning"
         "format page, section 2.6";
     compat TtlIgnored "ttl-ignored"
         "the level hint in a TLBI's operand is ignored"
@@ -131,7 +131,7 @@ quirks! {
         "Arm ARM D8.2.2 (concatenated translation tables)";
     compat SetOwnerRootAlignedEmpty "set-owner-root-aligned-empty"
         "set_owner_root of a page's first byte does nothing"
-        "it applies to the whole page"
+        "it applies to the entire page"
         "trace format document, hints";
     compat ReachabilityAssert "reachability-assert"
         "a table entry that is changed or cleaned must be found by walking its root, else an assertion fails"
@@ -154,8 +154,8 @@ quirks! {
         "nothing is activated until the base register is written"
         "format page, section 2.1";
     compat ActingGeometry "acting-geometry"
-        "a walk of a root takes its shape from the registers of the thread that walks"
-        "it takes it from those at its registration"
+        "a walk of a root uses the configuration of the walking thread's registers"
+        "it uses the configuration at the root's registration"
         "Arm ARM D8.2 (translation regimes)";
     both NshFires "nsh-fires"
         "a DSB NSH is a violation where the thread may act on unclean entries"
@@ -167,7 +167,7 @@ quirks! {
         "format page, section 2.6";
     both ThreadOwnedStopsTable "thread-owned-stops-table"
         "a walk leaves a table at the first entry that belongs to another thread"
-        "it passes over that entry only"
+        "it skips only that entry"
         "format page, section 2.2";
     strict AnyAttribute "any-attribute"
         "a live block or page needs break-before-make for every change outside bits 58:55, a live table for every change"

@@ -1,23 +1,8 @@
-//! System registers, roots, and the hints about tables.
+//! Roots of trees of tables: by slot, as the reference numbers them, by base and by identifier.
 
 use std::collections::BTreeSet;
 
 use anytrace_core::hash::Map;
-
-use super::bits::Bits;
-use super::breach::breach;
-use super::checker::{Checker, Flow, Stop};
-use super::memory::{NOWHERE, PAGE_BYTES, Table, position};
-use super::quirk::Quirk;
-use super::walk::Visit;
-use super::watch::Watch;
-use crate::record::Sysreg;
-
-/// The reference's table of roots.
-const SLOTS: usize = 64;
-
-/// Bits 47:1 of a base register.
-const BASE_MASK: u64 = 0xffff_ffff_fffe;
 
 /// A registered root.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -55,20 +40,30 @@ impl Roots {
     }
 
     pub(crate) fn of_base(&self, stage: u8, base: u64, is_blind: bool) -> Option<&Root> {
-        self.slots.get(*self.by_base.get(&(base, key(stage, is_blind)))?)?.as_ref()
+        self.slots.get(self.slot_in(stage, base, is_blind)?)?.as_ref()
     }
 
     pub(crate) fn id_of(&self, stage: u8, base: u64, is_blind: bool) -> Option<u64> {
         self.of_base(stage, base, is_blind).map(|root| root.id)
     }
 
+    /// The slot of a base of this stage.
+    pub(super) fn slot_in(&self, stage: u8, base: u64, is_blind: bool) -> Option<usize> {
+        self.by_base.get(&(base, key(stage, is_blind))).copied()
+    }
+
+    /// True when a root of this stage has the identifier.
+    pub(super) fn has_id(&self, stage: u8, id: u64, is_blind: bool) -> bool {
+        self.by_id.contains_key(&(id, key(stage, is_blind)))
+    }
+
     /// The slot of a base of any stage.
-    fn slot_of(&self, base: u64, is_blind: bool) -> Option<usize> {
+    pub(super) fn slot_of(&self, base: u64, is_blind: bool) -> Option<usize> {
         let find = |stage| self.by_base.get(&(base, stage)).copied();
         if is_blind { find(0) } else { find(2).or(find(1)) }
     }
 
-    fn insert(&mut self, root: Root, is_blind: bool) -> usize {
+    pub(super) fn insert(&mut self, root: Root, is_blind: bool) -> usize {
         let slot = self.free.pop_first().unwrap_or(self.slots.len());
         if slot == self.slots.len() {
             self.slots.push(None);
@@ -81,288 +76,20 @@ impl Roots {
         slot
     }
 
-    fn remove(&mut self, slot: usize, is_blind: bool) {
+    pub(super) fn remove(&mut self, slot: usize, is_blind: bool) {
         let Some(root) = self.slots.get_mut(slot).and_then(Option::take) else { return };
         self.by_base.remove(&(root.base, key(root.stage, is_blind)));
         self.by_id.remove(&(root.id, key(root.stage, is_blind)));
         self.free.insert(slot);
     }
 
-    fn count(&self) -> usize {
+    pub(super) fn count(&self) -> usize {
         self.slots.len() - self.free.len()
     }
 
-    fn change_users(&mut self, slot: usize, is_used: bool) {
+    pub(super) fn change_users(&mut self, slot: usize, is_used: bool) {
         if let Some(Some(root)) = self.slots.get_mut(slot) {
             root.users = if is_used { root.users + 1 } else { root.users.saturating_sub(1) };
-        }
-    }
-}
-
-/// What is known of a thread.
-#[derive(Debug, Clone, Copy, Default)]
-pub(crate) struct Thread {
-    registers: [Option<u64>; 7],
-    /// Slots of the current roots of stage 1 and 2.
-    current: [Option<usize>; 2],
-    dsbs: u64,
-}
-
-#[derive(Debug, Clone, Default)]
-pub(crate) struct Threads {
-    index: Map<u32, usize>,
-    all: Vec<(u32, Thread)>,
-}
-
-impl Threads {
-    #[inline]
-    fn get(&self, thread: u32) -> Option<&Thread> {
-        self.all.get(*self.index.get(&thread)?).map(|(_, thread)| thread)
-    }
-
-    fn make(&mut self, thread: u32) -> &mut Thread {
-        let at = *self.index.entry(thread).or_insert_with(|| {
-            self.all.push((thread, Thread::default()));
-            self.all.len() - 1
-        });
-        &mut self.all[at].1
-    }
-
-    #[inline]
-    pub(crate) fn dsbs(&self, thread: u32) -> u64 {
-        self.get(thread).map_or(0, |thread| thread.dsbs)
-    }
-
-    pub(crate) fn count_dsb(&mut self, thread: u32) {
-        self.make(thread).dsbs += 1;
-    }
-
-    /// The slot of the current root.
-    pub(crate) fn current(&self, thread: u32, stage: u8) -> Option<usize> {
-        *self.get(thread)?.current.get(usize::from(stage) - 1)?
-    }
-
-    /// The value of a register in each thread that wrote it.
-    pub(crate) fn all_of(&self, register: Sysreg) -> impl Iterator<Item = u64> {
-        self.all.iter().filter_map(move |(_, thread)| thread.register(register))
-    }
-
-    /// Threads that wrote registers or used DSBs, in order of number: registers and current roots.
-    pub(crate) fn all(&self) -> Vec<(u32, Thread)> {
-        let mut all = self.all.clone();
-        all.sort_unstable_by_key(|(number, _)| *number);
-        all
-    }
-}
-
-impl Thread {
-    pub(crate) fn register(&self, register: Sysreg) -> Option<u64> {
-        self.registers.get(register as usize).copied().flatten()
-    }
-
-    pub(crate) fn current(&self) -> [Option<usize>; 2] {
-        self.current
-    }
-}
-
-/// The value of a register that was never written.
-fn default_of(register: Sysreg) -> Option<u64> {
-    match register {
-        Sysreg::TcrEl2 | Sysreg::VtcrEl2 => Some(16),
-        Sysreg::HcrEl2 | Sysreg::SctlrEl2 => Some(1),
-        Sysreg::MairEl2 => Some(0),
-        Sysreg::VttbrEl2 | Sysreg::Ttbr0El2 => None,
-    }
-}
-
-impl<W: Watch> Checker<W> {
-    /// The register as the thread reads it; a breach is recorded if it has no value.
-    pub(crate) fn register(&mut self, thread: u32, register: Sysreg) -> Result<Option<u64>, Stop> {
-        if let Some(value) = self.threads.get(thread).and_then(|thread| thread.register(register)) {
-            return Ok(Some(value));
-        }
-        if self.options.no_sysreg {
-            self.fire(&breach::UNSET_REGISTER, NOWHERE)?;
-        }
-        Ok(default_of(register))
-    }
-
-    fn is_enabled(&self, thread: u32, control: Sysreg) -> bool {
-        match self.threads.get(thread).and_then(|thread| thread.register(control)) {
-            Some(value) => value & 1 != 0,
-            None => !self.options.no_sysreg,
-        }
-    }
-
-    pub(crate) fn write_register(&mut self, thread: u32, register: Sysreg, value: u64) -> Flow {
-        let (stage, control) = match register {
-            Sysreg::Ttbr0El2 | Sysreg::SctlrEl2 => (1, Sysreg::SctlrEl2),
-            Sysreg::VttbrEl2 | Sysreg::HcrEl2 => (2, Sysreg::HcrEl2),
-            Sysreg::VtcrEl2 | Sysreg::TcrEl2 | Sysreg::MairEl2 => {
-                self.record_register(thread, register, value);
-                return Ok(());
-            }
-        };
-        let was_enabled = self.is_enabled(thread, control);
-        if register != control {
-            if was_enabled {
-                self.activate(thread, stage, value)?;
-            }
-            self.record_register(thread, register, value);
-            return Ok(());
-        }
-        self.record_register(thread, register, value);
-        if was_enabled || value & 1 == 0 {
-            return Ok(());
-        }
-        let base = if stage == 1 { Sysreg::Ttbr0El2 } else { Sysreg::VttbrEl2 };
-        match self.threads.get(thread).and_then(|thread| thread.register(base)) {
-            Some(value) => self.activate(thread, stage, value),
-            None if self.options.no_sysreg => self.fire(&breach::UNSET_REGISTER, NOWHERE),
-            None if self.has(Quirk::UnreadBaseAborts) => self.fire(&breach::ABORT_NO_BASE, NOWHERE),
-            None => Ok(()),
-        }
-    }
-
-    fn record_register(&mut self, thread: u32, register: Sysreg, value: u64) {
-        if let Some(place) = self.threads.make(thread).registers.get_mut(register as usize) {
-            *place = Some(value);
-        }
-    }
-
-    fn activate(&mut self, thread: u32, stage: u8, value: u64) -> Flow {
-        let (base, mut id) = (value & BASE_MASK, value >> 48);
-        let is_blind = self.has(Quirk::StageBlindIds);
-        if stage == 1 && id != 0 {
-            self.fire(&breach::ASID_RESERVED, base)?;
-            // Recovery: the ASID is 0.
-            id = 0;
-        }
-        let known = self.roots.by_base.get(&(base, key(stage, is_blind))).copied();
-        let slot = match known {
-            Some(slot) => {
-                if self.roots.id_in(slot) != Some(id) {
-                    // Recovery: the root keeps its identifier.
-                    self.fire(&breach::ROOT_OTHER_ID, base)?;
-                }
-                Some(slot)
-            }
-            None => self.register_root(thread, stage, base, id)?,
-        };
-        if let Some(slot) = slot {
-            self.switch(thread, slot);
-        }
-        Ok(())
-    }
-
-    fn register_root(&mut self, thread: u32, stage: u8, base: u64, id: u64) -> Result<Option<usize>, Stop> {
-        let is_blind = self.has(Quirk::StageBlindIds);
-        if self.roots.by_id.contains_key(&(id, key(stage, is_blind))) {
-            // Recovery: both roots have it.
-            self.fire(&breach::DUPLICATE_ROOT_ID, base)?;
-        }
-        if self.has(Quirk::TableLimits) && self.roots.count() >= SLOTS {
-            self.fire(&breach::TOO_MANY_ROOTS, base)?;
-        }
-        // Recovery from a bad geometry: the root is not registered.
-        let Some(start) = self.geometry(thread, stage)? else { return Ok(None) };
-        let root = Root { stage, base, id, users: 0, level: start.level, tables: start.tables };
-        let slot = self.roots.insert(root, is_blind);
-        let top = Table { root: base, input: 0, parent: NOWHERE, thread, level: start.level, stage };
-        self.traverse_root(thread, Visit::Mark, top, start.tables)?;
-        Ok(Some(slot))
-    }
-
-    fn switch(&mut self, thread: u32, slot: usize) {
-        let Some(Some(root)) = self.roots.slots.get(slot) else { return };
-        let stage = usize::from(root.stage) - 1;
-        let Some(current) = self.threads.make(thread).current.get_mut(stage) else { return };
-        let before = current.replace(slot);
-        if let Some(before) = before {
-            self.roots.change_users(before, false);
-        }
-        self.roots.change_users(slot, true);
-    }
-
-    pub(crate) fn set_owner_root(&mut self, location: u64) -> Flow {
-        if location.is_multiple_of(PAGE_BYTES) && self.has(Quirk::SetOwnerRootAlignedEmpty) {
-            return Ok(());
-        }
-        let Some(page) = self.memory.find(location).and_then(|index| self.memory.pages.get(index)) else {
-            return Ok(());
-        };
-        let first = page.entry.ones().next().map(|at| page.address(at));
-        match first {
-            Some(word) => self.fire(&breach::OWNER_OF_ENTRY, word),
-            None => Ok(()),
-        }
-    }
-
-    pub(crate) fn set_thread_owner(&mut self, word: u64, value: u64) -> Flow {
-        let at = position(word);
-        let found = self.memory.find(word).and_then(|index| self.memory.pages.get_mut(index));
-        let Some(page) = found.filter(|page| page.initialised.has(at)) else {
-            return if self.options.ignores_uninitialised {
-                Ok(())
-            } else {
-                self.fire(&breach::OWNER_UNINITIALISED, word)
-            };
-        };
-        let table = page.table_of(at);
-        if !page.entry.has(at) {
-            return self.fire(&breach::OWNER_NON_ENTRY, word);
-        }
-        if table.level != 3 {
-            return self.fire(&breach::OWNER_NON_LEAF, word);
-        }
-        let owner = value as u32 as i32;
-        page.set_owner(at, owner);
-        self.has_thread_owners = true;
-        self.unclean.move_to(word, table.root, owner);
-        Ok(())
-    }
-
-    pub(crate) fn release(&mut self, thread: u32, location: u64) -> Flow {
-        let at = position(location);
-        let index = self.memory.find(location);
-        let found = index.and_then(|index| self.memory.pages.get(index));
-        let is_initialised = found.is_some_and(|page| page.initialised.has(at));
-        if !is_initialised && self.options.ignores_uninitialised {
-            return Ok(());
-        }
-        let table = found.filter(|page| page.entry.has(at)).map(|page| page.table_of(at));
-        self.forget_association(location);
-        let Some(table) = table else { return Ok(()) };
-        let is_blind = self.has(Quirk::StageBlindIds);
-        let slot = self.roots.slot_of(location, is_blind);
-        let root = slot.and_then(|slot| self.roots.slots.get(slot).copied().flatten());
-        let tables = root.map_or(1, |root| root.tables);
-        let top = Table { input: 0, parent: NOWHERE, thread, ..table };
-        if self.has_unclean(thread, top, tables)? {
-            self.fire(&breach::RELEASE_UNCLEAN, location)?;
-        }
-        let (Some(slot), Some(root)) = (slot, root) else {
-            // Recovery: nothing is released.
-            return self.fire(&breach::RELEASE_NO_ROOT, location);
-        };
-        if root.users > 0 {
-            self.fire(&breach::RELEASE_IN_USE, location)?;
-        }
-        self.traverse_root(thread, Visit::Unmark, top, tables)?;
-        self.roots.remove(slot, is_blind);
-        Ok(())
-    }
-
-    fn has_unclean(&mut self, thread: u32, top: Table, tables: u8) -> Result<bool, Stop> {
-        let is_walked = self.is_irregular || self.has_thread_owners || self.options.no_sysreg || tables > 1;
-        let page = self.memory.peek(top.root).and_then(|index| self.memory.pages.get(index));
-        match page {
-            Some(page)
-                if !is_walked && page.mixed.is_none() && page.entry == Bits::ALL && page.table.level == top.level =>
-            {
-                Ok(page.unclean_below > 0)
-            }
-            _ => self.traverse_root(thread, Visit::Unclean, top, tables),
         }
     }
 }

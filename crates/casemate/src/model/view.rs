@@ -3,10 +3,10 @@
 use super::checker::Checker;
 use super::memory::{PAGE_BYTES, WORDS, position};
 use super::roots::Root;
-use super::sync::Progress;
-use super::watch::{Place, Watch};
+use super::unclean::Progress;
+use super::watch::{TablePlace, Watch};
 use super::{Descriptor, entry_bytes};
-use crate::record::Sysreg;
+use crate::wire::record::Sysreg;
 
 /// The state of an entry.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -39,7 +39,7 @@ pub struct Cell {
     /// Its state.
     pub state: CellState,
     /// Its place in its tree; `input` is its own first input address.
-    pub place: Place,
+    pub place: TablePlace,
     /// The value from which its descriptor was last read: the old one until it is clean.
     pub shown: u64,
     /// An entry above it is being removed.
@@ -67,7 +67,7 @@ pub struct LockView {
     pub root: u64,
     /// The lock's address.
     pub lock: u64,
-    /// Holder, how many times, and whether a plain write is authorised.
+    /// Holder, how many times, and whether a plain write is authorized.
     pub held: Option<(u32, u64, bool)>,
 }
 
@@ -121,7 +121,7 @@ impl<W: Watch> Checker<W> {
 
     /// Unclean entries, newest first.
     pub fn unclean_entries(&self) -> Vec<UncleanView> {
-        let view = |(address, unclean): (u64, super::sync::Unclean)| UncleanView {
+        let view = |(address, unclean): (u64, super::unclean::Unclean)| UncleanView {
             address,
             progress: unclean.progress,
             thread: unclean.thread,
@@ -131,7 +131,7 @@ impl<W: Watch> Checker<W> {
 
     /// Threads that wrote registers or used DSBs, by number.
     pub fn thread_views(&self) -> Vec<ThreadView> {
-        let view = |(thread, state): (u32, super::roots::Thread)| {
+        let view = |(thread, state): (u32, super::threads::Thread)| {
             let base = |slot: Option<usize>| self.roots.slots.get(slot?).copied().flatten().map(|root| root.base);
             let registers = Sysreg::ALL.iter().filter_map(|register| Some((*register, state.register(*register)?)));
             ThreadView { thread, current: state.current().map(base), registers: registers.collect() }
@@ -154,7 +154,7 @@ impl<W: Watch> Checker<W> {
         let address = address & !7;
         let table = page.table_of(at);
         let value = page.value(at);
-        let mut place: Place = table.into();
+        let mut place: TablePlace = table.into();
         place.input = place.input.wrapping_add(entry_bytes(table.level).wrapping_mul(at as u64));
         let unclean = self.unclean.get(address).filter(|_| page.unclean.has(at));
         let state = match unclean {

@@ -3,7 +3,7 @@
 
 use super::attributes::LiveChange;
 use super::memory::Table;
-use super::sync::Progress;
+use super::unclean::Progress;
 
 /// A change of one entry.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -21,9 +21,9 @@ pub enum Change {
     MadeValid,
     /// A live entry was changed in place, which needed no break, or written again with its value.
     Rewritten(LiveChange),
-    /// An invalid entry got another invalid value.
+    /// An invalid entry got a different invalid value.
     RewrittenInvalid,
-    /// A rule was broken; checking went on as if the entry were in this state.
+    /// A rule was broken; checking continued as if the entry were in this state.
     Forced {
         /// Whether it is valid now.
         is_valid: bool,
@@ -88,7 +88,7 @@ pub trait Watch {
     fn miss(&mut self, _cell: u64, _miss: Miss) {}
 
     /// Entries of a table changed: all of them, or the one given.
-    fn table(&mut self, _page: u64, _entry: Option<usize>, _table: &Place, _change: TableChange) {}
+    fn table(&mut self, _page: u64, _entry: Option<usize>, _table: &TablePlace, _change: TableChange) {}
 }
 
 impl Watch for () {
@@ -97,7 +97,7 @@ impl Watch for () {
 
 /// The place of an entry in its tree.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Place {
+pub struct TablePlace {
     /// Base of the root.
     pub root: u64,
     /// 1 or 2.
@@ -110,7 +110,7 @@ pub struct Place {
     pub parent: Option<u64>,
 }
 
-impl From<Table> for Place {
+impl From<Table> for TablePlace {
     fn from(table: Table) -> Self {
         let parent = (table.parent != super::memory::NOWHERE).then_some(table.parent);
         Self { root: table.root, stage: table.stage, level: table.level, input: table.input, parent }

@@ -27,7 +27,7 @@ pub(crate) fn of(found: &Found, cell: Option<&Cell>) -> (String, Vec<String>) {
         ("bbm-unclean-children", _) => (
             "the cleaning of the entries below: they were made invalid and must be clean before the table goes"
                 .to_owned(),
-            vec!["clean every entry of the table".to_owned(), "then remove the table's own entry".to_owned()],
+            vec!["clean every entry of the table".to_owned(), "then remove the table's entry".to_owned()],
         ),
         (name, _) => plain(name),
     }
@@ -38,7 +38,7 @@ fn missing_break(change: Option<&LiveChange>) -> String {
     let break_needed = "the break: the entry is live and must be made invalid and cleaned before";
     let Some(change) = change else { return format!("{break_needed} it may change") };
     if change.deciding_architecture == 0 {
-        return "nothing by the architecture, which allows this change in place; the rule set in use asks for a break"
+        return "nothing by the architecture, which allows this change in place; the rule set in use requires a break"
             .to_owned();
     }
     let fields = change.fields();
@@ -83,12 +83,12 @@ const PLAIN: &[(&str, &str, &[&str])] = &[
     (
         "write-below-unclean-parent",
         "the cleaning of the entry above, which was made invalid",
-        &["clean the entry above", "then write into the page, which is no table any more"],
+        &["clean the entry above", "then write to the page, which is no longer a table"],
     ),
-    ("write-uninitialised", "an initialisation of this memory (mem-init)", &["mem-init of the page", "write"]),
+    ("write-uninitialised", "an initialization of this memory (mem-init)", &["mem-init of the page", "write"]),
     (
         "write-other-thread",
-        "the owner's own write: the entry belongs to another thread",
+        "a write by the owner: the entry belongs to another thread",
         &["write by the thread that owns the entry"],
     ),
     (
@@ -103,7 +103,7 @@ const PLAIN: &[(&str, &str, &[&str])] = &[
         "giving back the entries below that belong to a thread",
         &["hint set_pte_thread_owner entry -1", "remove the table"],
     ),
-    ("init-used", "a mem-free before the memory is initialised again", &["mem-free", "mem-init"]),
+    ("init-used", "a mem-free before the memory is initialized again", &["mem-free", "mem-init"]),
     (
         "free-entry",
         "removing the table from its tree before its memory is freed",
@@ -112,7 +112,7 @@ const PLAIN: &[(&str, &str, &[&str])] = &[
     ("invalid-descriptor", "a descriptor that its level allows (bits 1:0 = 01 at level 0 or 3 is reserved)", &[]),
     (
         "walk-uninitialised",
-        "an initialisation of the table's page before it is linked",
+        "an initialization of the table's page before it is linked",
         &["mem-init of the page", "write the entry that points at it"],
     ),
     (
@@ -128,11 +128,7 @@ const PLAIN: &[(&str, &str, &[&str])] = &[
         "the identifier under which the root was registered",
         &["release_table of the root", "write the register with the new identifier"],
     ),
-    (
-        "duplicate-root-id",
-        "an identifier that no other root has",
-        &["release_table of the other root, or another identifier"],
-    ),
+    ("duplicate-root-id", "an unused identifier", &["release_table of the other root, or another identifier"]),
     (
         "release-unclean",
         "the cleaning of unclean entries in the tree",
@@ -147,7 +143,7 @@ const PLAIN: &[(&str, &str, &[&str])] = &[
     ("lock-held", "an unlock by the holder", &["unlock by the holder", "lock"]),
     ("trylock-other-thread", "an unlock by the holder", &["unlock by the holder", "trylock"]),
     ("unlock-not-held", "a lock before the unlock", &["lock", "unlock"]),
-    ("unlock-other-thread", "the holder's own unlock", &["unlock by the holder"]),
+    ("unlock-other-thread", "an unlock by the holder", &["unlock by the holder"]),
     (
         "owner-root-of-entry",
         "the hint before the page becomes part of a tree",
@@ -155,7 +151,7 @@ const PLAIN: &[(&str, &str, &[&str])] = &[
     ),
     (
         "thread-owner-uninitialised",
-        "an initialisation of the memory",
+        "an initialization of the memory",
         &["mem-init", "link the page", "hint set_pte_thread_owner"],
     ),
     ("thread-owner-non-entry", "linking the page into a tree first", &["link the page", "hint set_pte_thread_owner"]),

@@ -3,9 +3,9 @@
 use anytrace_core::{Diagnostic, Error, Input, OpenOptions, Severity, Sink, text};
 
 use crate::model::{Breach, Checker, LiveChange, Options, Violation, Watch};
-use crate::output::claim_text;
-use crate::reader::{Item, Place, Reader};
-use crate::record::{Record, Source};
+use crate::wire::output::claim_text;
+use crate::wire::record::{Record, Source};
+use crate::wire::walk::{Here, Item, Walk};
 
 /// How to check.
 #[derive(Debug, Clone, Copy)]
@@ -183,7 +183,7 @@ impl Sink for CountingSink<'_> {
 }
 
 /// Checks a trace in one pass; for memory see [`Checker`]; it does not depend on the trace's length. The trace is read
-/// to its end even where checking stops at a violation: damage behind it counts, and a claimed verdict may follow.
+/// to its end even where checking stops at a violation: later damage counts, and a claimed verdict may follow.
 ///
 /// # Errors
 /// I/O errors, and whatever the sink returns. Damage is reported to the sink and skipped.
@@ -191,7 +191,7 @@ pub fn check(input: Input, open: &OpenOptions, options: &CheckOptions, sink: &mu
     let mut run = Run::new(input.name().to_owned(), *options);
     let mut checker = Checker::new(options.model);
     let mut sink = CountingSink { inner: sink, errors: 0, lost: 0 };
-    let mut reader = Reader::new(input, open);
+    let mut reader = Walk::new(input, open);
     reader.for_each(&mut sink, |item, place| {
         run.take(&mut checker, &item, place);
         Ok(())
@@ -226,7 +226,7 @@ impl Run {
     }
 
     #[inline]
-    fn take<W: Watch>(&mut self, checker: &mut Checker<W>, item: &Item<'_>, place: &mut Place<'_>) {
+    fn take<W: Watch>(&mut self, checker: &mut Checker<W>, item: &Item<'_>, place: &mut Here<'_>) {
         match item {
             Item::Record(_) if self.is_over => {}
             Item::Record(record) => {
@@ -255,7 +255,7 @@ impl Run {
         checker: &Checker<W>,
         found: &[Violation],
         record: &Record<'_>,
-        place: &mut Place<'_>,
+        place: &mut Here<'_>,
     ) {
         for violation in found {
             let is_read = violation.breach.name() == "read-mismatch";
@@ -295,7 +295,7 @@ fn describe<W: Watch>(
     violation: &Violation,
     severity: Severity,
     record: &Record<'_>,
-    place: &mut Place<'_>,
+    place: &mut Here<'_>,
 ) -> Found {
     let (line, _) = place.complaint(violation.breach.rule, 0).line.unwrap_or((0, 0));
     let cell = violation.location.and_then(|location| checker.cell(location));
@@ -416,7 +416,7 @@ mod tests {
         let rest = "(lock 12 1 30)(unlock 13 1 30)\n".repeat(100);
         let damaged = run(&format!("{TWICE}{rest}(unlock 14 1 xyz)\n"), CheckOptions::default());
         assert_eq!((damaged.verdict, damaged.lost, damaged.damage), (Verdict::Violation, 1, 1));
-        // Nothing else depends on what is behind it.
+        // Nothing else depends on what follows it.
         let intact = run(&format!("{TWICE}{rest}"), CheckOptions::default());
         assert_eq!(Report { lost: 0, damage: 0, ..damaged }, intact);
         assert_eq!((intact.events, intact.errors, intact.violations.len()), (2, 1, 1));

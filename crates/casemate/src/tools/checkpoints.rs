@@ -4,7 +4,7 @@ use anytrace_core::{Collect, Error, Input, OpenOptions, Sink};
 
 use super::history::Where;
 use crate::model::{Checker, Options};
-use crate::reader::{Item, Reader};
+use crate::wire::walk::{Item, Walk};
 
 /// Records between checkpoints at first; doubled when there are too many.
 const SPACING: u64 = 4096;
@@ -64,7 +64,7 @@ impl<'a> Checkpoints<'a> {
         let mut checker = Checker::new(Options { goes_on: true, ..options });
         let mut saved = vec![Checkpoint { index: 0, offset: 0, checker: checker.clone() }];
         let (mut spacing, mut records) = (SPACING, 0);
-        Reader::new(Input::from_bytes("trace", bytes.to_vec()), open).for_each(sink, |item, place| {
+        Walk::new(Input::from_bytes("trace", bytes.to_vec()), open).for_each(sink, |item, place| {
             let Item::Record(record) = item else { return Ok(()) };
             if place.seq > 0 && place.seq.is_multiple_of(spacing) {
                 let offset = usize::try_from(place.offset).unwrap_or(usize::MAX);
@@ -99,7 +99,7 @@ impl<'a> Checkpoints<'a> {
             At::Id(id) => self.index_of(id)?,
         };
         if index >= self.records && self.records > 0 {
-            return Err(Error::usage(format!("there is no record {index}: the trace has {}", self.records)));
+            return Err(Error::usage(format!("no record {index}: the trace has {} records", self.records)));
         }
         let from = self.saved.partition_point(|checkpoint| checkpoint.index <= index).saturating_sub(1);
         let Some(checkpoint) = self.saved.get(from) else {
@@ -109,7 +109,8 @@ impl<'a> Checkpoints<'a> {
         let piece = self.bytes.get(checkpoint.offset..end).unwrap_or_default();
         let mut state = StateAt { checker: checkpoint.checker.clone(), at: None };
         let mut is_there = false;
-        let replayed = Reader::visit_bytes(piece, self.open, |item, place| {
+        let input = Input::from_bytes("trace", piece.to_vec());
+        let replayed = Walk::new(input, self.open).for_each(&mut Collect::default(), |item, place| {
             let Item::Record(record) = item else { return Ok(()) };
             state.checker.step(record.thread, &record.transition);
             if checkpoint.index + place.seq < index {
@@ -128,7 +129,7 @@ impl<'a> Checkpoints<'a> {
     fn index_of(&self, id: u64) -> Result<u64, Error> {
         let mut found = None;
         let input = Input::from_bytes("trace", self.bytes.to_vec());
-        let ended = Reader::new(input, self.open).for_each(&mut Collect::default(), |item, place| {
+        let ended = Walk::new(input, self.open).for_each(&mut Collect::default(), |item, place| {
             if let Item::Record(record) = item
                 && record.id == id
             {

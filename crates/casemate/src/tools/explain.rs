@@ -11,8 +11,8 @@ use super::check::{CheckOptions, Found, Report, check};
 use super::history::{Event, Filter, History, Notes, What, Where};
 use super::render;
 use crate::model::{Cell, CellState, Checker, Descriptor, Miss, Watch};
-use crate::reader::{Item, Reader};
-use crate::record::Transition;
+use crate::wire::record::Transition;
+use crate::wire::walk::{Item, Walk};
 
 /// Near misses listed.
 const NEAR_MAX: usize = 5;
@@ -77,7 +77,7 @@ pub fn explain(
         stories: Vec::new(),
     };
     let mut found = report.violations.iter().peekable();
-    let ended = Reader::new(input(), open).for_each(&mut anytrace_core::Collect::default(), |item, place| {
+    let ended = Walk::new(input(), open).for_each(&mut anytrace_core::Collect::default(), |item, place| {
         let Item::Record(record) = item else { return Ok(()) };
         let at = || Where::of(record, place.seq);
         collector.note_lock(&record.transition, at);
@@ -85,7 +85,7 @@ pub fn explain(
             collector.collect(next);
         }
         if found.peek().is_none() {
-            return Err(Error::usage("all is told"));
+            return Err(Error::usage("nothing to explain"));
         }
         collector.checker.step(record.thread, &record.transition);
         for (cell, what) in std::mem::take(&mut collector.checker.watch.step) {
@@ -260,7 +260,7 @@ impl Story {
             }
         }
         if !self.steps.is_empty() {
-            writeln!(out, "  what happened to it")?;
+            writeln!(out, "  its history")?;
         }
         for step in &self.steps {
             writeln!(out, "    {}: {}\n      {}", step.at.words(), step.what.words(), step.at.text)?;
@@ -276,13 +276,13 @@ impl Story {
         }
         writeln!(out, "  missing: {}", self.missing)?;
         if !self.near.is_empty() {
-            writeln!(out, "  what came near and did not count, the nearest first")?;
+            writeln!(out, "  near misses, closest first")?;
         }
         for step in &self.near {
             writeln!(out, "    {}: {}\n      {}", step.at.words(), step.what.words(), step.at.text)?;
         }
         if !self.correct.is_empty() {
-            writeln!(out, "  correct would be: {}", self.correct.join("; "))?;
+            writeln!(out, "  correct sequence: {}", self.correct.join("; "))?;
         }
         writeln!(out)
     }

@@ -2,8 +2,8 @@
 
 use std::collections::BTreeMap;
 
-use crate::model::{Change, Miss, Place, Progress, TableChange, Watch};
-use crate::record::Record;
+use crate::model::{Change, Miss, Progress, TableChange, TablePlace, Watch};
+use crate::wire::record::Record;
 
 use super::check::{short, source_text};
 
@@ -16,7 +16,7 @@ pub enum What {
     /// Its state or value changed.
     Change(Change),
     /// It entered or left a tree, or froze.
-    Table(TableChange, Place),
+    Table(TableChange, TablePlace),
     /// A barrier or TLBI did not count for it.
     Miss(Miss),
     /// A step broke a rule about it; later events at the same record are assumed, so that checking can continue.
@@ -33,18 +33,18 @@ impl What {
             Self::Change(Change::MadeValid) => "made valid".to_owned(),
             Self::Change(Change::Rewritten(change)) => match change.words(false) {
                 Some(words) => format!("changed in place, which needs no break: {words}"),
-                None => "written again with the value that it has".to_owned(),
+                None => "rewritten with the same value".to_owned(),
             },
-            Self::Change(Change::RewrittenInvalid) => "another invalid value".to_owned(),
+            Self::Change(Change::RewrittenInvalid) => "a different invalid value".to_owned(),
             Self::Change(Change::Forced { is_valid }) => {
                 format!("taken as {} from here on", if *is_valid { "valid" } else { "invalid" })
             }
             Self::Table(TableChange::Entered, place) => {
-                format!("became an entry of level {} under root {:#x} (stage {})", place.level, place.root, place.stage)
+                format!("became a level {} entry under root {:#x} (stage {})", place.level, place.root, place.stage)
             }
             Self::Table(TableChange::Left, _) => "left its tree".to_owned(),
             Self::Table(TableChange::Frozen, _) => "frozen: an entry above it is being removed".to_owned(),
-            Self::Miss(miss) => format!("did not count: {}", miss_words(*miss)),
+            Self::Miss(miss) => format!("had no effect: {}", miss_words(*miss)),
             Self::Violation(message) => format!("VIOLATION: {message}; the rest of this record is assumed"),
         }
     }
@@ -69,10 +69,10 @@ impl What {
 fn progress_words(progress: Progress) -> &'static str {
     match progress {
         Progress::Unguarded => "unguarded",
-        Progress::Dsbed => "the write is complete (DSB counted)",
-        Progress::TlbiIpa => "TLBs were told to drop stage 2 (TLBI counted)",
+        Progress::Dsbed => "the write is complete (DSB took effect)",
+        Progress::TlbiIpa => "a TLBI for stage 2 was sent (TLBI took effect)",
         Progress::TlbiIpaDsbed => "stage 2 is dropped (DSB counted)",
-        Progress::Tlbied => "all TLBs were told (TLBI counted)",
+        Progress::Tlbied => "all TLBs were invalidated (TLBI counted)",
     }
 }
 
@@ -80,20 +80,20 @@ fn progress_words(progress: Progress) -> &'static str {
 pub fn miss_words(miss: Miss) -> &'static str {
     match miss {
         Miss::NotLocked => "the thread does not hold the lock of the entry's root",
-        Miss::OtherThread => "the thread is not the one that invalidated the entry",
+        Miss::OtherThread => "a different thread invalidated the entry",
         Miss::WeakBarrier => "the DSB is too weak here: a full one (ISH) is needed",
         Miss::LocalBarrier => "the DSB is for this core only",
-        Miss::NoTlbiBefore => "a TLBI must come before the next DSB counts",
+        Miss::NoTlbiBefore => "a TLBI must come before the next DSB takes effect",
         Miss::NotBroadcast => "the TLBI is not broadcast (no IS)",
         Miss::WrongStage => "the TLBI is for the other stage",
         Miss::StageOneOnly => "the TLBI drops stage 1 only, and stage 2 must come first",
-        Miss::StageTwoAgain => "the TLBI drops stage 2, which is dropped already; stage 1 is missing",
-        Miss::NoBarrierBefore => "no DSB stands between the write (or the last TLBI) and this TLBI",
-        Miss::WrongId => "the TLBI names another VMID or ASID than the entry's root has",
+        Miss::StageTwoAgain => "the TLBI drops stage 2, which was already dropped; stage 1 is missing",
+        Miss::NoBarrierBefore => "there is no DSB between the write (or the last TLBI) and this TLBI",
+        Miss::WrongId => "the TLBI names a VMID or ASID other than that of the entry's root",
         Miss::WrongAddress => "the TLBI names an address outside the entry's range",
         Miss::TableByAddress => "a TLBI by address does not drop what was below a table",
-        Miss::WrongLevel => "the TLBI names another level than the entry's",
-        Miss::AlreadyDone => "a TLBI counted already; a DSB is missing",
+        Miss::WrongLevel => "the TLBI names a level other than the entry's",
+        Miss::AlreadyDone => "a TLBI already took effect; a DSB is missing",
     }
 }
 
@@ -185,7 +185,7 @@ impl Watch for Notes {
         }
     }
 
-    fn table(&mut self, page: u64, entry: Option<usize>, table: &Place, change: TableChange) {
+    fn table(&mut self, page: u64, entry: Option<usize>, table: &TablePlace, change: TableChange) {
         let Filter::Cells(cells) = &self.filter else { return };
         let found: Vec<u64> = match entry {
             Some(at) => cells.get(&(page + 8 * at as u64)).copied().into_iter().collect(),

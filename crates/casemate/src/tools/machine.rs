@@ -43,7 +43,7 @@ fn write_state(state: &StateAt, with_tables: bool, out: &mut String) -> std::fmt
         match lock.held {
             Some((thread, count, is_authorised)) => {
                 let not = if is_authorised { "" } else { "not " };
-                writeln!(out, ", held {count} times by thread {thread}, plain writes {not}authorised")?;
+                writeln!(out, ", held {count} times by thread {thread}, plain writes {not}authorized")?;
             }
             None => writeln!(out, ", free")?,
         }
@@ -58,7 +58,7 @@ fn write_state(state: &StateAt, with_tables: bool, out: &mut String) -> std::fmt
     }
     let (pages, words) = checker.initialised_pages();
     let tables = checker.table_pages();
-    writeln!(out, "memory: {pages} pages, {words} words initialised, {} pages of tables", tables.len())?;
+    writeln!(out, "memory: {pages} pages, {words} words initialized, {} pages of tables", tables.len())?;
     if !with_tables {
         return Ok(());
     }

@@ -10,8 +10,8 @@ use std::time::{Duration, Instant};
 use anytrace_core::{Error, Input, OpenOptions, Sink};
 
 use crate::model::{Checker, Options};
-use crate::reader::{Item, Reader};
-use crate::record::{Kind, Record, Transition};
+use crate::wire::record::{Kind, Record, Transition};
+use crate::wire::walk::{Item, Walk};
 
 /// A trace made smaller.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -111,7 +111,7 @@ fn failing(
 ) -> Result<(Vec<Step>, Option<Verdict>), Error> {
     let mut checker = Checker::new(options);
     let (mut steps, mut wanted) = (Vec::new(), None);
-    Reader::new(input, open).for_each(sink, |item, _| {
+    Walk::new(input, open).for_each(sink, |item, _| {
         if let (Item::Record(record), None) = (item, &wanted) {
             steps.push(Step::of(record));
             wanted = verdict_of(&mut checker, record.thread, &record.transition);
@@ -316,13 +316,13 @@ mod tests {
     #[test]
     fn damage_behind_the_violation_is_reported_and_changes_nothing_else() {
         let bad = "(lock 90 0 90000)(mem-write 91 0 release 4008 0)(mem-write 92 0 release 4008 5007c3)";
-        let whole = format!("{}{bad}", log(2));
-        let damaged = format!("{whole}\n(barrier 93 0 nonsense)\n(barrier 94 0 dsb ish)\n");
+        let complete = format!("{}{bad}", log(2));
+        let damaged = format!("{complete}\n(barrier 93 0 nonsense)\n(barrier 94 0 dsb ish)\n");
         let mut sink = Collect::default();
         let input = Input::from_bytes("t.log", damaged.into_bytes());
         let patience = Duration::from_secs(600);
         let small = minimise(input, &OpenOptions::default(), Options::ARCHITECTURE, patience, &mut sink).unwrap();
-        assert_eq!(small, run(&whole));
+        assert_eq!(small, run(&complete));
         let codes: Vec<_> = sink.0.iter().map(anytrace_core::Diagnostic::code).collect();
         assert_eq!(codes, ["casemate/unknown-barrier"]);
     }

@@ -3,14 +3,15 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::Write;
 
-use anytrace_core::{Error, Input, OpenOptions, Radix, Sink, Style};
+use anytrace_core::{Error, Input, OpenOptions, Sink};
 
 use super::check::{CheckOptions, Claim, Verdict};
 use crate::model::{Cell, CellState, Checker, Descriptor, Violation, Watch};
-use crate::output::claim_text;
-use crate::reader::{Item, Reader};
-use crate::record::Record;
-use crate::writer::Form;
+use crate::wire::output::claim_text;
+use crate::wire::record::Record;
+use crate::wire::style::{Radix, Style};
+use crate::wire::walk::{Item, Walk};
+use crate::wire::writer::Layout;
 
 /// Colors of the reference: records, errors, what was removed and what was added.
 const RECORD: &str = "46;37;1";
@@ -36,7 +37,7 @@ pub struct ReferenceOptions {
     /// 1: no line at the end of a good log; 2: no line `! message` either.
     pub quiet: u8,
     /// Colors. Differences always have them.
-    pub is_coloured: bool,
+    pub is_colored: bool,
 }
 
 /// The result of a run.
@@ -71,12 +72,12 @@ pub fn reference(
     sink: &mut dyn Sink,
 ) -> Result<ReferenceEnd, Error> {
     let style = if options.is_condensed { Style::Positional } else { Style::Canonical };
-    let form = Form { is_bare: true, ..Form::new(style, Radix::Hex) };
+    let form = Layout { is_bare: true, ..Layout::new(style, Radix::Hex) };
     let model = crate::model::Options { goes_on: false, ..check.model };
     let mut printer = Printer { options, form, out, before: Snapshot::default() };
     let mut checker = Checker::with_watch(model, Shown);
     let (mut end, mut claim) = (Verdict::Ok, None);
-    let ended = Reader::new(input, open).for_each(sink, |item, _| match item {
+    let ended = Walk::new(input, open).for_each(sink, |item, _| match item {
         Item::Record(record) => {
             printer.record(record)?;
             let found = checker.step(record.thread, &record.transition).iter().find(|found| found.is_error()).cloned();
@@ -115,7 +116,7 @@ struct Snapshot {
 
 struct Printer<'a> {
     options: &'a ReferenceOptions,
-    form: Form,
+    form: Layout,
     out: &'a mut dyn Write,
     before: Snapshot,
 }
@@ -125,8 +126,8 @@ fn dotted(value: u64) -> String {
     format!("0x{:.>16}", format!("{value:x}"))
 }
 
-fn coloured(text: &str, colour: &str) -> String {
-    format!("\u{1b}[{colour}m{text}\u{1b}[0m")
+fn colored(text: &str, color: &str) -> String {
+    format!("\u{1b}[{color}m{text}\u{1b}[0m")
 }
 
 /// An entry as the reference prints it.
@@ -187,7 +188,7 @@ impl Printer<'_> {
         self.form.push(&mut text, record);
         let text = String::from_utf8_lossy(&text).into_owned();
         // Colors are for a terminal: escape codes inside a record must not get there.
-        if self.options.is_coloured { text.replace('\u{1b}', "\\u{1b}") } else { text }
+        if self.options.is_colored { text.replace('\u{1b}', "\\u{1b}") } else { text }
     }
 
     fn record(&mut self, record: &Record<'_>) -> Result<(), Error> {
@@ -195,7 +196,7 @@ impl Printer<'_> {
             return Ok(());
         }
         let text = self.record_text(record);
-        if self.options.is_coloured { self.line(&coloured(&text, RECORD)) } else { self.line(&text) }
+        if self.options.is_colored { self.line(&colored(&text, RECORD)) } else { self.line(&text) }
     }
 
     fn after(&mut self, checker: &Checker<Shown>, thread: u32) -> Result<(), Error> {
@@ -282,9 +283,9 @@ impl Printer<'_> {
         let before = std::mem::take(&mut self.before);
         let mut lines = Vec::new();
         let gone =
-            before.roots.iter().filter(|root| !roots.contains(root)).map(|root| coloured(&format!("-{root:x}"), GONE));
+            before.roots.iter().filter(|root| !roots.contains(root)).map(|root| colored(&format!("-{root:x}"), GONE));
         let came =
-            roots.iter().filter(|root| !before.roots.contains(root)).map(|root| coloured(&format!("+{root:x}"), CAME));
+            roots.iter().filter(|root| !before.roots.contains(root)).map(|root| colored(&format!("+{root:x}"), CAME));
         let changed: Vec<_> = gone.chain(came).collect();
         if !changed.is_empty() {
             lines.push(format!("roots:    {}", changed.join(" ")));
@@ -330,7 +331,7 @@ impl Printer<'_> {
             return Ok(());
         }
         let last = format!("! {}", found.breach.message);
-        if self.options.is_coloured { self.line(&coloured(&last, FAILURE)) } else { self.line(&last) }
+        if self.options.is_colored { self.line(&colored(&last, FAILURE)) } else { self.line(&last) }
     }
 }
 
@@ -344,14 +345,14 @@ fn was_valid(cell: &Cell) -> String {
 }
 
 /// The first text, with the characters that differ from the second in color.
-fn marked(text: &str, other: &str, colour: &str) -> String {
+fn marked(text: &str, other: &str, color: &str) -> String {
     let mut other = other.chars();
     let mut out = String::new();
     for c in text.chars() {
         if other.next() == Some(c) {
             out.push(c);
         } else {
-            out.push_str(&coloured(&c.to_string(), colour));
+            out.push_str(&colored(&c.to_string(), color));
         }
     }
     out

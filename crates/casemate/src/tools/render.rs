@@ -80,7 +80,7 @@ pub(crate) fn change_lines(found: &Found) -> Vec<String> {
     let mut lines = Vec::new();
     match change.words(true) {
         Some(words) => lines.push(format!("changed, which needs a break: {words}")),
-        None => lines.push("the value that it has is written again".to_owned()),
+        None => lines.push("the same value is rewritten".to_owned()),
     }
     lines.extend(change.words(false).map(|words| format!("changed, which needs none: {words}")));
     lines
@@ -125,7 +125,7 @@ pub fn report_text(report: &Report, out: &mut impl Write) -> std::fmt::Result {
         writeln!(out, "{file}: the log says '{}'; {answer}", claim.text)?;
     }
     if report.damage > 0 {
-        writeln!(out, "{file}: {} errors of grammar: records are missing", report.damage)?;
+        writeln!(out, "{file}: {} syntax errors: records are missing", report.damage)?;
     }
     writeln!(
         out,
@@ -242,7 +242,7 @@ pub fn junit(reports: &[Report]) -> String {
         } else {
             let first = report.violations.iter().find(|found| found.severity == Severity::Error);
             let kind = first.map_or(report.verdict.name(), |found| found.breach.rule.code);
-            let message = first.map_or("the trace is damaged or its own verdict differs", |f| f.breach.message);
+            let message = first.map_or("the trace is damaged or the verdict it claims differs", |f| f.breach.message);
             let (kind, message, text) = (xml(kind), xml(message), xml(&text));
             out.push_str(&format!("      <failure type=\"{kind}\" message=\"{message}\">{text}</failure>\n"));
         }

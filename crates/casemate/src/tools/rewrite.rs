@@ -2,11 +2,12 @@
 
 use std::io::Write;
 
-use anytrace_core::{Error, Input, OpenOptions, Radix, Sink, Style};
+use anytrace_core::{Error, Input, OpenOptions, Sink};
 
-use crate::reader::{Item, Reader};
-use crate::record::{Record, Source};
-use crate::writer::Form;
+use crate::wire::record::{Record, Source};
+use crate::wire::style::{Radix, Style};
+use crate::wire::walk::{Item, Walk};
+use crate::wire::writer::Layout;
 
 /// How to write.
 #[derive(Debug, Clone, Copy)]
@@ -33,11 +34,11 @@ pub fn rewrite(
     out: &mut dyn Write,
     sink: &mut dyn Sink,
 ) -> Result<u64, Error> {
-    let form = Form { is_bare: options.is_bare, ..Form::new(options.style, Radix::Hex) };
+    let form = Layout { is_bare: options.is_bare, ..Layout::new(options.style, Radix::Hex) };
     let mut line = Vec::new();
     let mut written = 0;
     let failed = |error| Error::io("cannot write", error);
-    Reader::new(input, open).for_each(sink, |item, place| {
+    Walk::new(input, open).for_each(sink, |item, place| {
         line.clear();
         match item {
             Item::Record(record) => {

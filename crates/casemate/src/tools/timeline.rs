@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use super::history::{Event, Filter, Notes, What, Where};
 use super::render;
 use crate::model::{Checker, Options};
-use crate::reader::{Item, Reader};
+use crate::wire::walk::{Item, Walk as Reader};
 
 /// Selects entries.
 #[derive(Debug, Clone)]

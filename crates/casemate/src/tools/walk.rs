@@ -83,7 +83,7 @@ impl<'a> Tree<'a> {
     pub fn new(checker: &'a Checker, base: u64) -> Result<Self, Error> {
         let root = checker.registered_roots().find(|root| root.base == base).copied().ok_or_else(|| {
             let known: Vec<_> = checker.registered_roots().map(|root| format!("{:#x}", root.base)).collect();
-            Error::usage(format!("no root is at {base:#x}; there are: {}", known.join(", ")))
+            Error::usage(format!("no root at {base:#x}; roots: {}", known.join(", ")))
         })?;
         let mair = checker.thread_views().iter().find_map(|thread| {
             thread.registers.iter().find(|(register, _)| register.name() == "mair_el2").map(|r| r.1)
@@ -173,7 +173,7 @@ impl<'a> Tree<'a> {
 pub fn entry_text(entry: &Entry, top: u8, out: &mut String) {
     let indent = "  ".repeat(usize::from(entry.level.saturating_sub(top)));
     let last = entry.input.wrapping_add(entry_bytes(entry.level) - 1);
-    let value = entry.value.map_or("not initialised".to_owned(), |value| format!("{value:#x}"));
+    let value = entry.value.map_or("not initialized".to_owned(), |value| format!("{value:#x}"));
     let what = super::explain::descriptor_words(entry.descriptor);
     let state = entry.state.as_ref().map_or("no entry", String::as_str);
     // Writing to a String cannot fail.
@@ -210,7 +210,7 @@ pub fn entry_json(entry: &Entry) -> Value {
 mod tests {
     use super::*;
     use crate::model::Options;
-    use crate::record::{MemoryOrder, Sysreg, Transition};
+    use crate::wire::record::{MemoryOrder, Sysreg, Transition};
 
     #[test]
     fn an_address_is_translated_and_a_tree_listed() {

@@ -76,7 +76,7 @@ pub(crate) fn explode(input: u64, value: u64, level: u64, stage: Stage) -> Resul
 pub(crate) struct Judgement<'a> {
     /// Either AF=1 permits the change (the reference); otherwise only an old value that no TLB contains does.
     pub(crate) af_inverted: bool,
-    /// Writing a table's own value again is a change.
+    /// Rewriting a table entry with the same value is a change.
     pub(crate) identical_table: bool,
     /// Any change outside the software bits of a leaf counts.
     pub(crate) any_attribute: bool,

@@ -1,7 +1,7 @@
 //! An independent, slow model of the break-before-make checker, a generator of traces for it, and the comparison of
 //! any other checker with it.
 //!
-//! The model is written from section 2 of the format's document alone: plain maps, whole-tree walks, nothing cached
+//! The model is written from section 2 of the format's document alone: plain maps, complete tree walks, nothing cached
 //! except what the document says is cached. It shares only the reader and the record types with the crate.
 //!
 //! * [`Step`]: one record, owned. [`read`] makes them from a trace in any spelling.
@@ -27,7 +27,7 @@
 //!   address reaches is written, aligned or not.
 //! * Ranges end at the top of the address space. `mem-free` of nothing does nothing.
 //! * `osh` is `ish`; `oshst` and `st` are `ishst`; `nshst` and `nshld` are `nsh`; other loads-only kinds move no entry,
-//!   but restore authorisation as every DSB does. TLBI operations without `is` are their twins, not broadcast.
+//!   but restore authorization as every DSB does. TLBI operations without `is` are their twins, not broadcast.
 //! * A page counts for the 8192 once `mem-init`, `set_owner_root` or a write under `-I` touched it.
 //! * Concatenated tables (sound): 16 or fewer start entries always mean as many tables one level down; SL0 is not read.
 //! * TTL (sound): bits 3:2 are 0 for no hint, 1 for the granule in use; the seed's `(level l)` therefore hints nothing.

@@ -76,7 +76,7 @@ quirks! {
     thread_owned_stops_table "thread-owned-stops-table" "2.2 traverse"
         "a walk leaves a table at an entry of another thread; off: it passes over that entry. On in both sets";
     concatenated_unsupported "concatenated-unsupported" "2.2 geometry; DDI 0487 D8: concatenated stage-2 tables"
-        "stage 2 with 16 or fewer start entries asserts; off: that many tables of the next level stand side by side";
+        "stage 2 with 16 or fewer start entries asserts; off: that many tables of the next level lie side by side";
     acting_geometry "acting-geometry" "2.2 geometry; the root's shape was fixed when it was registered"
         "a walk of a root takes its shape from the acting thread's registers; off: from those at its registration";
     limits "limits" "2, constants"

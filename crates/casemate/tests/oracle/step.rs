@@ -1,7 +1,7 @@
 //! One record, owned, and how a trace becomes a list of them.
 
-use anytrace_casemate::{Item, Reader, Record, Source, Spelling, Transition};
-use anytrace_core::OpenOptions;
+use anytrace_casemate::{Reader, Record, Source, Spelling, Transition};
+use anytrace_core::{Input, OpenOptions};
 
 /// One record: what the model needs of it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -28,14 +28,21 @@ impl Step {
 /// When something is damaged: the model is only used on good traces.
 pub(crate) fn read(trace: &[u8]) -> Vec<Step> {
     let mut steps = Vec::new();
-    let damage = Reader::visit_bytes(trace, &OpenOptions::default(), |item, _| {
-        if let Item::Record(record) = item {
-            steps.push(Step { id: record.id, thread: record.thread, action: record.transition });
-        }
-        Ok(())
+    let reader = Reader::new(Input::from_bytes("trace", trace.to_vec()), &OpenOptions::default());
+    let read = reader.and_then(|mut reader| {
+        reader.for_each(|step| {
+            match step {
+                anytrace_core::Step::Record(_, record) => {
+                    steps.push(Step { id: record.id, thread: record.thread, action: record.transition });
+                }
+                anytrace_core::Step::Damage(damage) => {
+                    assert!(damage.severity != anytrace_core::Severity::Error, "{damage}");
+                }
+            }
+            Ok(())
+        })
     });
-    let damage = damage.unwrap_or_else(|error| panic!("{error}"));
-    assert!(damage.0.iter().all(|d| d.severity != anytrace_core::Severity::Error), "{:?}", damage.0);
+    read.unwrap_or_else(|error| panic!("{error}"));
     steps
 }
 

@@ -3,13 +3,13 @@
 use anytrace_export::cells::Cells;
 use clap::Args;
 
-use super::number_range;
+use super::{RANGE, number_range};
 use crate::symbols::SymbolArguments;
 
 /// How text is written in CSV.
 #[derive(Debug, Clone, Copy, Default, Args)]
 pub(crate) struct CsvArguments {
-    /// In CSV, write names that begin with =, +, - or @ as they are: without the ' in front that keeps spreadsheets from
+    /// In CSV, write names that begin with =, +, - or @ unchanged, without the leading ' that keeps spreadsheets from
     /// running them as formulas
     #[arg(long)]
     csv_raw: bool,
@@ -27,15 +27,16 @@ impl CsvArguments {
     }
 }
 
-/// How a trace is told as spans.
+/// Options of the timeline forms.
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Timelines (chrome, csv, firefox, folded, perfetto, speedscope, svg)")]
-pub(crate) struct TellingArguments {
-    /// Functions that were left by a jump enclose what was jumped to
+pub(crate) struct TimelineOutputArguments {
+    /// Nest the target of a tail call inside its caller
     #[arg(long)]
     pub(crate) tail_chains: bool,
-    /// Only spans with so many around them: A..B (without B), A..=B, A.., ..B or N; the others are counted in a note
-    #[arg(long, value_name = "A..B", value_parser = number_range)]
+    /// Nesting depths
+    #[arg(long, value_name = "A..B", value_parser = number_range, help = format!("Only spans at these nesting depths \
+          (0 is outermost): {RANGE}; the others are counted in a note"))]
     pub(crate) depth: Option<std::ops::Range<u64>>,
     #[command(flatten)]
     pub(crate) csv: CsvArguments,
@@ -43,7 +44,7 @@ pub(crate) struct TellingArguments {
     pub(crate) symbols: SymbolArguments,
 }
 
-impl TellingArguments {
+impl TimelineOutputArguments {
     /// True when one of the options is given.
     pub(crate) fn is_asked_for(&self) -> bool {
         self.tail_chains || self.depth.is_some() || self.csv.is_given() || !self.symbols.sources().is_empty()

@@ -3,12 +3,12 @@
 use std::path::PathBuf;
 
 use anytrace_analysis::accounting::Statistic;
-use anytrace_analysis::compare::Threshold;
 use anytrace_analysis::filter::SpanFilter;
+use anytrace_analysis::threshold::Threshold;
 use anytrace_core::{NameMatch, TimeBound};
 use clap::{Args, ValueEnum};
 
-use super::{CsvArguments, InputArguments, number_range, thread_id, time_bound, time_range};
+use super::{CsvArguments, InputArguments, RANGE, TOP, number_range, rows, thread_id, time_bound, time_range};
 use crate::symbols::SymbolArguments;
 
 /// Which spans, and what they are called.
@@ -18,16 +18,18 @@ pub(crate) struct SpanArguments {
     /// A thread (Heph: a stream); may be repeated
     #[arg(long = "thread", value_name = "ID", value_parser = thread_id)]
     thread: Vec<u64>,
-    /// Spans that begin in A..B: with ns, us, ms, s since the trace's start; plain numbers are the trace's own times
-    #[arg(long, value_name = "A..B", value_parser = time_range)]
+    /// Times
+    #[arg(long, value_name = "A..B", value_parser = time_range, help = format!("Spans that begin in {RANGE}: with ns, \
+          us, ms, s since the trace's earliest time; plain numbers are the trace's own times"))]
     time: Option<(TimeBound, TimeBound)>,
     /// Spans whose name matches
-    #[arg(long, value_name = "REGEX", visible_alias = "function")]
+    #[arg(long, value_name = "REGEX", alias = "function")]
     name: Option<regex::bytes::Regex>,
-    /// Spans with so many around them: A..B (without B), A..=B, A.., ..B or N
-    #[arg(long, value_name = "A..B", value_parser = number_range)]
+    /// Nesting depths
+    #[arg(long, value_name = "A..B", value_parser = number_range,
+          help = format!("Only spans at these nesting depths (0 is outermost): {RANGE}"))]
     depth: Option<std::ops::Range<u64>>,
-    /// Spans that were left by a jump enclose what was jumped to
+    /// Nest the target of a tail call inside its caller
     #[arg(long)]
     pub(crate) tail_chains: bool,
     #[command(flatten)]
@@ -63,20 +65,20 @@ pub(crate) fn matching(regex: regex::bytes::Regex) -> NameMatch {
 pub(crate) enum StatsForm {
     /// Tables for people
     Text,
-    /// The table of names or threads, for spreadsheets; times in the column `unit`
+    /// The table of names or threads, for spreadsheets; the column `unit` has the unit of time
     Csv,
-    /// Everything, for programs, with a version field
+    /// Everything, for programs; has a version field
     Json,
 }
 
-/// What makes a row of `stats`.
+/// What the rows of `stats` are grouped by.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(crate) enum ByArgument {
     /// Names
     Name,
     /// Threads
     Thread,
-    /// Names on threads
+    /// Names per thread
     #[value(name = "name,thread", alias = "thread,name")]
     NameAndThread,
 }
@@ -84,9 +86,9 @@ pub(crate) enum ByArgument {
 /// Orders of `stats`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(crate) enum SortArgument {
-    /// Time with at least one span of the row open
+    /// Time with at least one of the row's spans open
     Total,
-    /// Time in the spans and in none inside them
+    /// Time in the spans, excluding nested spans
     #[value(name = "self")]
     SelfTime,
     /// Number of spans
@@ -95,13 +97,13 @@ pub(crate) enum SortArgument {
     Min,
     /// The median
     P50,
-    /// Nine tenths are shorter
+    /// The 90th percentile
     P90,
-    /// 99 of 100 are shorter
+    /// The 99th percentile
     P99,
     /// The longest
     Max,
-    /// Name, from a to z
+    /// Name, in alphabetical order
     Name,
 }
 
@@ -131,39 +133,40 @@ pub(crate) struct StatsArguments {
     /// How to print
     #[arg(long, value_enum, default_value_t = StatsForm::Text)]
     pub(crate) format: StatsForm,
-    /// What makes a row
+    /// Group rows by
     #[arg(long, value_enum, default_value_t = ByArgument::Name)]
     pub(crate) by: ByArgument,
-    /// Order of the rows, the greatest first
+    /// Sort rows by, largest first
     #[arg(long, value_enum, default_value_t = SortArgument::Total)]
     pub(crate) sort: SortArgument,
-    /// Only so many rows [default: all]
-    #[arg(long, value_name = "N")]
+    /// Rows
+    #[arg(short = 'n', long, value_name = "N", value_parser = rows, help = format!("{TOP} [default: all]"))]
     pub(crate) top: Option<usize>,
-    /// Spans of such a length: A..B, plain numbers in the trace's unit, or with ns, us, ms, s
-    #[arg(long, value_name = "A..B", value_parser = time_range)]
+    /// Lengths of spans
+    #[arg(long, value_name = "A..B", value_parser = time_range, help = format!("Lengths of spans {RANGE}: plain numbers in \
+          the trace's unit, or with ns, us, ms, s"))]
     pub(crate) duration: Option<(TimeBound, TimeBound)>,
-    /// How the lengths of each name that matches are distributed
+    /// Show a histogram of durations for each matching name
     #[arg(long, value_name = "NAME-REGEX")]
     pub(crate) histogram: Option<regex::bytes::Regex>,
-    /// The N longest spans, with their stacks
+    /// List the N longest spans with their stacks
     #[arg(long, value_name = "N")]
     pub(crate) longest: Option<usize>,
-    /// Idle times between outermost spans of a thread (or of the first depth of --depth), of at least MIN
+    /// List idle times of at least MIN between a thread's outermost spans (or those at the first depth of --depth)
     #[arg(long, value_name = "MIN", num_args = 0..=1, require_equals = true, default_missing_value = "1", value_parser = time_bound)]
     pub(crate) gaps: Option<TimeBound>,
-    /// Changes of processor of each thread
+    /// List each thread's processor migrations
     #[arg(long)]
     pub(crate) migrations: bool,
-    /// Events, their payloads, and the values of arguments
+    /// Summarize events, their payloads and argument values
     #[arg(long)]
     pub(crate) events: bool,
-    /// Compare with another trace, name by name
-    #[arg(long, value_name = "OTHER", conflicts_with_all = ["histogram", "longest", "gaps", "migrations", "events"])]
+    /// Compare with another trace, by name
+    #[arg(long = "against", alias = "compare", value_name = "BASE", conflicts_with_all = ["histogram", "longest", "gaps", "migrations", "events"])]
     pub(crate) compare: Option<PathBuf>,
-    /// Exit with 1 when a statistic of a name has grown by more against --compare, as total=10%; may be repeated
-    #[arg(long, value_name = "STATISTIC=PERCENT", requires = "compare", value_parser = threshold)]
-    pub(crate) fail_above: Vec<Threshold>,
+    /// Exit with 1 if any name's statistic grew by more than this since BASE, such as total=10%; may be repeated
+    #[arg(long, value_name = "STATISTIC=PERCENT", requires = "compare", value_parser = span_threshold)]
+    pub(crate) fail_above: Vec<Threshold<Statistic>>,
     #[command(flatten)]
     pub(crate) csv: CsvArguments,
     #[command(flatten)]
@@ -172,26 +175,24 @@ pub(crate) struct StatsArguments {
     pub(crate) input: InputArguments,
 }
 
-fn threshold(text: &str) -> Result<Threshold, String> {
-    Threshold::parse(text).ok_or_else(|| {
-        let words: Vec<_> = Statistic::ALL.iter().map(|statistic| statistic.word()).collect();
-        format!("{text:?} is no threshold: one of {}, and how many per cent, as total=10%", words.join(", "))
-    })
+fn span_threshold(text: &str) -> Result<Threshold<Statistic>, String> {
+    let words = Statistic::ALL.map(Statistic::word);
+    super::threshold(Threshold::parse(text, Statistic::from_word), text, &words, "total=10%")
 }
 
 /// Forms of `flame`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(crate) enum FlameForm {
-    /// Lines `main;parse;read 1234`, with what each stack weighs without what it calls
+    /// Lines such as `main;parse;read 1234`, with the self weight of each stack
     Folded,
-    /// A picture to click into and to search, for a browser
+    /// An interactive, searchable picture for a browser
     Svg,
 }
 
 /// Weights of `flame`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(crate) enum WeightArgument {
-    /// Time in a stack and in nothing it calls
+    /// Self time
     Time,
     /// Number of calls
     Count,
@@ -200,51 +201,41 @@ pub(crate) enum WeightArgument {
 /// `flame`.
 #[derive(Debug, Args)]
 pub(crate) struct FlameArguments {
-    /// Traces, taken together; - is standard input
+    /// Traces, combined; - is standard input
     #[arg(required = true, value_name = "FILE")]
     pub(crate) files: Vec<PathBuf>,
-    /// File to write; - is standard output, and so is none. It appears whole or not at all
+    /// File to write; - is standard output, and so is none. It is written completely or not at all
     #[arg(short, long, value_name = "OUT")]
     pub(crate) output: Option<PathBuf>,
     /// Replace an existing file
     #[arg(long)]
     pub(crate) force: bool,
-    /// What to write [default: svg where OUT ends in .svg, else folded]
+    /// What to write [default: what OUT's extension says, folded without one]
     #[arg(long, value_enum)]
     pub(crate) format: Option<FlameForm>,
-    /// What stacks weigh
+    /// Weight of a stack
     #[arg(long, value_enum, default_value_t = WeightArgument::Time)]
     pub(crate) by: WeightArgument,
-    /// Compare with this trace: what has grown is red, what has shrunk is blue; may be repeated
-    #[arg(long, value_name = "BASE")]
+    /// Compare with this trace: growth is red, shrinkage is blue; may be repeated
+    #[arg(long = "against", alias = "diff", value_name = "BASE")]
     pub(crate) diff: Vec<PathBuf>,
     /// Title of the picture
     #[arg(long, value_name = "TEXT")]
     pub(crate) title: Option<String>,
-    /// Begin stacks at the innermost call: who called what takes the time?
+    /// Reverse stacks to show the callers of expensive functions
     #[arg(long)]
     pub(crate) reverse: bool,
     /// Draw from the top down
     #[arg(long)]
     pub(crate) inverted: bool,
-    /// Spans of such a length: A..B, plain numbers in the trace's unit, or with ns, us, ms, s
-    #[arg(long, value_name = "A..B", value_parser = time_range)]
+    /// Lengths of spans
+    #[arg(long, value_name = "A..B", value_parser = time_range, help = format!("Lengths of spans {RANGE}: plain numbers in \
+          the trace's unit, or with ns, us, ms, s"))]
     pub(crate) duration: Option<(TimeBound, TimeBound)>,
     #[command(flatten)]
     pub(crate) spans: SpanArguments,
     #[command(flatten)]
     pub(crate) input: InputArguments,
-}
-
-/// When to colour.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub(crate) enum ColourArgument {
-    /// Where a terminal looks
-    Auto,
-    /// Always
-    Always,
-    /// Never
-    Never,
 }
 
 /// `timeline`.
@@ -253,16 +244,14 @@ pub(crate) struct TimelineArguments {
     /// Traces; - is standard input
     #[arg(required = true, value_name = "FILE")]
     pub(crate) files: Vec<PathBuf>,
-    /// Columns of the whole picture [default: the terminal's, 100 without one]
+    /// Width of the picture in columns [default: the terminal's width, or 100]
     #[arg(long, value_name = "N", value_parser = clap::builder::RangedU64ValueParser::<usize>::new().range(40..=1000))]
     pub(crate) width: Option<usize>,
-    /// Most threads shown: the busiest
-    #[arg(long, value_name = "N", default_value_t = 40)]
-    pub(crate) rows: usize,
-    /// Colours for the busiest names
-    #[arg(long, value_enum, value_name = "WHEN", num_args = 0..=1, require_equals = true, default_missing_value = "always", default_value_t = ColourArgument::Auto)]
-    pub(crate) color: ColourArgument,
-    /// Only ASCII characters
+    /// Threads
+    #[arg(short = 'n', long, alias = "rows", value_name = "N", value_parser = rows, default_value = "40",
+          help = format!("{TOP} (the busiest threads)"))]
+    pub(crate) top: usize,
+    /// Use ASCII characters only
     #[arg(long)]
     pub(crate) ascii: bool,
     #[command(flatten)]

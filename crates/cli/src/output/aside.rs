@@ -4,8 +4,9 @@ use std::path::PathBuf;
 
 use tempfile::TempPath;
 
-use super::{Output, Place, Staged, Unwritable, Writer};
+use super::{Output, Place, Staged, Writer};
 use crate::failure::Failure;
+use crate::unwritable::Unwritable;
 
 /// A complete file that has its temporary name still. Dropped, it is gone.
 pub(crate) struct Aside {
@@ -20,7 +21,7 @@ impl Output {
     /// there may be any number of them.
     pub(crate) fn set_aside(self) -> Result<Aside, Failure> {
         let (Writer::File(writer), Place::File(path)) = (self.writer, self.place) else {
-            return Err(Failure::usage("one of the files to write is no file but a device or a pipe"));
+            return Err(Failure::usage("one of the output files is a device or a pipe, not a regular file"));
         };
         let Staged { file, name } = writer.into_inner().map_err(|error| Failure::output(error.error()))?;
         file.as_file().sync_all().map_err(|error| Failure::output(&Unwritable::wrap(&name, error)))?;

@@ -50,7 +50,7 @@ pub(super) fn is_unsafe(c: char) -> bool {
 pub(super) struct Guard {
     pub(super) escapes: Escapes,
     pub(super) colors: Colors,
-    /// Bytes that cannot be judged yet; then all that is being judged.
+    /// Bytes that cannot be classified yet; then all that are being classified.
     pending: Vec<u8>,
     safe: Vec<u8>,
 }
@@ -175,7 +175,7 @@ impl Guard {
     }
 }
 
-/// What stands at an ESC.
+/// What begins at an ESC.
 enum Sequence<'b> {
     /// A color sequence: bytes used, and what follows its ESC.
     Is(usize, &'b [u8]),
@@ -193,7 +193,7 @@ fn marked_sequence(bytes: &[u8]) -> Sequence<'_> {
     if bytes.starts_with(mark) { plain_sequence(bytes, mark.len()) } else { Sequence::No }
 }
 
-/// `[`, digits and semicolons, `m`, behind an ESC of so many bytes.
+/// `[`, digits and semicolons, `m`, after an ESC of this many bytes.
 fn plain_sequence(bytes: &[u8], behind: usize) -> Sequence<'_> {
     let text = &bytes[behind.min(bytes.len())..];
     for (at, byte) in text.iter().take(SEQUENCE_BYTES_MAX).enumerate() {
@@ -224,7 +224,7 @@ fn push(out: &mut Vec<u8>, c: char, escapes: Escapes) {
 }
 
 fn push_byte(out: &mut Vec<u8>, byte: u8, escapes: Escapes) {
-    // JSON has no way to write a byte: what is no text there is replaced, as everywhere.
+    // JSON has no way to write a byte: what is not text there is replaced, as everywhere.
     let text = if escapes == Escapes::Json { "\u{fffd}".to_owned() } else { format!("\\x{byte:02x}") };
     out.extend_from_slice(text.as_bytes());
 }
@@ -233,7 +233,7 @@ fn push_byte(out: &mut Vec<u8>, byte: u8, escapes: Escapes) {
 mod tests {
     use super::*;
 
-    /// What comes out, written in pieces of so many bytes.
+    /// The output, written in pieces of this many bytes.
     fn shown(escapes: Escapes, colors: Colors, bytes: &[u8], step: usize) -> Vec<u8> {
         let mut guard = Guard::new(escapes, colors);
         let mut out = Vec::new();

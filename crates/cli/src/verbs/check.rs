@@ -1,4 +1,4 @@
-//! `anytrace check`: every breach of the format's rules.
+//! `anytrace check`: every violation of the format's rules.
 
 use std::io::Write;
 use std::path::Path;

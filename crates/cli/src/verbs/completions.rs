@@ -2,16 +2,15 @@
 
 use std::io::Write;
 
-use clap::CommandFactory;
-
 use crate::Verdict;
-use crate::arguments::{Arguments, CompletionsArguments};
+use crate::arguments::CompletionsArguments;
+use crate::command;
 use crate::failure::Failure;
 use crate::terminal;
 
 pub(crate) fn run(options: &CompletionsArguments) -> Result<Verdict, Failure> {
     let mut script = Vec::new();
-    clap_complete::generate(options.shell, &mut Arguments::command(), "anytrace", &mut script);
+    clap_complete::generate(options.shell, &mut command::command(), "anytrace", &mut script);
     terminal::stdout().write_all(&script)?;
     Ok(Verdict::Fine)
 }

@@ -2,10 +2,10 @@
 
 mod accesses;
 mod extension;
+mod forms;
 mod timeline;
 
 use anytrace_core::{Format, ImportOptions, Input, Outcome, Plan, TargetOptions};
-use anytrace_export::{accesses::OUTPUTS as ACCESS_OUTPUTS, timeline::OUTPUTS as TIMELINE_OUTPUTS};
 
 use crate::Verdict;
 use crate::arguments::ConvertArguments;
@@ -16,10 +16,11 @@ use crate::progress::Progress;
 use crate::report::{Reporter, Way};
 use crate::verbs::repair::print_outcome;
 use crate::written::must_open;
+use forms::{is_own, known_target};
 
 pub(crate) fn run(options: &ConvertArguments) -> Result<Verdict, Failure> {
     let (path, force) = (&options.output.output, options.output.force);
-    // What is in the way of a file is found before the input is read, which may take long.
+    // Check that the output can be written before the input is read, which may take long.
     let file = if path.as_os_str() == "-" { None } else { Some(Output::create(path, force)?) };
     let opened = open::open(&options.file, &options.input)?;
     let target = options.target.target(extension::form(options, &opened)?.as_deref());
@@ -77,7 +78,7 @@ fn written_format(opened: &Opened, target: &TargetOptions) -> Option<&'static dy
     Some(*format).filter(|_| target.to.as_deref() != Some("jsonl"))
 }
 
-/// Where damage is told; what is wrong with a file that gave no bytes is told at once.
+/// Where damage is reported; what is wrong with a file that gave no bytes is reported at once.
 fn reporter(opened: &Opened, options: &ConvertArguments) -> Result<Reporter, Failure> {
     let (format, damage) = match opened {
         Opened::Empty(damage) => (None, damage.clone()),
@@ -89,7 +90,7 @@ fn reporter(opened: &Opened, options: &ConvertArguments) -> Result<Reporter, Fai
     Ok(reporter)
 }
 
-/// Ends the telling of damage, and puts the output where it was asked for, unless it would be of nothing.
+/// Ends the report of damage, and puts the output in place unless it would be empty.
 fn put_in_place(
     output: Output,
     is_nothing: bool,
@@ -101,62 +102,6 @@ fn put_in_place(
         return Err(Failure::breach(format!("{}: nothing could be read; nothing was written", options.file.display())));
     }
     output.commit(reporter.verdict())
-}
-
-/// Refuses a `--to` the format does not have, saying which there are.
-fn known_target(format: &dyn Format, target: &TargetOptions) -> Result<(), Failure> {
-    let Some(to) = &target.to else { return Ok(()) };
-    if is_own(format, to) {
-        return Ok(());
-    }
-    let names = form_names(format).join(", ");
-    Err(Failure::usage(format!("{} traces cannot be written as {to}; --to takes {names}", format.name())))
-}
-
-/// What `--to` takes for a format.
-fn form_names(format: &dyn Format) -> Vec<&'static str> {
-    let mut names: Vec<_> = format.targets().iter().map(|(name, _)| *name).collect();
-    if format.has_spans() {
-        names.extend(TIMELINE_OUTPUTS.iter().map(|output| output.name));
-    }
-    if format.has_accesses() {
-        names.extend(ACCESS_OUTPUTS.iter().map(|output| output.name).filter(|name| !is_own(format, name)));
-    }
-    names
-}
-
-/// True for a form that the format itself writes.
-fn is_own(format: &dyn Format, to: &str) -> bool {
-    format.targets().iter().any(|(name, _)| *name == to)
-}
-
-/// True where an output for other programs may be meant: the format `has` what it tells and no form of that name.
-fn may_mean(opened: &Opened, name: &str, has: impl Fn(&dyn Format) -> bool) -> bool {
-    match opened {
-        Opened::Trace(format, _) | Opened::Jsonl(format, _) => has(*format) && !is_own(*format, name),
-        Opened::Empty(_) => true,
-    }
-}
-
-/// Refuses what goes with no output for other programs: JSON lines, options for forms of a format.
-fn refuse_others(
-    opened: &Opened,
-    name: &str,
-    target: &TargetOptions,
-    options: &ConvertArguments,
-) -> Result<(), Failure> {
-    refuse_jsonl(opened, options)?;
-    target.only(name, &[]).map_err(|error| Failure::bare(&error))
-}
-
-/// Refuses JSON lines where a trace is needed.
-fn refuse_jsonl(opened: &Opened, options: &ConvertArguments) -> Result<(), Failure> {
-    let Opened::Jsonl(format, _) = opened else { return Ok(()) };
-    Err(Failure::usage(format!(
-        "{0}: JSON lines of {1}; `anytrace convert {0} -o OUT --to {1}` makes a trace of them first",
-        options.file.display(),
-        format.name()
-    )))
 }
 
 fn rewrite(

@@ -3,6 +3,7 @@
 //! Both traces are printed as JSON lines without positions, each by a thread of its own, and the
 //! lines are aligned as they come; memory stays bounded whatever the size of the traces.
 
+mod fields;
 mod printer;
 mod side;
 
@@ -17,7 +18,8 @@ use crate::open::Found;
 use crate::report::{Reporter, Way};
 use crate::{Verdict, open};
 
-use printer::{Printer, are_alike};
+use fields::are_alike;
+use printer::Printer;
 use side::Side;
 
 pub(crate) fn run(options: &DiffArguments) -> Result<Verdict, Failure> {

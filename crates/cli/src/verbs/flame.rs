@@ -1,59 +1,61 @@
 //! `anytrace flame`: flame graphs and folded stacks.
 
+mod picture;
+
 use std::io::{BufWriter, Write};
 use std::path::Path;
 
 use anytrace_analysis::flame::{FlameGraph, Side, StackWeights, Weight};
 use anytrace_analysis::pass::Pass;
-use anytrace_export::flame::{FoldedLines, SvgOptions, svg};
+use anytrace_export::flame::FoldedLines;
 
 use crate::arguments::{FlameArguments, FlameForm, WeightArgument};
+use crate::extension::form_of;
 use crate::failure::Failure;
 use crate::output::Output;
-use crate::spans::tell;
-use crate::units::{counted, grouped, nanoseconds};
+use crate::spans::read_spans;
+use crate::units::grouped;
 use crate::{Verdict, paint, terminal};
-
-/// What is narrower than this part of an SVG is left out: it could not be seen.
-const PARTS: u128 = 20_000;
 
 /// Lines written at once.
 const LINES_BYTES: usize = 1 << 16;
 
 pub(crate) fn run(options: &FlameArguments) -> Result<Verdict, Failure> {
     crate::only_one_stdin(options.files.iter().chain(&options.diff).map(std::path::PathBuf::as_path))?;
+    // The form is known, and what is in the way of a file is found, before the traces are read, which may take long.
+    let form = form(options)?;
     let output = match options.output.as_deref().filter(|path| path.as_os_str() != "-") {
         Some(path) => Some(Output::create(path, options.force)?),
         None => None,
     };
     let mut graph = FlameGraph::default();
-    let (mut verdict, mut told) = (Verdict::Fine, 0);
+    let (mut verdict, mut reported) = (Verdict::Fine, 0);
     for (side, files) in [(Side::Base, &options.diff), (Side::Shown, &options.files)] {
         for file in files {
             let is_first = graph.word().is_none();
             verdict = verdict.max(add(&mut graph, side, file, options)?);
             if is_first {
-                // What one trace has too many of was said when it was read.
-                told = graph.folded();
+                // The stacks that one trace folded were reported when it was read.
+                reported = graph.folded();
             }
         }
     }
-    let folded = graph.folded().saturating_sub(told);
+    let folded = graph.folded().saturating_sub(reported);
     if folded > 0 {
         let folded = grouped(u128::from(folded));
         paint::complain(
             "note",
-            format!("{folded} stacks of all traces together weigh for their callers: too many differ"),
+            format!("{folded} stacks over all traces count toward their callers: too many different stacks"),
         );
     }
     match output {
         Some(mut output) => {
-            write(&graph, options, &mut output)?;
+            write(&graph, options, form, &mut output)?;
             output.commit(verdict)
         }
         None => {
             let mut out = BufWriter::with_capacity(LINES_BYTES, terminal::stdout());
-            write(&graph, options, &mut out)?;
+            write(&graph, options, form, &mut out)?;
             out.flush()?;
             Ok(verdict)
         }
@@ -66,35 +68,31 @@ fn add(graph: &mut FlameGraph, side: Side, file: &Path, options: &FlameArguments
         WeightArgument::Count => Weight::Count,
     });
     let pass = Pass::new(options.spans.filter(options.duration), true, vec![&mut weights]);
-    let told = tell(file, &options.spans, &options.input, pass)?;
-    if let Some(stacks) = told.done.stacks
-        && told.format != "unknown"
+    let read = read_spans(file, &options.spans, &options.input, pass)?;
+    if let Some(stacks) = read.done.stacks
+        && read.format != "unknown"
     {
         let name = file.display().to_string();
-        graph.add(side, weights, stacks, &told.done.directory).map_err(|error| Failure::of(&name, &error))?;
+        graph.add(side, weights, stacks, &read.done.directory).map_err(|error| Failure::of(&name, &error))?;
     }
-    Ok(told.verdict)
+    Ok(read.verdict)
 }
 
-fn write(graph: &FlameGraph, options: &FlameArguments, out: &mut dyn Write) -> Result<(), Failure> {
-    let is_svg = match options.format {
-        Some(form) => form == FlameForm::Svg,
-        None => options.output.as_deref().and_then(Path::extension).is_some_and(|end| end.eq_ignore_ascii_case("svg")),
+/// What `--format` says, or else the output's extension.
+fn form(options: &FlameArguments) -> Result<FlameForm, Failure> {
+    const FORMS: [(&str, FlameForm); 2] = [("folded", FlameForm::Folded), ("svg", FlameForm::Svg)];
+    let named = match (options.format, &options.output) {
+        (None, Some(path)) => form_of(path, &FORMS, "--format")?,
+        (chosen, _) => chosen,
     };
-    if !is_svg {
+    Ok(named.unwrap_or(FlameForm::Folded))
+}
+
+fn write(graph: &FlameGraph, options: &FlameArguments, form: FlameForm, out: &mut dyn Write) -> Result<(), Failure> {
+    if form == FlameForm::Folded {
         return visit(graph, options, 0, &mut |lines| out.write_all(lines.as_bytes()));
     }
-    if graph.total(Side::Shown) == 0 {
-        return Err(Failure::usage("nothing to draw: no span that counts weighs anything"));
-    }
-    let total = graph.total(Side::Shown).saturating_add(graph.total(Side::Base));
-    let mut lines = String::new();
-    let least = u64::try_from(total / PARTS).unwrap_or(u64::MAX);
-    visit(graph, options, least, &mut |more| {
-        lines.push_str(more);
-        Ok(())
-    })?;
-    Ok(svg(&lines, &svg_options(graph, options), out)?)
+    picture::draw(graph, options, out)
 }
 
 /// Hands out folded lines, many at once.
@@ -122,31 +120,4 @@ fn visit(
         Ok(())
     })?;
     Ok(put(lines.text())?)
-}
-
-fn svg_options(graph: &FlameGraph, options: &FlameArguments) -> SvgOptions {
-    let names = |files: &[std::path::PathBuf]| {
-        let shown: Vec<_> = files.iter().map(|file| file.display().to_string()).collect();
-        shown.join(", ")
-    };
-    let title = options.title.clone().unwrap_or_else(|| match options.diff.as_slice() {
-        [] => names(&options.files),
-        base => format!("{} against {}", names(&options.files), names(base)),
-    });
-    let total = graph.total(Side::Shown);
-    let unit = graph.word().unwrap_or("ns");
-    let sum = match unit {
-        "ns" => nanoseconds(total),
-        "record" => format!("{} records (no clock: order is the axis)", grouped(total)),
-        unit => format!("{} {}", grouped(total), plural(unit)),
-    };
-    let subtitle = format!("{sum}, {}", counted(graph.stack_count() as u64, "stack"));
-    SvgOptions { title, subtitle, unit: plural(unit), is_inverted: options.inverted }
-}
-
-fn plural(unit: &str) -> String {
-    match unit {
-        "ns" | "calls" => unit.to_owned(),
-        unit => format!("{unit}s"),
-    }
 }

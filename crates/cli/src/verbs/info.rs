@@ -53,7 +53,7 @@ fn one(path: &Path, options: &InfoArguments, objects: &mut Vec<Value>) -> Result
     Ok(reporter.verdict())
 }
 
-/// What the first bytes alone tell: no counts, no damage.
+/// What the first bytes alone show: no counts, no damage.
 fn quick(format: &'static dyn Format, input: Input, options: &InfoArguments) -> Result<Info, Failure> {
     let (name, layers) = (input.name().to_owned(), input.layers().to_vec());
     let file_bytes = input.file_bytes().filter(|_| layers.is_empty()).or(input.head().total_bytes);

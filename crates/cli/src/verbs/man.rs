@@ -3,17 +3,17 @@
 use std::io::Write;
 use std::path::Path;
 
-use clap::CommandFactory;
 use clap_mangen::Man;
 
 use crate::Verdict;
-use crate::arguments::{Arguments, ManArguments};
+use crate::arguments::ManArguments;
+use crate::command;
 use crate::failure::Failure;
 use crate::output::{Output, commit_all, remove_on_signal};
 use crate::terminal;
 
 pub(crate) fn run(options: &ManArguments) -> Result<Verdict, Failure> {
-    let command = Arguments::command();
+    let command = command::command();
     match &options.dir {
         None => {
             let mut page = Vec::new();

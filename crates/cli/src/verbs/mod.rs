@@ -13,6 +13,7 @@ pub(crate) mod formats;
 pub(crate) mod heph;
 pub(crate) mod info;
 pub(crate) mod man;
+pub(crate) mod memory;
 pub(crate) mod repair;
 pub(crate) mod rules;
 pub(crate) mod stats;

@@ -1,20 +1,19 @@
 //! `anytrace repair`: the valid trace that can be saved.
 
+mod json;
 mod proof;
-
-use std::io::Write;
+mod text;
 
 use anytrace_core::{Format, Input, Layer, LayerEnd, Outcome, Plan, TargetOptions};
-use anytrace_export::json;
-use serde_json::json;
 
 use crate::arguments::{RepairArguments, ResultForm};
 use crate::failure::Failure;
 use crate::output::Output;
 use crate::progress::Progress;
 use crate::report::{Reporter, Way};
-use crate::{Verdict, open, paint, terminal};
+use crate::{Verdict, open, paint};
 use proof::{Proof, prove};
+pub(crate) use text::print_outcome;
 
 /// Repairs of what a repair wrote, before it is given up: mending one thing may bring another to light.
 const PASSES_MAX: u32 = 4;
@@ -48,7 +47,7 @@ pub(crate) fn run(options: &RepairArguments) -> Result<Verdict, Failure> {
     if is_text {
         print_outcome(&name, &saved.outcome);
     } else {
-        print_object(&name, &saved, options, &reporter)?;
+        json::print(&name, &saved, options, &reporter)?;
     }
     Ok(judge(&name, &saved, options))
 }
@@ -98,13 +97,11 @@ fn mend(
             Proof::Broken(_) | Proof::Other => break,
         }
     }
-    let title = format.title();
-    Err(Failure::breach(format!(
-        "{name}: what could be saved is no trace that can be recognised as {title} and passes its check; nothing was written"
-    )))
+    let title = format.title().trim_end_matches(" trace");
+    Err(Failure::breach(format!("{name}: the recovered data is not a valid {title} trace; nothing was written")))
 }
 
-/// Bytes behind the place at which compressed data could not be read on.
+/// Bytes after the place at which reading the compressed data had to stop.
 fn unread(file_bytes: Option<u64>, layers: &[Layer]) -> u64 {
     match layers.first() {
         Some(layer) if matches!(layer.end(), LayerEnd::Truncated | LayerEnd::Corrupt(_)) => {
@@ -122,51 +119,12 @@ fn judge(name: &str, saved: &Saved, options: &RepairArguments) -> Verdict {
         return Verdict::Fine;
     }
     let kind = if options.allow_loss { "note" } else { "error" };
-    let what = if saved.is_written { "" } else { "; nothing could be saved; nothing was written" };
-    let help = if options.allow_loss || !saved.is_written { "" } else { "; --allow-loss accepts that" };
+    let what = if saved.is_written { "" } else { "; nothing could be recovered; nothing was written" };
+    let help = if options.allow_loss || !saved.is_written { "" } else { "; use --allow-loss to accept that" };
     paint::complain(kind, format!("{name}: kept {kept_bytes} of {total_bytes} bytes{what}{help}"));
     match (options.allow_loss, saved.is_written) {
         (true, _) => Verdict::Fine,
         (false, true) => Verdict::Breach,
         (false, false) => Verdict::NoResult,
-    }
-}
-
-fn print_object(name: &str, saved: &Saved, options: &RepairArguments, reporter: &Reporter) -> Result<(), Failure> {
-    let outcome = &saved.outcome;
-    let value = json!({
-        "version": json::VERSION,
-        "file": name,
-        "output": options.output.output.display().to_string(),
-        "written": saved.is_written,
-        "records_read": outcome.records_read,
-        "records_written": outcome.records_written,
-        "bytes_kept": saved.kept_bytes,
-        "bytes_total": saved.total_bytes,
-        "bytes_lost": outcome.bytes_lost,
-        "lost": reporter.lost(),
-        "notes": outcome.notes,
-        "diagnostics": reporter.kept().iter().map(json::diagnostic).collect::<Vec<_>>(),
-    });
-    // The trace itself has standard output when it was asked for there.
-    if options.output.output.as_os_str() == "-" {
-        terminal::stderr().json(true).write_all(format!("{value:#}\n").as_bytes())?;
-        return Ok(());
-    }
-    crate::results::print_json(vec![value], false)
-}
-
-/// What was written and what was lost, to standard error.
-pub(crate) fn print_outcome(name: &str, outcome: &Outcome) {
-    let mut err = terminal::stderr();
-    let name = anytrace_core::text::printable(name);
-    // Complaints that nobody can read do not stop the work.
-    let _ = writeln!(
-        err,
-        "{name}: {} of {} records written, {} bytes lost",
-        outcome.records_written, outcome.records_read, outcome.bytes_lost
-    );
-    for note in &outcome.notes {
-        let _ = writeln!(err, "  {}", anytrace_core::text::printable(note));
     }
 }

@@ -12,7 +12,7 @@ pub(crate) fn run(options: &RulesArguments) -> Result<Verdict, Failure> {
     if let Some(name) = &options.format
         && anytrace_formats::by_name(name).is_none()
     {
-        return Err(Failure::usage(format!("no format is called {name}")));
+        return Err(Failure::usage(format!("unknown format {name}")));
     }
     let mut out = terminal::stdout();
     let formats = anytrace_formats::all().iter().filter(|f| options.format.as_deref().is_none_or(|n| n == f.name()));

@@ -7,7 +7,6 @@ mod json;
 mod text;
 
 use std::cmp::Reverse;
-use std::io::Write;
 use std::path::Path;
 
 use anytrace_analysis::accounting::{Accounting, By, Row};
@@ -22,7 +21,7 @@ use anytrace_analysis::pass::{Engine, Pass};
 use crate::arguments::{ByArgument, StatsArguments, StatsForm, matching};
 use crate::failure::Failure;
 use crate::results::print_json;
-use crate::spans::{Told, tell};
+use crate::spans::{SpansRead, read_spans};
 use crate::{Verdict, for_each_file, terminal};
 
 /// Gaps listed, unless `--top` says otherwise.
@@ -31,7 +30,7 @@ const GAPS_LISTED: usize = 20;
 /// One trace's results.
 struct Results {
     name: String,
-    told: Told,
+    read: SpansRead,
     rows: Vec<Row>,
     /// Rows that `--top` left out.
     rows_left: usize,
@@ -50,17 +49,17 @@ pub(crate) fn run(options: &StatsArguments) -> Result<Verdict, Failure> {
     }
     let has_details = options.histogram.is_some() || options.longest.is_some() || options.gaps.is_some();
     if options.format == StatsForm::Csv && (has_details || options.migrations || options.events) {
-        return Err(Failure::usage("--format csv has the table only; --format json has everything"));
+        return Err(Failure::usage("--format csv has only the table; use --format json for everything"));
     }
     let mut objects = Vec::new();
     let mut is_first = true;
     let verdict = for_each_file(&options.files, |path| {
         let results = one(path, options)?;
-        let verdict = results.told.verdict;
+        let verdict = results.read.verdict;
         match options.format {
             StatsForm::Json => objects.push(json::object(results)),
-            StatsForm::Csv => put(&csv::lines(&results, options.csv.cells(), is_first))?,
-            StatsForm::Text => put(&text::page(results, is_first))?,
+            StatsForm::Csv => terminal::put(&csv::lines(&results, options.csv.cells(), is_first))?,
+            StatsForm::Text => terminal::put(&text::page(results, is_first))?,
         }
         is_first = false;
         Ok(verdict)
@@ -69,14 +68,6 @@ pub(crate) fn run(options: &StatsArguments) -> Result<Verdict, Failure> {
         print_json(objects, options.files.len() > 1)?;
     }
     Ok(verdict)
-}
-
-/// Prints to standard output, with colours where a terminal looks.
-fn put(text: &str) -> Result<(), Failure> {
-    let mut out = terminal::stdout();
-    out.write_all(text.as_bytes())?;
-    out.flush()?;
-    Ok(())
 }
 
 fn one(path: &Path, options: &StatsArguments) -> Result<Results, Failure> {
@@ -94,10 +85,10 @@ fn one(path: &Path, options: &StatsArguments) -> Result<Results, Failure> {
     engines.extend(events.as_mut().map(|engine| engine as &mut dyn Engine));
     // Only the longest calls need their stacks, whose table grows with their number.
     let pass = Pass::new(options.spans.filter(options.duration), options.longest.is_some(), engines);
-    let told = tell(path, &options.spans, &options.input, pass)?;
-    let (rows, rows_left) = sorted(accounting.into_rows(), &told.done.directory, options);
+    let read = read_spans(path, &options.spans, &options.input, pass)?;
+    let (rows, rows_left) = sorted(accounting.into_rows(), &read.done.directory, options);
     let name = path.display().to_string();
-    Ok(Results { name, told, rows, rows_left, histograms, longest, gaps, migrations, events })
+    Ok(Results { name, read, rows, rows_left, histograms, longest, gaps, migrations, events })
 }
 
 fn by(argument: ByArgument) -> By {

@@ -2,15 +2,14 @@
 
 mod draw;
 
-use std::io::Write;
 use std::path::Path;
 
 use anytrace_analysis::overview::Overview;
 use anytrace_analysis::pass::Pass;
 
-use crate::arguments::{ColourArgument, TimelineArguments};
+use crate::arguments::TimelineArguments;
 use crate::failure::Failure;
-use crate::spans::tell;
+use crate::spans::read_spans;
 use crate::{Verdict, for_each_file, terminal};
 use draw::Look;
 
@@ -18,15 +17,15 @@ use draw::Look;
 const WIDTH: usize = 100;
 
 pub(crate) fn run(options: &TimelineArguments) -> Result<Verdict, Failure> {
-    let look = Look { width: width(options), rows: options.rows, is_ascii: options.ascii };
+    let look = Look { width: width(options), rows: options.top, is_ascii: options.ascii };
     let mut is_first = true;
     for_each_file(&options.files, |path| {
         let (page, verdict) = one(path, options, &look)?;
         if !is_first {
-            put("\n", options)?;
+            terminal::put("\n")?;
         }
         is_first = false;
-        put(&page, options)?;
+        terminal::put(&page)?;
         Ok(verdict)
     })
 }
@@ -34,9 +33,9 @@ pub(crate) fn run(options: &TimelineArguments) -> Result<Verdict, Failure> {
 fn one(path: &Path, options: &TimelineArguments, look: &Look) -> Result<(String, Verdict), Failure> {
     let mut overview = Overview::default();
     let pass = Pass::new(options.spans.filter(None), false, vec![&mut overview]);
-    let told = tell(path, &options.spans, &options.input, pass)?;
+    let read = read_spans(path, &options.spans, &options.input, pass)?;
     let name = anytrace_core::text::printable(&path.display().to_string());
-    Ok((draw::page(&name, &overview, &told.done, look), told.verdict))
+    Ok((draw::page(&name, &overview, &read.done, look), read.verdict))
 }
 
 fn width(options: &TimelineArguments) -> usize {
@@ -46,15 +45,4 @@ fn width(options: &TimelineArguments) -> usize {
     };
     // A terminal as narrow as a ribbon still gets a picture.
     options.width.or_else(terminal).unwrap_or(WIDTH).max(40)
-}
-
-fn put(text: &str, options: &TimelineArguments) -> Result<(), Failure> {
-    let mut out = match options.color {
-        ColourArgument::Auto => terminal::stdout(),
-        ColourArgument::Always => terminal::stdout().with_colors(true),
-        ColourArgument::Never => terminal::stdout().with_colors(false),
-    };
-    out.write_all(text.as_bytes())?;
-    out.flush()?;
-    Ok(())
 }

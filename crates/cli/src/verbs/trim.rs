@@ -16,15 +16,13 @@ pub(crate) fn run(options: &TrimArguments) -> Result<Verdict, Failure> {
     let mut output = Output::create(&options.output.output, options.output.force)?;
     let selection = options.selection.selection();
     if selection.is_all() {
-        return Err(Failure::usage(
-            "nothing selected: give --records, --thread, --time, --name, --buffers or --frames",
-        ));
+        return Err(Failure::usage("nothing selected: use --records, --thread, --time, --name, --buffers or --frames"));
     }
     let (format, input) = match open::open_trace(&options.file, &options.input)? {
         Ok(found) => found,
         Err(damage) => {
             Reporter::new(&name, None, Way::Stderr, options.input.limit).take(damage)?;
-            return Err(Failure::breach(format!("{name}: there are no records; nothing was written")));
+            return Err(Failure::breach(format!("{name}: no records; nothing was written")));
         }
     };
     let mut reporter = Reporter::new(&name, Some(format), Way::Stderr, options.input.limit);
@@ -35,7 +33,7 @@ pub(crate) fn run(options: &TrimArguments) -> Result<Verdict, Failure> {
     drop(progress);
     reporter.print_rest()?;
     if outcome.records_written == 0 {
-        let message = format!("{name}: no record matches the selection; nothing was written");
+        let message = format!("{name}: no records match the selection; nothing was written");
         return Err(if reporter.verdict() == Verdict::Fine {
             Failure::usage(message)
         } else {

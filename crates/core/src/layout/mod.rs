@@ -262,8 +262,8 @@ impl Layout {
     /// Bytes of an element of an allocation whose elements have `recorded` bytes in the trace: the size of the type
     /// where it divides that number, because allocations by `malloc` are recorded as one element of all bytes.
     pub fn element_bytes(&self, recorded: u64) -> u64 {
-        let is_whole = self.bytes > 0 && recorded.checked_rem(self.bytes) == Some(0);
-        if is_whole && recorded > 0 && !self.is_open() { self.bytes } else { recorded }
+        let is_multiple = self.bytes > 0 && recorded.checked_rem(self.bytes) == Some(0);
+        if is_multiple && recorded > 0 && !self.is_open() { self.bytes } else { recorded }
     }
 
     /// Path to a field: `a.b[].c`. Anonymous fields add nothing.

@@ -1,42 +1,17 @@
 //! Outputs for timelines and profilers: their names, and a constructor for each.
 //!
-//! Each is a [`SpanSink`] that writes as edges arrive and ends with [`Timeline::finish`]. Times count from the trace's
+//! Each is a [`SpanSink`](anytrace_core::SpanSink) that writes as edges arrive and ends with [`Timeline::finish`]. Times count from the trace's
 //! origin ([`anytrace_core::span::SpanSource::origin`]) in nanoseconds, without floating point; where the length of a
 //! unit is unknown one unit is shown as one nanosecond and the output's metadata says so.
 
 pub(crate) mod clock;
 pub(crate) mod numbers;
+pub(crate) mod output;
 pub(crate) mod words;
 
-use std::io::Write;
-
-use anytrace_core::{Error, SpanSink};
-
-use crate::cells::Cells;
 use crate::limits::{CATAPULT_EVENTS, FOLDED_DEPTH, Limit, PERFETTO_DEPTH, SHEET_ROWS, SPEEDSCOPE_BYTES};
-use crate::spool::Spool;
+pub use crate::timeline::output::{Outlet, Timeline};
 use crate::{chrome, csv, firefox, folded, otlp, perfetto, speedscope, svg};
-
-/// An output being written.
-pub trait Timeline: SpanSink {
-    /// Writes the end of the output; called once, after the last edge.
-    ///
-    /// # Errors
-    /// When writing fails.
-    fn finish(&mut self) -> Result<(), Error>;
-}
-
-/// What an output is written with.
-pub struct Outlet<'a> {
-    /// The target of the output.
-    pub out: &'a mut dyn Write,
-    /// Room on disk for outputs that need a track's edges together; anything that does not go there stays in memory.
-    pub spool: &'a mut dyn Spool,
-    /// The title of the output, if it has one: the trace's file name.
-    pub title: &'a str,
-    /// How text is written in tables.
-    pub cells: Cells,
-}
 
 /// A row of the table of outputs.
 pub struct TimelineOutput {
@@ -64,7 +39,7 @@ pub static OUTPUTS: [TimelineOutput; 8] = [
     TimelineOutput {
         name: "csv",
         extension: "csv",
-        help: "a row a span, for spreadsheets and databases",
+        help: "one row per span, for spreadsheets and databases",
         limits: &[SHEET_ROWS],
         open: |outlet| Box::new(csv::Csv::new(outlet.out, outlet.cells)),
     },
@@ -78,28 +53,28 @@ pub static OUTPUTS: [TimelineOutput; 8] = [
     TimelineOutput {
         name: "folded",
         extension: "folded",
-        help: "self time a stack, for flamegraph.pl, inferno and speedscope",
+        help: "self time per stack, for flamegraph.pl, inferno and speedscope",
         limits: &[FOLDED_DEPTH],
         open: |outlet| Box::new(folded::open(outlet.out)),
     },
     TimelineOutput {
         name: "otlp",
         extension: "otlp.json",
-        help: "OpenTelemetry's OTLP as JSON: spans with explicit parents and ids that stay the same",
+        help: "OpenTelemetry's OTLP as JSON: spans with explicit parents and stable ids",
         limits: &[],
         open: |outlet| Box::new(otlp::Otlp::new(outlet)),
     },
     TimelineOutput {
         name: "perfetto",
         extension: "pftrace",
-        help: "Perfetto's own protobuf (TrackEvent)",
+        help: "Perfetto's protobuf (TrackEvent)",
         limits: &[PERFETTO_DEPTH],
         open: |outlet| Box::new(perfetto::Perfetto::new(outlet.out)),
     },
     TimelineOutput {
         name: "speedscope",
         extension: "speedscope.json",
-        help: "speedscope's evented profiles, one a track",
+        help: "speedscope's evented profiles, one per track",
         limits: &[SPEEDSCOPE_BYTES],
         open: |outlet| Box::new(speedscope::Speedscope::new(outlet)),
     },

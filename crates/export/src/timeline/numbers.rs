@@ -16,7 +16,7 @@ pub(crate) struct Numbers {
     pub(crate) are_changed: bool,
 }
 
-/// Assigns each track a pair of numbers of its own, below 2^31 as the consumers require.
+/// Assigns each track a unique pair of numbers, below 2^31 as the consumers require.
 ///
 /// The first lane of a thread keeps the trace's numbers. Further lanes, process 0 (unknown; to the consumers 0 is the
 /// idle process) and numbers of 2^31 and more get others.

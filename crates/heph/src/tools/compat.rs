@@ -1,5 +1,5 @@
 //! The layout of the format's own converter, without its faults: Chrome trace events in the order of the file, process =
-//! stream, thread = substream, whole microseconds since 1970.
+//! stream, thread = substream, integer microseconds since 1970.
 //!
 //! Copied: fields, their order and spacing, microseconds rounded down, no names of lanes. Not copied: strings are
 //! escaped, floats that JSON cannot represent are strings, arrays are arrays, times are never moved, a late epoch also
@@ -8,11 +8,11 @@
 use std::io::Write;
 
 use anytrace_core::text::{push_dec, push_json_str};
-use anytrace_core::{Diagnostic, Error, Input, OpenOptions, Sink, Summary};
+use anytrace_core::{Diagnostic, Error, Input, OpenOptions, Place, Sink, Summary};
 
-use crate::flaw::Damage;
-use crate::reader::{Place, Reader, Visitor};
-use crate::record::{Event, Packet, Value};
+use crate::wire::fault::Damage;
+use crate::wire::reader::{Reader, Visitor};
+use crate::wire::record::{Event, Record, Value};
 
 const FLUSH_BYTES: usize = 1 << 16;
 
@@ -22,7 +22,7 @@ const FLUSH_BYTES: usize = 1 << 16;
 /// I/O.
 pub fn first_epoch(input: Input, open: &OpenOptions) -> Result<Option<u64>, Error> {
     let mut first = First { epoch_ns: None };
-    match Reader::new(input, open).read(&mut first) {
+    match Reader::new(input, open)?.read(&mut first) {
         // We returned the error that ended the reading.
         Err(_) if first.epoch_ns.is_some() => Ok(first.epoch_ns),
         Err(error) => Err(error),
@@ -35,8 +35,8 @@ struct First {
 }
 
 impl Visitor for First {
-    fn packet(&mut self, _: Place, _: &[u8], packet: &Packet<'_>) -> Result<(), Error> {
-        if let Packet::Metadata(metadata) = packet
+    fn packet(&mut self, _: Place, _: &[u8], packet: &Record<'_>) -> Result<(), Error> {
+        if let Record::Metadata(metadata) = packet
             && let Some(epoch_ns) = metadata.epoch_ns()
         {
             self.epoch_ns = Some(epoch_ns);
@@ -64,7 +64,7 @@ pub fn convert(
 ) -> Result<Summary, Error> {
     let bytes = b"{\n\t\"displayTimeUnit\": \"ns\",\n\t\"traceEvents\": [\n".to_vec();
     let mut converter = Converter { bytes, out, sink, epoch_ns: first_epoch_ns.unwrap_or(0), is_first: true };
-    let summary = Reader::new(input, open).read(&mut converter)?;
+    let summary = Reader::new(input, open)?.read(&mut converter)?;
     converter.bytes.extend_from_slice(b"\n\t]\n}");
     converter.flush()?;
     Ok(summary)
@@ -134,10 +134,10 @@ fn push_value(out: &mut Vec<u8>, value: &Value<'_>) {
 }
 
 impl Visitor for Converter<'_> {
-    fn packet(&mut self, _: Place, _: &[u8], packet: &Packet<'_>) -> Result<(), Error> {
+    fn packet(&mut self, _: Place, _: &[u8], packet: &Record<'_>) -> Result<(), Error> {
         match packet {
-            Packet::Event(event) => self.event(event),
-            Packet::Metadata(metadata) => self.epoch_ns = metadata.epoch_ns().unwrap_or(self.epoch_ns),
+            Record::Event(event) => self.event(event),
+            Record::Metadata(metadata) => self.epoch_ns = metadata.epoch_ns().unwrap_or(self.epoch_ns),
         }
         if self.bytes.len() >= FLUSH_BYTES { self.flush() } else { Ok(()) }
     }

@@ -2,6 +2,5 @@
 
 pub mod compat;
 pub mod loss;
-mod runtime;
 pub mod spans;
 pub mod stats;

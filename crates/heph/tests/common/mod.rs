@@ -4,6 +4,7 @@
 use std::path::{Path, PathBuf};
 
 use anytrace_core::testing::examine;
+use anytrace_core::testing::public::Sample;
 use anytrace_core::{DumpForm, DumpOptions, Format, Input, OpenOptions, Selection, Severity};
 use anytrace_heph::Heph;
 
@@ -99,21 +100,16 @@ pub(crate) fn corpora() -> Vec<PathBuf> {
     std::iter::once(own_corpus()).chain(anytrace_core::testing::shared_corpus("heph")).collect()
 }
 
-/// Every trace of the crate's own corpus, by name.
-pub(crate) fn samples() -> Vec<(String, Vec<u8>)> {
-    let mut found = Vec::new();
-    for folder in ["seed", "valid", "broken", "real"] {
-        for entry in std::fs::read_dir(own_corpus().join(folder)).unwrap() {
-            let path = entry.unwrap().path();
-            if path.extension().is_some_and(|e| e == "heph" || e == "log") {
-                found
-                    .push((format!("{folder}/{}", path.file_name().unwrap().display()), std::fs::read(&path).unwrap()));
-            }
-        }
-    }
-    found.sort();
+/// Every trace of the crate's own corpus.
+pub(crate) fn sample_files() -> Vec<Sample> {
+    let found = Sample::all(&own_corpus(), &["seed", "valid", "broken", "real"], &["heph", "log"]);
     assert!(found.len() > 45, "{}", found.len());
     found
+}
+
+/// Their names and bytes.
+pub(crate) fn samples() -> Vec<(String, Vec<u8>)> {
+    sample_files().into_iter().map(|sample| (sample.name, sample.bytes)).collect()
 }
 
 /// Code, severity, offset and found value of every diagnostic of `check`.

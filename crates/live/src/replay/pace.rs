@@ -29,6 +29,7 @@ impl Pace {
     pub(super) fn left(&mut self, end_ns: u64) -> Option<Duration> {
         let Speed::Times(speed) = self.speed else { return None };
         let now = Instant::now();
+        // All waits count from one moment, so that small errors do not add up.
         let (start, first_ns) = *self.origin.get_or_insert((now, end_ns));
         // What ended before the first was recorded late; it is due at once.
         let due = due(end_ns.saturating_sub(first_ns), speed);

@@ -29,14 +29,14 @@ pub(super) fn choose(
             if second.is_some() || count > 1 {
                 let why = if second.is_some() { "the first that fits" } else { "the only one that fits" };
                 notes.push(format!(
-                    "{file}: {trace_name} is defined in {count} ways; {why} {recorded_bytes} bytes is taken ({}, {} bytes)",
+                    "{file}: {trace_name} has {count} definitions; using {why} {recorded_bytes} bytes ({}, {} bytes)",
                     first.name, first.bytes
                 ));
             }
             return Some(first.clone());
         }
     }
-    notes.push(format!("{file}: {trace_name} is defined in {count} ways, none of which fits {recorded_bytes} bytes"));
+    notes.push(format!("{file}: {trace_name} has {count} definitions, none of which matches {recorded_bytes} bytes"));
     None
 }
 

@@ -6,13 +6,12 @@ use std::rc::Rc;
 use std::sync::Arc;
 
 use anytrace_core::Error;
-use anytrace_core::layout::{Layout, bare_name, canonical_name};
+use anytrace_core::layout::canonical_name;
 use gimli::{
     Abbreviations, AttributeValue, DebugTypeSignature, DwAt, DwTag, UnitHeader, UnitOffset, UnitType, constants as d,
 };
 
-use super::build;
-use super::find::{choose, short_names};
+use super::find::short_names;
 use super::sections::{Bytes, Dwarf, TypeSections};
 use crate::object_file::failed;
 
@@ -74,7 +73,6 @@ pub(super) struct Index<'a> {
     signatures: HashMap<u64, Place>,
     name_bytes_left: usize,
     work_left: usize,
-    found: HashMap<(Box<str>, u64), Option<Arc<Layout>>>,
 }
 
 impl<'a> Index<'a> {
@@ -94,7 +92,6 @@ impl<'a> Index<'a> {
             signatures: HashMap::new(),
             name_bytes_left: sections.info_bytes.saturating_mul(4).saturating_add(1 << 20),
             work_left: sections.info_bytes.saturating_mul(64).saturating_add(64 << 20),
-            found: HashMap::new(),
         };
         index.list_units()?;
         let damaged = (0..index.headers.len()).filter(|&number| index.list_types(number).is_err()).count();
@@ -102,7 +99,7 @@ impl<'a> Index<'a> {
             notes.push(format!("{}: debug data of {damaged} units are damaged: some types may be missing", index.name));
         }
         if index.name_bytes_left == 0 {
-            notes.push(format!("{}: names of types are too long in all: some are missing", index.name));
+            notes.push(format!("{}: type names exceed the limit in total: some are missing", index.name));
         }
         Ok(index)
     }
@@ -300,66 +297,30 @@ impl<'a> Index<'a> {
         self.by_name.keys().map(|name| &**name)
     }
 
-    /// Every record that has a name.
-    pub(super) fn records(&mut self) -> Vec<Arc<Layout>> {
-        let mut names: Vec<&str> = Vec::new();
-        for (name, definitions) in &self.by_name {
-            if definitions.iter().any(|definition| definition.rank != Rank::Plain) {
-                names.push(name);
-            }
-        }
+    /// Names of records and of what may be another name of one, ascending.
+    pub(super) fn record_names(&self) -> Vec<&str> {
+        let is_record = |definition: &Definition| definition.rank != Rank::Plain;
+        let records = self.by_name.iter().filter(|(_, definitions)| definitions.iter().any(is_record));
+        let mut names: Vec<&str> = records.map(|(name, _)| &**name).collect();
         names.sort_unstable();
-        let mut all = Vec::new();
-        for name in names {
-            let mut found = self.definitions(name);
-            found.retain(|layout| !layout.fields.is_empty());
-            all.extend(found.into_iter().map(Arc::new));
-        }
-        all
+        names
     }
 
-    /// The definitions of a name, each distinct one once; only those of the best rank.
-    fn definitions(&self, name: &str) -> Vec<Layout> {
-        let Some(definitions) = self.by_name.get(name) else { return Vec::new() };
-        let Some(best) = definitions.iter().map(|definition| definition.rank).min() else { return Vec::new() };
-        let mut found: Vec<Layout> = Vec::new();
-        for definition in definitions.iter().filter(|definition| definition.rank == best) {
-            let Some(layout) = build::layout(self, definition.place, name) else { continue };
-            if !found.contains(&layout) {
-                found.push(layout);
-            }
-        }
-        found
+    /// The definitions of a name; only those of the best rank.
+    pub(super) fn definitions(&self, name: &str) -> impl Iterator<Item = Place> {
+        let all = self.by_name.get(name).map_or(&[][..], Vec::as_slice);
+        let best = all.iter().map(|definition| definition.rank).min();
+        all.iter().filter(move |definition| Some(definition.rank) == best).map(|definition| definition.place)
     }
 
-    /// The type that a trace's name means.
-    pub(super) fn find(
-        &mut self,
-        trace_name: &str,
-        recorded_bytes: u64,
-        notes: &mut Vec<String>,
-    ) -> Option<Arc<Layout>> {
-        let key = (Box::from(trace_name), recorded_bytes);
-        if let Some(found) = self.found.get(&key) {
-            return found.clone();
-        }
-        let bare = canonical_name(bare_name(trace_name));
-        let mut candidates = self.definitions(&bare);
-        if candidates.is_empty() {
-            let full_names = self.by_short_name.get(bare.as_str()).into_iter().flatten();
-            candidates = full_names.flat_map(|name| self.definitions(name)).collect();
-        }
-        if candidates.is_empty() && bare.ends_with('*') {
-            candidates.extend(self.pointer(&bare));
-        }
-        let found = choose(candidates, trace_name, recorded_bytes, self.name, notes).map(Arc::new);
-        self.found.insert(key, found.clone());
-        found
+    /// The full names that one without template arguments or enclosing scopes may mean.
+    pub(super) fn full_names(&self, short: &str) -> impl Iterator<Item = &str> {
+        self.by_short_name.get(short).into_iter().flatten().map(|name| &**name)
     }
 
-    fn pointer(&self, name: &str) -> Option<Layout> {
-        let bytes = u64::from(self.headers.first()?.address_size());
-        Some(Layout::new(name, anytrace_core::layout::RecordKind::Scalar, bytes))
+    /// The bytes of a pointer; `None` without units.
+    pub(super) fn pointer_bytes(&self) -> Option<u64> {
+        self.headers.first().map(|header| u64::from(header.address_size()))
     }
 
     /// The definition of a declared type.

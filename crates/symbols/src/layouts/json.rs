@@ -87,7 +87,7 @@ fn members(layout: &Layout, parent: Option<usize>, depth: u16) -> Vec<Value> {
 /// [`anytrace_core::Kind::Unsupported`] with the place or key when it is neither form.
 pub fn read_layouts(file: &Binary) -> Result<Named, Error> {
     let name = file.name();
-    let refused = |what: String| Error::unsupported(format!("{name}: no program and no type data: {what}"));
+    let refused = |what: String| Error::unsupported(format!("{name}: neither a program nor type data: {what}"));
     let value: Value = serde_json::from_slice(file.bytes()).map_err(|error| refused(error.to_string()))?;
     let version = value.get("version").and_then(Value::as_u64);
     let all = match (version, value.get("types"), value.get("structs")) {
@@ -95,7 +95,7 @@ pub fn read_layouts(file: &Binary) -> Result<Named, Error> {
         (Some(4), _, Some(_)) => upstream(&value, &refused),
         (Some(1), None, _) => Err(refused("types: expected a list".to_owned())),
         (Some(4), _, None) => Err(refused("structs: expected a list".to_owned())),
-        (Some(version), _, _) => Err(refused(format!("version {version} is not known: 1 and dwarf2json's 4 are"))),
+        (Some(version), _, _) => Err(refused(format!("unknown version {version}: expected 1, or 4 for dwarf2json"))),
         _ => Err(refused("expected the keys version and types, or structs".to_owned())),
     }?;
     Ok((name.to_owned(), all))
@@ -125,7 +125,7 @@ fn start_of(value: &Value) -> String {
 fn own(value: &Value, refused: Refused<'_>) -> Result<(Vec<String>, Layout), Error> {
     let name = text(value, "name", refused)?;
     let word = text(value, "kind", refused)?;
-    let kind = RecordKind::from_word(&word).ok_or_else(|| refused(format!("kind: {word:?} is not known")))?;
+    let kind = RecordKind::from_word(&word).ok_or_else(|| refused(format!("unknown kind {word:?}")))?;
     let mut layout = Layout::new(&name, kind, number(value, "size", refused)?);
     if let Some(bases) = value.get("virtual_bases") {
         layout.virtual_bases =
@@ -164,7 +164,7 @@ fn own_members(
             }
         }
         if let Some(word) = member.get("role").and_then(Value::as_str) {
-            field.role = Role::from_word(word).ok_or_else(|| refused(format!("role: {word:?} is not known")))?;
+            field.role = Role::from_word(word).ok_or_else(|| refused(format!("unknown role {word:?}")))?;
         }
         let dimensions = field.dimensions.clone();
         let Some(number) = layout.push(field) else { return Ok(()) };

@@ -9,6 +9,7 @@ mod index;
 mod json;
 mod sections;
 mod spelling;
+mod types;
 
 use std::path::Path;
 use std::sync::Arc;
@@ -20,8 +21,8 @@ pub use json::{read_layouts, write_layouts};
 
 use crate::{Binary, ObjectFile};
 use find::Finder;
-use index::Index;
 use sections::TypeSections;
+use types::Types;
 
 /// Type data of several files; for a type in several of them the first file decides.
 pub struct TypeData<'a> {
@@ -30,7 +31,7 @@ pub struct TypeData<'a> {
 }
 
 enum Part<'a> {
-    Dwarf(Box<Index<'a>>),
+    Dwarf(Box<Types<'a>>),
     Listed(Finder),
 }
 
@@ -46,7 +47,7 @@ impl TypeData<'_> {
         let mut names: Vec<String> = Vec::new();
         for part in &self.parts {
             match part {
-                Part::Dwarf(index) => names.extend(index.names().map(str::to_owned)),
+                Part::Dwarf(types) => names.extend(types.names().map(str::to_owned)),
                 Part::Listed(finder) => names.extend(finder.names().map(str::to_owned)),
             }
         }
@@ -60,7 +61,7 @@ impl TypeData<'_> {
         let mut all = Vec::new();
         for part in &mut self.parts {
             match part {
-                Part::Dwarf(index) => all.extend(index.records()),
+                Part::Dwarf(types) => all.extend(types.records()),
                 Part::Listed(finder) => all.extend(finder.records()),
             }
         }
@@ -74,7 +75,7 @@ impl Layouts for TypeData<'_> {
     fn layout(&mut self, trace_name: &str, recorded_bytes: u64) -> Option<Arc<Layout>> {
         for part in &mut self.parts {
             let found = match part {
-                Part::Dwarf(index) => index.find(trace_name, recorded_bytes, &mut self.notes),
+                Part::Dwarf(types) => types.find(trace_name, recorded_bytes, &mut self.notes),
                 Part::Listed(finder) => finder.find(trace_name, recorded_bytes, &mut self.notes),
             };
             if found.is_some() {
@@ -116,15 +117,14 @@ pub fn with_type_data<T>(
     for (number, (file, sections)) in files.iter().zip(&all).enumerate() {
         match sections {
             Some(sections) => {
-                let index = Index::new(sections, &mut notes)?;
-                parts.push(Part::Dwarf(Box::new(index)));
+                parts.push(Part::Dwarf(Box::new(Types::new(sections, &mut notes)?)));
             }
             None if number < named_count => parts.push(Part::Listed(Finder::new(read_layouts(file)?))),
             None => {}
         }
     }
     let is_empty = parts.iter().all(|part| match part {
-        Part::Dwarf(index) => index.is_empty(),
+        Part::Dwarf(types) => types.is_empty(),
         Part::Listed(_) => false,
     });
     if is_empty && !parts.is_empty() {

@@ -2,17 +2,13 @@
 
 use std::io::Write;
 
-use anytrace_core::{Diagnostic, Error, Input, OpenOptions, Sink, Summary};
+use anytrace_core::{Diagnostic, Error, Input, OpenOptions, Place, Sink, Summary};
 
 use super::fdr_groups::{GroupFinder, Reading, print_groups};
-use super::fdr_line::{FUNCTION_LINE_BYTES, push_function, push_metadata};
-use crate::reader::{At, Reader, Run, Visitor};
-use crate::record::{FDR_VERSION_MAX, HEADER_BYTES, Layout, Metadata, TYPE_FDR};
-use crate::rewrite::read_to_end;
-use crate::trace::{Form, Opened, XrayTrace, end, starts_as_fdr};
-
-/// How much is buffered before it is written.
-pub(super) const FLUSH_BYTES: usize = 64 * 1024;
+use super::fdr_line::{FLUSH_BYTES, FUNCTION_LINE_BYTES, push_function, push_metadata};
+use crate::wire::fdr::{FdrWalk, Run, Visitor};
+use crate::wire::open::{Form, Opened, XrayTrace, end, read_to_end, starts_as_fdr};
+use crate::wire::record::{FDR_VERSION_MAX, HEADER_BYTES, Metadata, Orders, TYPE_FDR};
 
 /// What to print.
 #[derive(Debug, Clone, Copy, Default)]
@@ -49,7 +45,7 @@ pub fn fdr_dump(
         }
         Form::Binary(header, layout) if dump.verify => {
             let mut finder = GroupFinder::new(sink);
-            let (records, cursor) = Reader::new(cursor, header, layout, &limits).walk(&mut finder)?;
+            let (records, cursor) = FdrWalk::new(cursor, header, layout, &limits).walk(&mut finder)?;
             let groups = finder.finish()?;
             let mut cursor = cursor;
             cursor.bring_at_hand();
@@ -63,7 +59,7 @@ pub fn fdr_dump(
         Form::Binary(header, layout) => {
             let buffer = Vec::with_capacity(2 * FLUSH_BYTES);
             let mut printer = Printer { out, sink, layout, escapes: dump.escapes, buffer };
-            let walked = Reader::new(cursor, header, layout, &limits).walk(&mut printer)?;
+            let walked = FdrWalk::new(cursor, header, layout, &limits).walk(&mut printer)?;
             printer.flush()?;
             walked
         }
@@ -90,14 +86,14 @@ fn readable(form: Form, window: &[u8]) -> Form {
 }
 
 fn not_fdr(what: &str) -> Error {
-    Error::unsupported(format!("an FDR trace was expected, and this is {what}: `anytrace dump` prints its records"))
+    Error::unsupported(format!("expected an FDR trace, found {what}; use `anytrace dump` to print its records"))
 }
 
 /// One record per line, in the order of the file.
 struct Printer<'a> {
     out: &'a mut dyn Write,
     sink: &'a mut dyn Sink,
-    layout: Layout,
+    layout: Orders,
     escapes: bool,
     buffer: Vec<u8>,
 }
@@ -125,7 +121,7 @@ impl Visitor for Printer<'_> {
         Ok(())
     }
 
-    fn metadata(&mut self, metadata: &Metadata<'_>, _raw: &[u8], _at: At) -> Result<(), Error> {
+    fn metadata(&mut self, metadata: &Metadata<'_>, _raw: &[u8], _at: Place) -> Result<(), Error> {
         push_metadata(&mut self.buffer, metadata, self.layout, self.escapes);
         self.buffer.push(b'\n');
         self.settle()

@@ -3,21 +3,20 @@
 use std::collections::BTreeMap;
 use std::io::Write;
 
-use anytrace_core::{Diagnostic, Error, Sink};
+use anytrace_core::{Diagnostic, Error, Place, Sink};
 
-use super::fdr_dump::FLUSH_BYTES;
-use super::fdr_line::{push_function, push_metadata};
-use crate::check::VerifierState;
-use crate::parse::parse_record;
+use super::fdr_line::{FLUSH_BYTES, push_function, push_metadata};
 use crate::peer_order::{Owner, in_peer_order};
-use crate::reader::{At, GapKind, Run, Visitor};
-use crate::record::{Body, FUNCTION_BYTES, Layout, Metadata, Record};
 use crate::rules;
+use crate::verbs::check::VerifierState;
+use crate::wire::fdr::{GapKind, Run, Visitor};
+use crate::wire::parse::parse_record;
+use crate::wire::record::{Body, FUNCTION_BYTES, FdrRecord, Metadata, Orders};
 
 /// How to read records of the trace.
 #[derive(Clone, Copy)]
 pub(super) struct Reading {
-    pub(super) layout: Layout,
+    pub(super) layout: Orders,
     pub(super) version: u16,
     pub(super) payload_max: u64,
 }
@@ -69,7 +68,7 @@ impl<'s> GroupFinder<'s> {
         group.blocks.push(block);
     }
 
-    fn records(&mut self, at: At, bytes: usize) {
+    fn records(&mut self, at: Place, bytes: usize) {
         let end = at.offset + bytes as u64;
         match self.block.pieces.last_mut() {
             Some((_, last)) if *last == at.offset => *last = end,
@@ -77,7 +76,7 @@ impl<'s> GroupFinder<'s> {
         }
     }
 
-    fn enter(&mut self, next: VerifierState, at: At) -> Result<(), Error> {
+    fn enter(&mut self, next: VerifierState, at: Place) -> Result<(), Error> {
         let problem = self.state.breach(next, at);
         self.state = next;
         problem.map_or(Ok(()), |problem| self.sink.report(problem))
@@ -91,7 +90,7 @@ impl Visitor for GroupFinder<'_> {
         Ok(())
     }
 
-    fn metadata(&mut self, metadata: &Metadata<'_>, raw: &[u8], at: At) -> Result<(), Error> {
+    fn metadata(&mut self, metadata: &Metadata<'_>, raw: &[u8], at: Place) -> Result<(), Error> {
         self.enter(VerifierState::of(&metadata.body), at)?;
         match metadata.body {
             // Extents belong to no block.
@@ -110,7 +109,7 @@ impl Visitor for GroupFinder<'_> {
         Ok(())
     }
 
-    fn gap(&mut self, kind: GapKind, _bytes: &[u8], _at: At) -> Result<(), Error> {
+    fn gap(&mut self, kind: GapKind, _bytes: &[u8], _at: Place) -> Result<(), Error> {
         if kind == GapKind::Damage {
             // Any record may have been there.
             self.state = VerifierState::CallArgument;
@@ -118,11 +117,11 @@ impl Visitor for GroupFinder<'_> {
         Ok(())
     }
 
-    fn buffer_end(&mut self, at: At) -> Result<(), Error> {
+    fn buffer_end(&mut self, at: Place) -> Result<(), Error> {
         self.end_block();
         let problem = (!self.state.may_be_last()).then(|| {
             let report = rules::BAD_END.at(at.offset).record(at.seq).expected("a buffer with a time base");
-            report.found(format!("its end behind {}", self.state.name()))
+            report.found(format!("its end after {}", self.state.name()))
         });
         self.state = VerifierState::Start;
         problem.map_or(Ok(()), |problem| self.sink.report(problem))
@@ -135,7 +134,7 @@ impl Visitor for GroupFinder<'_> {
 
 /// Where in a block the printer is: this determines the text before a record.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Place {
+enum LinePlace {
     Start,
     Preamble,
     Metadata,
@@ -151,9 +150,10 @@ pub(super) fn print_groups(
     escapes: bool,
     out: &mut dyn Write,
 ) -> Result<(), Error> {
-    let mut printer = Printer { out, read, escapes, place: Place::Start, buffer: Vec::with_capacity(2 * FLUSH_BYTES) };
+    let mut printer =
+        Printer { out, read, escapes, place: LinePlace::Start, buffer: Vec::with_capacity(2 * FLUSH_BYTES) };
     for block in groups.iter().flat_map(|group| &group.blocks) {
-        printer.place = Place::Start;
+        printer.place = LinePlace::Start;
         printer.buffer.extend_from_slice(b"\n[New Block]\n");
         for &(start, end) in &block.pieces {
             let range = usize::try_from(start).unwrap_or(usize::MAX)..usize::try_from(end).unwrap_or(usize::MAX);
@@ -167,7 +167,7 @@ struct Printer<'a> {
     out: &'a mut dyn Write,
     read: Reading,
     escapes: bool,
-    place: Place,
+    place: LinePlace,
     buffer: Vec<u8>,
 }
 
@@ -184,16 +184,16 @@ impl Printer<'_> {
         let mut rest = bytes;
         while let Ok((record, used)) = parse_record(rest, layout, version, payload_max) {
             match record {
-                Record::Function(function) => {
-                    if self.place == Place::Metadata {
+                FdrRecord::Function(function) => {
+                    if self.place == LinePlace::Metadata {
                         self.buffer.push(b'\n');
                     }
-                    self.place = Place::Function;
+                    self.place = LinePlace::Function;
                     self.buffer.extend_from_slice(b"-  ");
                     push_function(&mut self.buffer, &function);
                     debug_assert_eq!(used, FUNCTION_BYTES, "function records have one size");
                 }
-                Record::Metadata(metadata) => {
+                FdrRecord::Metadata(metadata) => {
                     self.lead(&metadata.body);
                     push_metadata(&mut self.buffer, &metadata, layout, self.escapes);
                 }
@@ -210,15 +210,15 @@ impl Printer<'_> {
     /// The peer's text before a metadata record.
     fn lead(&mut self, body: &Body<'_>) {
         let (text, place): (&[u8], _) = match (body, self.place) {
-            (Body::NewBuffer { .. }, _) => (b"Preamble: \n", Place::Preamble),
-            (Body::NewCpu { .. }, Place::Preamble) => (b"\nBody:\n ", Place::Metadata),
-            (Body::NewCpu { .. }, Place::Function) => (b"\nMetadata:  ", Place::Metadata),
-            (Body::TscWrap { .. }, Place::Function) => (b"\nMetadata: ", Place::Metadata),
-            (Body::NewCpu { .. } | Body::TscWrap { .. }, _) => (b" ", Place::Metadata),
-            (Body::CustomEvent { .. } | Body::TypedEvent { .. }, Place::Metadata) => (b"\n*  ", Place::Other),
-            (Body::CustomEvent { .. } | Body::TypedEvent { .. }, _) => (b"*  ", Place::Other),
-            (Body::CallArgument { .. }, _) => (b" : ", Place::Other),
-            (Body::EndOfBuffer, _) => (b" *** ", Place::Other),
+            (Body::NewBuffer { .. }, _) => (b"Preamble: \n", LinePlace::Preamble),
+            (Body::NewCpu { .. }, LinePlace::Preamble) => (b"\nBody:\n ", LinePlace::Metadata),
+            (Body::NewCpu { .. }, LinePlace::Function) => (b"\nMetadata:  ", LinePlace::Metadata),
+            (Body::TscWrap { .. }, LinePlace::Function) => (b"\nMetadata: ", LinePlace::Metadata),
+            (Body::NewCpu { .. } | Body::TscWrap { .. }, _) => (b" ", LinePlace::Metadata),
+            (Body::CustomEvent { .. } | Body::TypedEvent { .. }, LinePlace::Metadata) => (b"\n*  ", LinePlace::Other),
+            (Body::CustomEvent { .. } | Body::TypedEvent { .. }, _) => (b"*  ", LinePlace::Other),
+            (Body::CallArgument { .. }, _) => (b" : ", LinePlace::Other),
+            (Body::EndOfBuffer, _) => (b" *** ", LinePlace::Other),
             (Body::WallTime { .. } | Body::Pid { .. } | Body::BufferExtents { .. }, place) => (b"", place),
         };
         self.buffer.extend_from_slice(text);

@@ -2,7 +2,10 @@
 
 use anytrace_core::text::{push_dec, push_escaped, push_hex};
 
-use crate::record::{Body, CustomTime, Function, FunctionKind, Layout, Metadata};
+use crate::wire::record::{Body, CustomTime, Function, FunctionKind, Metadata, Orders};
+
+/// How much is buffered before it is written.
+pub(super) const FLUSH_BYTES: usize = 64 * 1024;
 
 /// Longest line of a function record.
 pub(super) const FUNCTION_LINE_BYTES: usize = 64;
@@ -25,7 +28,7 @@ pub(super) fn push_function(out: &mut Vec<u8>, function: &Function) {
 
 /// Appends a metadata record, without the line's end. Payloads are written unchanged or, with `escapes`, with the bytes
 /// escaped that could control a terminal.
-pub(super) fn push_metadata(out: &mut Vec<u8>, metadata: &Metadata<'_>, layout: Layout, escapes: bool) {
+pub(super) fn push_metadata(out: &mut Vec<u8>, metadata: &Metadata<'_>, layout: Orders, escapes: bool) {
     match metadata.body {
         Body::NewBuffer { thread } => number(out, "<Thread ID: ", thread, ">"),
         Body::EndOfBuffer => out.extend_from_slice(b"<End of Buffer>"),

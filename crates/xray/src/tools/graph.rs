@@ -13,9 +13,9 @@ use anytrace_core::{Diagnostic, Error, Input, OpenOptions, Sink};
 use super::bucket_order::{bucket_order, call_hash, id_hash};
 use super::naming::Names;
 use super::open_search::OpenSearch;
-use super::stack::Oddities;
-use crate::moment::{Moment, MomentKind, Moments};
-use crate::ordered::Ordered;
+use super::stack_profile::Oddities;
+use crate::lanes::ordered::Ordered;
+use crate::wire::moment::{Moment, MomentKind, Moments};
 
 /// The caller of outermost calls.
 pub const ROOT: u32 = 0;

@@ -1,6 +1,7 @@
 //! Two call graphs side by side, functions matched by name: which calls became slower, faster, more or fewer, and which
 //! are new or gone.
 
+use anytrace_analysis::threshold::Threshold;
 use anytrace_core::hash::{Map, Set};
 use anytrace_core::span::Symbols;
 
@@ -96,7 +97,7 @@ impl GraphDiff {
     }
 
     /// Functions and calls that exceed a threshold, functions first, by name.
-    pub fn breaches(&self, thresholds: &[Threshold], count_min: u64) -> Vec<Breach> {
+    pub fn breaches(&self, thresholds: &[Threshold<Stat>], count_min: u64) -> Vec<Breach> {
         if thresholds.is_empty() {
             return Vec::new();
         }
@@ -110,8 +111,8 @@ impl GraphDiff {
                 continue;
             }
             for threshold in thresholds {
-                if let Some(change) = self.change(sides, threshold.stat)
-                    && change > threshold.change_max
+                if let Some(change) = self.change(sides, threshold.statistic)
+                    && change > threshold.percent / 100.0
                 {
                     found.push(Breach { what: what.clone(), threshold: *threshold, change });
                 }
@@ -153,22 +154,13 @@ fn names(graph: &CallGraph, symbols: Option<&dyn Symbols>) -> Vec<(String, u32)>
     names
 }
 
-/// How much a statistic may grow.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Threshold {
-    /// The statistic.
-    pub stat: Stat,
-    /// Relative: 0.1 is ten per cent.
-    pub change_max: f64,
-}
-
 /// A function or call that grew by more than its threshold.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Breach {
     /// `function NAME` or `call NAME -> NAME`.
     pub what: String,
     /// The threshold that it exceeds.
-    pub threshold: Threshold,
+    pub threshold: Threshold<Stat>,
     /// By how much it changed; infinite if it grew from zero.
     pub change: f64,
 }
@@ -196,11 +188,11 @@ mod tests {
     fn growth_beyond_a_threshold_is_listed_except_for_rare_calls() {
         let (a, b) = (graph(&[(0, 1, 5, 100), (1, 2, 1, 10)]), graph(&[(0, 1, 5, 120), (1, 2, 1, 30), (1, 3, 9, 9)]));
         let diff = GraphDiff::new([&a, &b], [None, None]);
-        let threshold = Threshold { stat: Stat::Sum, change_max: 0.1 };
+        let threshold = Threshold { statistic: Stat::Sum, percent: 10.0 };
         let found: Vec<String> = diff.breaches(&[threshold], 2).into_iter().map(|breach| breach.what).collect();
         assert_eq!(found, ["function #1", "call F0 -> #1"]);
         assert_eq!(diff.breaches(&[threshold], 0).len(), 4);
-        assert_eq!(diff.breaches(&[Threshold { stat: Stat::Count, change_max: 0.0 }], 0), []);
+        assert_eq!(diff.breaches(&[Threshold { statistic: Stat::Count, percent: 0.0 }], 0), []);
         assert_eq!(function(&diff, "#3").map(|side| side.is_some()), [false, true]);
         let calls: Vec<_> = diff.calls().map(|(caller, callee, sides)| (caller, callee, sides[0].is_some())).collect();
         assert_eq!(calls, [(None, "#1", true), (Some("#1"), "#2", true), (Some("#1"), "#3", false)]);

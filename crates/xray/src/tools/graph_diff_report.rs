@@ -144,8 +144,8 @@ impl GraphDiff {
         write!(out, "\n],\"failures\":[")?;
         separator = "\n";
         for Breach { what, threshold, change } in breaches {
-            let (what, stat, change) = (json_string(what), stat_name(threshold.stat), json_change(Some(*change)));
-            let max = json_change(Some(threshold.change_max));
+            let (what, stat, change) = (json_string(what), stat_name(threshold.statistic), json_change(Some(*change)));
+            let max = json_change(Some(threshold.percent / 100.0));
             write!(out, "{separator}{{\"what\":{what},\"stat\":\"{stat}\",\"change\":{change},\"allowed\":{max}}}")?;
             separator = ",\n";
         }
@@ -165,7 +165,7 @@ impl GraphDiff {
 impl Breach {
     /// One line for people.
     pub fn line(&self) -> String {
-        let (stat, allowed) = (stat_name(self.threshold.stat), percent(self.threshold.change_max));
+        let (stat, allowed) = (stat_name(self.threshold.statistic), percent(self.threshold.percent / 100.0));
         format!("{}: {stat} changed by {}, allowed {allowed}", self.what, percent(self.change))
     }
 }

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::io::{self, Write};
 
 use anytrace_core::span::Symbols;
+use anytrace_core::text;
 use anytrace_export::cells::Cells;
 
 use super::graph::{CallEdge, CallGraph, CallStats, ROOT};
@@ -31,7 +32,7 @@ pub enum Stat {
     P99,
     /// Longest call.
     Max,
-    /// All calls together.
+    /// Sum over all calls.
     Sum,
 }
 
@@ -230,15 +231,13 @@ pub(crate) fn escaped(name: &str, is_record: bool) -> String {
     let mut out = String::with_capacity(name.len());
     for c in name.chars() {
         match c {
-            '&' => out.push_str("&amp;"),
-            '<' => out.push_str("&lt;"),
-            '>' => out.push_str("&gt;"),
-            '"' => out.push_str("&quot;"),
-            '\'' => out.push_str("&apos;"),
             '\\' => out.push_str("\\\\"),
             '{' | '}' | '|' if is_record => out.extend(['\\', c]),
             c if c.is_control() => out.push(' '),
-            c => out.push(c),
+            c => match text::entity(c) {
+                Some(entity) => out.push_str(entity),
+                None => out.push(c),
+            },
         }
     }
     out

@@ -16,14 +16,17 @@ mod open_search;
 mod palette;
 mod printing;
 pub mod stack;
+mod stack_counter;
 pub mod stack_files;
 mod stack_hash;
+mod stack_profile;
 mod stack_report;
 mod stack_stream;
+mod stack_tops;
 mod stack_tree;
 mod wire;
 
 pub use graph_report::{GraphReport, GraphView, Stat};
 pub use naming::Names;
 pub use stack_report::{StackGrouping, StackReport, StackUnit, StackView, Weight};
-pub use stack_stream::Tops;
+pub use stack_tops::Tops;

@@ -17,13 +17,13 @@ pub(crate) fn diverging(change: f64) -> String {
     between(&DIVERGING, (change + 1.0) / 2.0)
 }
 
-fn between(colours: &[u32], place: f64) -> String {
-    let last = colours.len() - 1;
+fn between(colors: &[u32], place: f64) -> String {
+    let last = colors.len() - 1;
     let place = if place.is_nan() { 0.0 } else { place.clamp(0.0, 1.0) } * last as f64;
     // Within 0 to 10 because of the line above.
     let at = (place as usize).min(last - 1);
     let part = place - at as f64;
-    let [from, to] = [colours[at], colours[at + 1]].map(Hsv::of);
+    let [from, to] = [colors[at], colors[at + 1]].map(Hsv::of);
     format!("#{:06X}", from.toward(&to, part).rgb())
 }
 
@@ -98,7 +98,7 @@ mod tests {
     }
 
     #[test]
-    fn colours_between_are_those_of_recorded_graphs() {
+    fn colors_between_are_those_of_recorded_graphs() {
         // real/threads4.graph-kd.dot, and graphs of llvm-xray 19.
         let share = |value: f64, max: f64| sequential((value / max).sqrt());
         assert_eq!(share(400.0, 1200.0), "#F4744E");

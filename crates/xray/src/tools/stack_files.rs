@@ -1,47 +1,19 @@
 //! Several traces counted together: calls that are open at the end of one continue in the next.
 
-use std::collections::HashMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use anytrace_core::{Diagnostic, Error, Input, OpenOptions, Sink};
+use anytrace_core::{Diagnostic, Error, Input, OpenOptions, Place, Sink};
 
-use super::stack::{Counter, Oddities, OrphanRule, StackOptions, StackProfile};
+use super::stack_counter::{Counter, Left, LeftOpen};
 use super::stack_hash;
+use super::stack_profile::{Oddities, OrphanRule, StackOptions, StackProfile};
 use super::wire::{WireFacts, in_wire_order};
-use crate::moment::{Moment, Moments};
-use crate::ordered::Ordered;
-use crate::reader::{At, Reader, Run, Visitor};
-use crate::record::{Body, Metadata, TYPE_FDR};
-use crate::trace::{Form, Opened, XrayTrace};
-
-/// A call that is open where a trace ends.
-#[derive(Debug, Clone, Copy)]
-pub(super) struct OpenCall {
-    pub(super) function: u32,
-    pub(super) entered: u64,
-    pub(super) inner: u64,
-}
-
-/// What a thread leaves open at the end.
-#[derive(Debug, Clone, Default)]
-pub(super) struct Left {
-    /// Outermost first.
-    pub(super) calls: Vec<OpenCall>,
-    /// Calls beyond the limit on depth.
-    pub(super) beyond: u64,
-    /// Time of the thread's last call or exit.
-    pub(super) last: u64,
-}
-
-impl Left {
-    pub(super) fn count(&self) -> u64 {
-        self.calls.len() as u64 + self.beyond
-    }
-}
-
-/// By process and thread.
-pub(super) type LeftOpen = HashMap<(u32, u32), Left>;
+use crate::lanes::ordered::Ordered;
+use crate::wire::fdr::{FdrWalk, Run, Visitor};
+use crate::wire::moment::{Moment, Moments};
+use crate::wire::open::{Form, Opened, XrayTrace};
+use crate::wire::record::{Body, Metadata, TYPE_FDR};
 
 /// Counts the stacks of several traces, which should be added in the order of [`begin`].
 ///
@@ -152,7 +124,7 @@ pub fn begin(head: &[u8], open: &OpenOptions) -> Beginning {
         XrayTrace::new(input(), open).start(&mut Nowhere)
         && header.type_code == TYPE_FDR
     {
-        let _ = Reader::new(cursor, header, layout, &limits).walk(&mut first);
+        let _ = FdrWalk::new(cursor, header, layout, &limits).walk(&mut first);
     }
     let mut tsc = FirstTick(None);
     let found = in_wire_order(input(), open, |_| &mut tsc, &mut Nowhere);
@@ -184,7 +156,7 @@ impl Visitor for First {
         Ok(())
     }
 
-    fn metadata(&mut self, metadata: &Metadata<'_>, _raw: &[u8], _at: At) -> Result<(), Error> {
+    fn metadata(&mut self, metadata: &Metadata<'_>, _raw: &[u8], _at: Place) -> Result<(), Error> {
         if let Body::WallTime { seconds, micros } = metadata.body {
             self.0.wall = Some((seconds, micros));
             return Err(enough());

@@ -1,9 +1,10 @@
 //! The stacks of a profile as trees in the order in which the peer lists them, by thread or summed over threads.
 
+use anytrace_analysis::stack_runs::StackSums;
 use anytrace_analysis::stacks::{ROOT, StackId};
 
 use super::bucket_order::{bucket_order, id_hash};
-use super::stack::{StackProfile, StackSums};
+use super::stack_profile::StackProfile;
 
 /// A stack in a tree.
 #[derive(Debug, Clone, Default)]
@@ -70,7 +71,7 @@ impl Tree {
                 let function = self.function(root);
                 match merged.iter().position(|&other| self.function(other) == function) {
                     Some(at) => {
-                        // A tree that was added to moves behind the others.
+                        // A tree that was added to moves to the end.
                         let other = merged.remove(at);
                         let both = self.merge(other, root, is_compat);
                         merged.push(both);

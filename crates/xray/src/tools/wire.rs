@@ -2,12 +2,13 @@
 
 use anytrace_core::{Diagnostic, Error, Input, OpenOptions, Sink};
 
-use crate::basic::walk_basic;
-use crate::moment::{BasicMoments, FdrMoments, Moment, Moments};
-use crate::reader::Reader;
-use crate::record::TYPE_FDR;
-use crate::trace::{Form, Opened, XrayTrace, end};
-use crate::yaml::{YamlHeader, YamlMoments, walk_yaml};
+use crate::options::OPTIONS;
+use crate::wire::basic::walk_basic;
+use crate::wire::fdr::FdrWalk;
+use crate::wire::moment::{BasicMoments, FdrMoments, Moment, Moments};
+use crate::wire::open::{Form, Opened, XrayTrace, end, read_to_end};
+use crate::wire::record::TYPE_FDR;
+use crate::wire::yaml::{YamlHeader, YamlMoments, walk_yaml};
 
 /// The part of the header that tools need.
 #[derive(Debug, Clone, Copy, Default)]
@@ -41,12 +42,12 @@ pub(crate) fn in_wire_order<M: Moments>(
     start: impl FnOnce(WireFacts) -> M,
     sink: &mut dyn Sink,
 ) -> Result<(WireFacts, M), Error> {
-    options.only("xray", &["endian"])?;
+    options.only("xray", &["endian"], OPTIONS)?;
     let Opened { cursor, form, limits } = XrayTrace::new(input, options).start(sink)?;
     let (facts, moments, cursor) = match form {
         Form::Empty | Form::Unreadable(_) => {
             let facts = WireFacts::default();
-            (facts, start(facts), crate::rewrite::read_to_end(cursor)?)
+            (facts, start(facts), read_to_end(cursor)?)
         }
         Form::Yaml => {
             let mut facts = WireFacts::default();
@@ -66,7 +67,7 @@ pub(crate) fn in_wire_order<M: Moments>(
             let mut apart = Apart { moments: &mut moments, sink };
             let cursor = if is_fdr {
                 let mut fdr = FdrMoments::new(&mut apart, header.version);
-                Reader::new(cursor, header, layout, &limits).walk(&mut fdr)?.1
+                FdrWalk::new(cursor, header, layout, &limits).walk(&mut fdr)?.1
             } else {
                 let mut basic = BasicMoments::new(&mut apart, header.version);
                 let (_, cursor) = walk_basic(cursor, layout, &mut basic)?;

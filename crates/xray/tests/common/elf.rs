@@ -1,4 +1,4 @@
-//! Builds linked ELF files with an instrumentation map, from labelled parts, in either width and byte order.
+//! Builds linked ELF files with an instrumentation map, from labeled parts, in either width and byte order.
 
 /// A function with a name: address, length, name.
 pub type Named = (u64, u64, &'static str);

@@ -1,8 +1,8 @@
-//! A builder of traces from labelled parts, in either byte order and any version.
+//! A builder of traces from labeled parts, in either byte order and any version.
 
 use std::collections::BTreeMap;
 
-/// Makes bytes and remembers where each labelled part begins.
+/// Makes bytes and remembers where each labeled part begins.
 #[derive(Default, Clone)]
 pub struct Made {
     pub bytes: Vec<u8>,

@@ -1,4 +1,4 @@
-//! Test bytes from labelled parts, and a slow decoder: neither shares code with the crate.
+//! Test bytes from labeled parts, and a slow decoder: neither shares code with the crate.
 
 #![allow(dead_code, clippy::unwrap_used, unreachable_pub, reason = "each test uses a part; a test fails by panicking")]
 

@@ -5,7 +5,6 @@ use std::sync::atomic::Ordering::Relaxed;
 
 use crate::log;
 use crate::record::{READ, UNALIGNED, WRITE};
-use crate::start;
 use crate::thread::{self, QUIET, READY};
 
 /// Defines hooks that record one access of a fixed size, or two.
@@ -73,7 +72,7 @@ pub extern "C" fn __tsan_vptr_update(at: *mut c_void, _value: *mut c_void) {
 #[unsafe(no_mangle)]
 pub extern "C" fn __tsan_init() {
     super::memory::instrumented();
-    start::begin();
+    log::start::begin();
 }
 
 /// A function begins. The format has no calls.

@@ -147,7 +147,7 @@ macro_rules! atomics {
         }
 
         #[doc = concat!("Compare and exchange, ", $size, " bytes; gives 1 where it was done, else puts the old ")]
-        /// value where the expected one stood.
+        /// value where the expected one was.
         ///
         /// # Safety
         /// `at` is valid for atomic access of this size, `expected` for reading and writing.

@@ -115,7 +115,7 @@ pub unsafe extern "C" fn __tsan_atomic128_compare_exchange_val(
     })
 }
 
-/// Compare and exchange, 16 bytes; gives 1 where it was done, else puts the old value where the expected one stood.
+/// Compare and exchange, 16 bytes; gives 1 where it was done, else puts the old value where the expected one was.
 ///
 /// # Safety
 /// `at` is valid for atomic access of 16 bytes, `expected` for reading and writing.

@@ -40,7 +40,7 @@ unsafe fn parts(touch: fn(*const c_void, usize), first: *const Part, count: usiz
         if rest == 0 {
             break;
         }
-        // SAFETY: as the caller's: there are so many parts, and the call has used them.
+        // SAFETY: as the caller's: there are this many parts, and the call has used them.
         let part = unsafe { &*first.add(n) };
         touch(part.at, part.bytes.min(rest));
         rest -= part.bytes.min(rest);

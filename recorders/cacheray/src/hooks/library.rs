@@ -98,7 +98,7 @@ pub(super) unsafe fn length(text: *const c_char) -> usize {
 /// The same, at most this many bytes.
 ///
 /// # Safety
-/// `text` is a string or has so many bytes.
+/// `text` is a string or has this many bytes.
 pub(super) unsafe fn length_within(text: *const c_char, most: usize) -> usize {
     // SAFETY: as the caller's; reads stop at the zero byte.
     (0..most).find(|n| unsafe { text.add(*n).read_volatile() } == 0).unwrap_or(most)

@@ -1,5 +1,5 @@
 //! Functions that print to memory: `snprintf` and its like. Those with a list of arguments make one of their own, as
-//! the ABI has it, and go on as those that are given one.
+//! the ABI has it, and continue as those that are given one.
 
 use std::ffi::{c_char, c_int, c_void};
 

@@ -48,7 +48,7 @@ impl List {
 /// What one conversion writes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Place {
-    /// So many bytes.
+    /// This many bytes.
     Bytes(usize),
     /// A string.
     Text,

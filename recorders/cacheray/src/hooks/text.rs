@@ -46,7 +46,7 @@ unsafe fn compares(a: *const c_char, b: *const c_char, most: usize, ends: bool, 
     reads(b, bytes);
 }
 
-/// Records what a search reads that begins at `at`: up to what it found, or so many bytes.
+/// Records what a search reads that begins at `at`: up to what it found, or this many bytes.
 fn searched(at: *const c_char, found: *const c_char, most: usize) {
     reads(at, if found.is_null() { most } else { (found as usize).wrapping_sub(at as usize).saturating_add(1) });
 }

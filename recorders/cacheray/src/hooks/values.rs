@@ -28,7 +28,7 @@ type Status = *mut c_int;
 /// Records an address of a socket and its length.
 unsafe fn address(to: *const c_void, bytes: *const c_uint) {
     if !to.is_null() && !bytes.is_null() {
-        // Programs give as much room as an address of their kind has: what is cut off is not told from the rest here.
+        // Programs give as much room as an address of their kind has: what is cut off is not distinguished from the rest here.
         writes(to, unsafe { *bytes } as usize);
         writes(bytes, 4);
     }

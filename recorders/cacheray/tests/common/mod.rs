@@ -12,7 +12,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
 use anytrace_cacheray::{Body, Kind, Reader, Record};
-use anytrace_core::{Collect, Input, InputOptions, OpenOptions};
+use anytrace_core::{Collect, Input, InputOptions, OpenOptions, Step};
 
 /// A record, owned.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -185,15 +185,18 @@ pub fn read(path: &Path) -> Vec<Owned> {
     let mut damage = Collect::default();
     let mut records = Vec::new();
     // Byte order and width are given: a few records may not suffice to detect them.
-    let options =
-        OpenOptions { endian: Some(anytrace_core::Endian::Little), pointer_width: Some(8), ..OpenOptions::default() };
-    let reader = Reader::new(open(), &options).unwrap();
-    reader
-        .read(&mut damage, |record, _| {
-            records.push(Owned::of(record));
-            Ok(())
-        })
-        .unwrap();
+    let options = OpenOptions {
+        endian: Some(anytrace_core::Endian::Little),
+        own: anytrace_core::Settings::default().with("pointer-width", "8"),
+        ..OpenOptions::default()
+    };
+    let mut reader = Reader::new(open(), &options).unwrap();
+    while let Some(step) = reader.next().unwrap() {
+        match step {
+            Step::Record(_, record) => records.push(Owned::of(&record)),
+            Step::Damage(diagnostic) => damage.0.push(diagnostic),
+        }
+    }
     let trace = anytrace_core::Format::open(&anytrace_cacheray::Cacheray, open(), &options).unwrap();
     trace.check(&mut damage).unwrap();
     let bad: Vec<_> = damage.codes().into_iter().filter(|code| !NOTES.contains(code)).collect();

@@ -138,7 +138,7 @@ int main(int argc, char **argv)
             after[i & 7] = i;
         return write(mine, "mine\n", 5) == 5 ? 0 : 98;
     }
-    if (!strcmp(mode, "limit")) {
+    if (strstr(mode, "limit")) {
         struct rlimit limit = {8192, 8192};
         setrlimit(RLIMIT_FSIZE, &limit);
     }
@@ -149,7 +149,7 @@ int main(int argc, char **argv)
         signal(SIGPROF, SIG_IGN);
         printf("%d\n", hits);
     }
-    if (!strcmp(mode, "jump")) {
+    if (!strcmp(mode, "jump") || !strcmp(mode, "limit-jump")) {
         tick(leaves, 200);
         sigsetjmp(back, 1);
         while (hits < 1000)

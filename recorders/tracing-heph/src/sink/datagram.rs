@@ -80,7 +80,7 @@ impl Sink for Datagrams {
         while out.sent < out.bytes.len() || self.epoch_at.is_none() {
             let (end, packets) = self.pack(out);
             let sent = if self.datagram.len() > DATAGRAM_BYTES_MAX {
-                Err(io::Error::new(ErrorKind::InvalidInput, "an event is longer than a datagram may be"))
+                Err(io::Error::new(ErrorKind::InvalidInput, "an event is too long for a datagram"))
             } else {
                 self.send_datagram()
             };

@@ -76,7 +76,7 @@ impl File {
         Ok(())
     }
 
-    /// `trace.heph` is followed by `trace.1.heph`; a name that is taken by an earlier run is passed over.
+    /// `trace.heph` is followed by `trace.1.heph`; a name used by an earlier run is skipped.
     fn next_file(&mut self) -> io::Result<(PathBuf, fs::File)> {
         for number in self.number + 1..=self.number.saturating_add(NAMES_MAX) {
             let path = numbered(&self.options.path, number);

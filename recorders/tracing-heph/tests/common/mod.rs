@@ -5,8 +5,8 @@ use std::collections::BTreeMap;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-use anytrace_core::{Collect, Diagnostic, Error, Format, Input, OpenOptions};
-use anytrace_heph::{Header, Heph, Packet, Place, Reader, Value, Visitor};
+use anytrace_core::{Collect, Format, Input, OpenOptions, Step};
+use anytrace_heph::{Header, Heph, Reader, Record, Value};
 
 /// An event as it was read.
 #[derive(Debug, Clone, PartialEq)]
@@ -61,25 +61,19 @@ impl Trace {
     }
 }
 
-impl Visitor for Trace {
-    fn packet(&mut self, _: Place, _: &[u8], packet: &Packet<'_>) -> Result<(), Error> {
-        match packet {
-            Packet::Metadata(metadata) => {
+impl Trace {
+    fn take(&mut self, record: &Record<'_>) {
+        match record {
+            Record::Metadata(metadata) => {
                 self.starts_with_epoch |= self.events.is_empty();
                 self.epochs.push(metadata.epoch_ns().unwrap());
             }
-            Packet::Event(event) => self.events.push(Seen {
+            Record::Event(event) => self.events.push(Seen {
                 header: event.header,
                 name: event.description().to_owned(),
                 attributes: event.attributes().map(|a| (a.name.to_owned(), in_words(a.value))).collect(),
             }),
         }
-        Ok(())
-    }
-
-    fn report(&mut self, diagnostic: Diagnostic) -> Result<(), Error> {
-        self.complaints.push(format!("{} at {}", diagnostic.code(), diagnostic.offset));
-        Ok(())
     }
 }
 
@@ -99,7 +93,13 @@ fn in_words(value: Value<'_>) -> String {
 pub fn read(bytes: &[u8]) -> Trace {
     let mut trace = Trace::default();
     let input = Input::from_bytes("recorded", bytes.to_vec());
-    Reader::new(input, &OpenOptions::default()).read(&mut trace).unwrap();
+    let mut reader = Reader::new(input, &OpenOptions::default()).unwrap();
+    while let Some(step) = reader.next().unwrap() {
+        match step {
+            Step::Record(_, record) => trace.take(&record),
+            Step::Damage(damage) => trace.complaints.push(format!("{} at {}", damage.code(), damage.offset)),
+        }
+    }
     trace
 }
 

@@ -65,6 +65,7 @@ impl Level {
     #[inline]
     pub(super) fn store(&mut self, core: usize) -> Option<&mut Store> {
         let at = if self.is_private { core } else { 0 };
+        // `count` follows each use of a store and needs the same core's shadow.
         self.latest_core = at;
         self.stores.get_mut(at)
     }

@@ -7,10 +7,11 @@
 use anytrace_core::access::gather::{FIRST_WRITES, Gathered, Op, WRITES};
 use anytrace_core::access::{ThreadNumber, USUAL_LINE_SHIFT};
 
-use crate::cache::config::{Geometry, Inclusion};
-use crate::cache::simulation::{Batch, Gain};
-use crate::cache::store::recency::{Rule, Set, Sets, is_usual, with_sets};
+use crate::cache::batch::Batch;
+use crate::cache::config::{Config, Geometry, Inclusion, Policy};
+use crate::cache::store::recency::{Rule, Set, Sets, WAYS_MAX, is_usual, with_sets};
 use crate::cache::store::{DIRTY, Store};
+use crate::cache::tally::Gain;
 
 use super::{Hierarchy, Level};
 
@@ -54,7 +55,16 @@ pub(in crate::cache) enum Owners<'a> {
     Each(Batch<'a>),
 }
 
-impl Owners<'_> {
+impl<'a> Owners<'a> {
+    /// The owners of these records.
+    pub(in crate::cache) fn of(batch: Batch<'a>) -> Self {
+        match batch.only {
+            Some(thread) if batch.fields.is_empty() => Self::One(thread),
+            Some(thread) => Self::Fields(thread, batch.fields),
+            None => Self::Each(batch),
+        }
+    }
+
     /// Counts records that a server beyond the first level served; none is right, too.
     #[inline]
     fn note_all(self, gain: &mut Gain, records: u64, served: usize) {
@@ -91,6 +101,17 @@ pub(in crate::cache) struct Block<'a> {
     pub(in crate::cache) owners: Owners<'a>,
 }
 
+/// True where many accesses can go through the levels at once, for this many cores: no level depends on those below,
+/// and the first is of the most frequent kind.
+pub(in crate::cache) fn has_stages(config: &Config, cores: usize) -> bool {
+    let Some(first) = config.levels.first() else { return false };
+    let is_shared = cores == 1 || !first.is_private;
+    let is_plain = !first.is_write_through && first.allocates_on_write && !first.prefetch.is_any();
+    let is_few = first.geometry().ways <= WAYS_MAX;
+    let is_by_order = is_few && matches!(first.policy, Policy::Lru | Policy::Fifo);
+    config.inclusion == Inclusion::Nine && is_shared && is_plain && is_by_order
+}
+
 /// The counters of a stage.
 #[derive(Debug, Clone, Copy, Default)]
 struct Counted {
@@ -117,6 +138,7 @@ impl Hierarchy {
         let Block { gathered, owners } = block;
         let levels = self.levels.len();
         let is_watched = self.coherence.is_some();
+        // Below the last level only counts matter, unless someone must know which records, or which lines, they were.
         let is_last = |number: usize| number + 1 == levels && owners.is_one() && !is_watched;
         let Some(first) = self.levels.first_mut() else { return };
         let found = first.stage::<true>((gathered.ops, gathered.indexes), (next, is_last(0)), (owners, 0), gain);
@@ -127,6 +149,7 @@ impl Hierarchy {
         let (mut count, mut lines) = (found.asked, found.misses);
         self.see_all(next.ops.get(..count).unwrap_or_default());
         for number in 1.. {
+            // What the level above asked for becomes the input; its old memory receives the next output.
             std::mem::swap(asked, next);
             let (ops, indexes) = (asked.ops.get(..count), asked.indexes.get(..count));
             let these = (ops.unwrap_or_default(), indexes.unwrap_or_default());
@@ -135,6 +158,7 @@ impl Hierarchy {
                     let found = level.stage::<false>(these, (next, is_last(number)), (owners, number), gain);
                     level.counts.read_hits += lines - found.misses;
                     level.counts.read_misses += found.misses;
+                    // Each op is either a line that is asked for or a dirty one that is handed down.
                     level.counts.writebacks_in += count as u64 - lines;
                     owners.note_all(gain, lines - found.misses, number);
                     (count, lines) = (found.asked, found.misses);

@@ -54,6 +54,7 @@ impl Linked {
         let node = self.nodes.get_mut(at as usize)?;
         let had = StoredLine::of(node.entry).flags;
         node.entry = StoredLine { line, flags: had & !PREFETCHED | flags }.entry();
+        // The newest line is touched again most often, and is already where it belongs.
         if self.by_use && self.sets.get(set)?.newest != at {
             self.unlink(set, at);
             self.link(set, at);
@@ -85,6 +86,7 @@ impl Linked {
         let mut victim = None;
         if ends.lines >= self.ways {
             let gone = StoredLine::of(self.nodes.get(ends.oldest as usize)?.entry);
+            // Its node is free then, and is used again at once for the new line.
             self.remove(set, gone.line);
             victim = Some(gone);
         }
@@ -104,6 +106,7 @@ impl Linked {
 
     fn link(&mut self, set: usize, at: u32) {
         let Some(ends) = self.sets.get_mut(set) else { return };
+        // `link` and `unlink` keep three things in step: both directions of the list, its ends, and its length.
         let second = ends.newest;
         ends.newest = at;
         ends.lines += 1;

@@ -85,6 +85,7 @@ impl Ways {
                 (way, Some(gone))
             }
         };
+        // The victim's policy state is gone by now, so `fill` finds the way as if it had been empty.
         *self.entries.get_mut(set * self.ways + way)? = stored.entry();
         self.valid.set(set, way, true);
         if let Some(places) = &mut self.places {
@@ -102,6 +103,7 @@ impl Ways {
             return places.get(&line).copied();
         }
         let from = set * self.ways;
+        // An empty entry matches no line: see `EMPTY`.
         self.entries.get(from..from + self.ways)?.iter().position(|entry| entry >> FLAG_BITS == line)
     }
 }

@@ -6,8 +6,10 @@ use std::sync::Arc;
 use anytrace_core::access::gather::{BLOCK_ACCESSES, Gathered, Gatherer, Op};
 use anytrace_core::access::{Access, ThreadNumber};
 
-use crate::cache::hierarchy::Block;
-use crate::cache::simulation::{Batch, Cores, Partial, Record, Unit};
+use crate::cache::batch::{Batch, Record};
+use crate::cache::cores::Cores;
+use crate::cache::hierarchy::{Block, Owners};
+use crate::cache::unit::{Partial, Unit};
 
 /// Records of a trace that follow each other.
 #[derive(Debug, Default)]
@@ -136,7 +138,7 @@ impl Chunk {
                     let indexes = share.indexes.get(ops.clone()).unwrap_or_default();
                     let ops = share.ops.get(ops.clone()).unwrap_or_default();
                     let gathered = Gathered { ops, indexes, reads: *reads, writes: *writes };
-                    unit.run_block(Block { gathered, owners: batch.owners() });
+                    unit.run_block(Block { gathered, owners: Owners::of(batch) });
                 }
                 Piece::Lines(record) => unit.run_one(Some(*record), cores, partial),
             }

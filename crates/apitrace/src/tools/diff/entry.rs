@@ -5,13 +5,15 @@ use std::hash::{DefaultHasher, Hasher};
 use anytrace_analysis::diff::Record;
 use anytrace_core::Error;
 
-use crate::tools::calls::Call;
-use crate::tools::dictionary::{Definition, Dictionary};
+use crate::lanes::calls::Call;
+use crate::lanes::dictionary::{Definition, Dictionary};
+use crate::lanes::formatter::Formatter;
+use crate::lanes::print::Printer;
+use crate::lanes::style::Style;
+use crate::lanes::text::until_nul;
+use crate::lanes::wire::{Detail, Wire};
 use crate::tools::diff::number::Digits;
 use crate::tools::diff::value::{Values, push_name};
-use crate::tools::print::{Printer, Style, until_nul};
-use crate::tools::wire::{Detail, Wire};
-use crate::tools::workers::Formatter;
 
 /// Most arguments compared; real functions have a few dozen at most.
 const ARGUMENTS_MAX: usize = 1 << 16;
@@ -337,7 +339,7 @@ impl Maker {
 
     /// Arguments of the signature that have no value.
     fn missing(&mut self, indexes: std::ops::Range<u64>, function: u32) {
-        let count = self.dictionary.function(function).map_or(0, crate::tools::dictionary::Named::count);
+        let count = self.dictionary.function(function).map_or(0, crate::lanes::dictionary::Named::count);
         for index in indexes.start..indexes.end.min(count) {
             if self.parts.len() >= ARGUMENTS_MAX {
                 return;

@@ -30,7 +30,7 @@ pub(crate) fn split(text: &[u8]) -> impl Iterator<Item = &[u8]> {
 /// Prints lines.
 pub(crate) struct Printer<'a> {
     form: LineForm,
-    has_colour: bool,
+    has_color: bool,
     hides_common: bool,
     /// Width of each half, and the column where the second begins.
     half: usize,
@@ -41,13 +41,13 @@ pub(crate) struct Printer<'a> {
 
 impl<'a> Printer<'a> {
     pub(crate) fn new(form: LineForm, options: &DiffOptions, out: &'a mut dyn Write) -> Self {
-        let &DiffOptions { has_colour, hides_common, width, .. } = options;
+        let &DiffOptions { has_color, hides_common, width, .. } = options;
         // Divides the width like GNU sdiff: halves as wide as possible, the second at a tab stop.
         let middle = width / 2 + (TAB + GUTTER) / 2 + (width & (TAB + GUTTER) & 1);
         let middle = middle - middle % TAB;
         let half = middle.saturating_sub(GUTTER).min(width.saturating_sub(middle));
         let second = if half == 0 { width } else { middle };
-        Self { form, has_colour, hides_common, half, second, out, line: Vec::new() }
+        Self { form, has_color, hides_common, half, second, out, line: Vec::new() }
     }
 
     fn end(&mut self) -> Result<(), Error> {
@@ -64,7 +64,7 @@ impl<'a> Printer<'a> {
         }
         match self.form {
             LineForm::Below => {
-                self.line.extend_from_slice(if self.has_colour { b"" } else { b"  " });
+                self.line.extend_from_slice(if self.has_color { b"" } else { b"  " });
                 self.line.extend_from_slice(old);
             }
             LineForm::Beside => self.beside(Some(old), b' ', Some(new)),
@@ -76,9 +76,9 @@ impl<'a> Printer<'a> {
     /// Lines that correspond to each other and differ.
     pub(crate) fn differ(&mut self, removed: &[&[u8]], added: &[&[u8]]) -> Result<(), Error> {
         if self.form == LineForm::Below {
-            for (lines, sign, colour) in [(removed, b"- ", STRUCK), (added, b"+ ", GREEN)] {
+            for (lines, sign, color) in [(removed, b"- ", STRUCK), (added, b"+ ", GREEN)] {
                 for line in lines {
-                    self.marked(line, sign, colour)?;
+                    self.marked(line, sign, color)?;
                 }
             }
             return Ok(());
@@ -111,10 +111,10 @@ impl<'a> Printer<'a> {
         Ok(())
     }
 
-    fn marked(&mut self, line: &[u8], sign: &[u8], colour: &[u8]) -> Result<(), Error> {
-        self.line.extend_from_slice(if self.has_colour { colour } else { sign });
+    fn marked(&mut self, line: &[u8], sign: &[u8], color: &[u8]) -> Result<(), Error> {
+        self.line.extend_from_slice(if self.has_color { color } else { sign });
         self.line.extend_from_slice(line);
-        if self.has_colour {
+        if self.has_color {
             self.line.extend_from_slice(NORMAL);
         }
         self.end()
@@ -188,7 +188,7 @@ impl<'a> Printer<'a> {
             let words = line.split(|byte| *byte == b' ').filter(|word| !word.is_empty());
             words.map(|word| Word(word.to_vec())).collect::<Vec<_>>()
         };
-        let has_colour = self.has_colour;
+        let has_color = self.has_color;
         let out = &mut self.line;
         let mut is_first = true;
         let mut push = |words: Vec<(u64, Word)>, begin: &[u8], end: &[u8]| {
@@ -203,7 +203,7 @@ impl<'a> Printer<'a> {
             out.extend_from_slice(&words.join(&b' '));
             out.extend_from_slice(end);
         };
-        let ends: [&[u8]; 4] = if has_colour { [STRUCK, NORMAL, GREEN, NORMAL] } else { [b"[-", b"-]", b"{+", b"+}"] };
+        let ends: [&[u8]; 4] = if has_color { [STRUCK, NORMAL, GREEN, NORMAL] } else { [b"[-", b"-]", b"{+", b"+}"] };
         let result: Result<(), std::convert::Infallible> =
             align_steps(words(old).into_iter(), words(new).into_iter(), &mut |step| {
                 match step {

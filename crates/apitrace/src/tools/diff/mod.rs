@@ -24,9 +24,9 @@ use std::io::Write;
 
 use anytrace_core::Error;
 
+use crate::lanes::style::Style;
+use crate::lanes::text::Escape;
 use crate::tools::callset::CallSet;
-use crate::tools::print::Style;
-use crate::tools::text::Escape;
 
 pub use entry::Entry;
 pub use side::{Open, Source};
@@ -82,7 +82,7 @@ pub struct DiffOptions {
     /// Ignore pointers that differ consistently.
     pub ignores_pointers: bool,
     /// Colors for terminals.
-    pub has_colour: bool,
+    pub has_color: bool,
     /// Columns, for [`LineForm::Beside`].
     pub width: usize,
     /// The names of the traces.
@@ -98,7 +98,7 @@ impl Default for DiffOptions {
             context_calls: 3,
             has_threads: false,
             ignores_pointers: false,
-            has_colour: false,
+            has_color: false,
             width: 80,
             names: ["a".to_owned(), "b".to_owned()],
         }
@@ -113,7 +113,7 @@ impl DiffOptions {
             DiffForm::Lines(_) => Form::Dump,
         };
         let style = Style {
-            has_colour: false,
+            has_color: false,
             has_numbers: self.has_numbers,
             has_threads: false,
             has_argument_names: false,

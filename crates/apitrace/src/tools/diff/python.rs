@@ -20,7 +20,7 @@ const NORMAL: &[u8] = b"\x1b[0m";
 /// Writes calls as the peer does.
 pub(crate) struct Python<'a> {
     out: &'a mut dyn Write,
-    has_colour: bool,
+    has_color: bool,
     has_numbers: bool,
     hides_common: bool,
     /// Columns of the numbers last shown.
@@ -30,12 +30,12 @@ pub(crate) struct Python<'a> {
 
 impl<'a> Python<'a> {
     pub(crate) fn new(options: &DiffOptions, out: &'a mut dyn Write) -> Self {
-        let &DiffOptions { has_colour, has_numbers, hides_common, .. } = options;
-        Self { out, has_colour, has_numbers, hides_common, columns: [0, 0], line: Vec::new() }
+        let &DiffOptions { has_color, has_numbers, hides_common, .. } = options;
+        Self { out, has_color, has_numbers, hides_common, columns: [0, 0], line: Vec::new() }
     }
 
     fn paint(&mut self, code: &[u8]) {
-        if self.has_colour {
+        if self.has_color {
             self.line.extend_from_slice(code);
         }
     }
@@ -52,7 +52,7 @@ impl<'a> Python<'a> {
             self.line.extend_from_slice(text.as_bytes());
             return self.line.push(b' ');
         }
-        for (at, number, colour) in [(0, a, RED), (1, b, GREEN)] {
+        for (at, number, color) in [(0, a, RED), (1, b, GREEN)] {
             match number {
                 None => {
                     let columns = self.columns.get(at).copied().unwrap_or(0);
@@ -62,7 +62,7 @@ impl<'a> Python<'a> {
                     if at == 0 {
                         self.paint(STRIKE);
                     }
-                    self.paint(colour);
+                    self.paint(color);
                     let text = number.to_string();
                     self.line.extend_from_slice(text.as_bytes());
                     self.paint(NORMAL);

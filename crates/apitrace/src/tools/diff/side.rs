@@ -4,14 +4,15 @@ use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 
 use anytrace_core::{Error, Sink};
 
-use crate::reader::Reader;
-use crate::record::{Header, Space};
-use crate::tools::calls::{Call, CallOptions, CallVisitor, read_calls};
+use crate::lanes::calls::{Call, CallOptions, CallVisitor, read_calls};
+use crate::lanes::dictionary::{Definition, Named};
+use crate::lanes::flags::CallFlags;
+use crate::lanes::formatter::CallPrinter;
 use crate::tools::callset::CallSet;
-use crate::tools::dictionary::{Definition, Named};
 use crate::tools::diff::entry::{Entry, Form, MakeOptions, Maker};
-use crate::tools::dump::{CallPrinter, DumpOptions, Selector};
-use crate::tools::flags::CallFlags;
+use crate::tools::dump::{DumpOptions, Selector};
+use crate::wire::reader::Reader;
+use crate::wire::record::{Header, Space};
 
 /// Calls passed on at once, and bytes of their text.
 const BATCH_CALLS: usize = 256;
@@ -86,7 +87,7 @@ struct Walk<'a, C> {
 
 impl<C: Consumer> CallVisitor for Walk<'_, C> {
     fn header(&mut self, header: &Header) -> Result<(), Error> {
-        self.maker.dictionary = crate::tools::dictionary::Dictionary::new(header.version);
+        self.maker.dictionary = crate::lanes::dictionary::Dictionary::new(header.version);
         self.consumer.properties(sorted(header))
     }
 
@@ -146,7 +147,7 @@ struct Dumped<'a, C> {
 
 impl<C: Consumer> CallPrinter for Dumped<'_, C> {
     fn begin(&mut self, version: u64, text: Vec<u8>) -> Result<(), Error> {
-        self.maker.dictionary = crate::tools::dictionary::Dictionary::new(version);
+        self.maker.dictionary = crate::lanes::dictionary::Dictionary::new(version);
         // The text is that of the properties already formatted as lines, so there are no names.
         self.consumer.properties(vec![(text, Vec::new())])
     }
@@ -167,7 +168,7 @@ impl<C: Consumer> CallPrinter for Dumped<'_, C> {
 }
 
 /// Not a user's error: it ends the reading of a dump early.
-const ENOUGH: &str = "no more calls are wanted";
+const ENOUGH: &str = "no more calls are needed";
 
 /// Reads all calls of a side.
 pub(crate) fn read<C: Consumer>(

@@ -5,11 +5,11 @@ use std::io::Write;
 
 use anytrace_core::{Error, text};
 
+use crate::lanes::text::{Escape, Quoting, push_text};
 use crate::tools::diff::engine::{Show, differing};
 use crate::tools::diff::entry::Entry;
 use crate::tools::diff::side::Property;
 use crate::tools::diff::{DiffOptions, DiffTotals};
-use crate::tools::text::{Escape, Quoting, push_text};
 
 const RED: &[u8] = b"\x1b[31m";
 const GREEN: &[u8] = b"\x1b[32m";
@@ -43,7 +43,7 @@ impl<'a> Text<'a> {
     }
 
     fn paint(&mut self, code: &[u8]) {
-        if self.options.has_colour {
+        if self.options.has_color {
             self.line.extend_from_slice(code);
         }
     }
@@ -120,9 +120,9 @@ impl<'a> Text<'a> {
         self.end()
     }
 
-    fn alone(&mut self, entry: &Entry, sign: &[u8], colour: &[u8]) -> Result<(), Error> {
+    fn alone(&mut self, entry: &Entry, sign: &[u8], color: &[u8]) -> Result<(), Error> {
         self.lead()?;
-        self.paint(colour);
+        self.paint(color);
         self.line.extend_from_slice(sign);
         self.numbers(Some(entry.number), None);
         self.thread(entry, entry);
@@ -145,8 +145,8 @@ impl<'a> Text<'a> {
         self.paint(NORMAL);
     }
 
-    fn property(&mut self, sign: &[u8], colour: &[u8], name: &[u8], value: &[u8]) -> Result<(), Error> {
-        self.paint(colour);
+    fn property(&mut self, sign: &[u8], color: &[u8], name: &[u8], value: &[u8]) -> Result<(), Error> {
+        self.paint(color);
         self.line.extend_from_slice(sign);
         self.line.extend_from_slice(b"// ");
         push_quoted(&mut self.line, name);

@@ -4,11 +4,11 @@ use std::hash::{DefaultHasher, Hasher};
 
 use anytrace_core::text;
 
-use crate::tools::dictionary::{Dictionary, number};
+use crate::lanes::dictionary::{Dictionary, number};
+use crate::lanes::text::until_nul;
+use crate::lanes::text::{Escape, Quoting, push_text, push_wide};
+use crate::lanes::wire::{Value, Wire};
 use crate::tools::diff::number::{Digits, push_f32, push_f64};
-use crate::tools::print::until_nul;
-use crate::tools::text::{Escape, Quoting, push_text, push_wide};
-use crate::tools::wire::{Value, Wire};
 
 /// Longest text kept of one value; longer ones are compared by their keys.
 pub(crate) const VALUE_TEXT_MAX: usize = 64 << 10;

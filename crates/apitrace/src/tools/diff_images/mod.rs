@@ -28,12 +28,12 @@ pub struct ImageOptions {
     pub has_alpha: bool,
     /// Convert differences to gray before they are measured, as apitrace does. A pixel that differs only in blue passes
     /// then.
-    pub is_grey: bool,
+    pub is_gray: bool,
 }
 
 impl Default for ImageOptions {
     fn default() -> Self {
-        Self { fuzz: 0.05, has_alpha: false, is_grey: false }
+        Self { fuzz: 0.05, has_alpha: false, is_gray: false }
     }
 }
 
@@ -71,7 +71,7 @@ pub fn compare(a: &Picture, b: &Picture, options: ImageOptions) -> Comparison {
         let difference = difference(x, y, options.has_alpha);
         squares += difference.iter().map(|level| u64::from(*level).pow(2)).sum::<u64>();
         let [red, green, blue, alpha] = difference.map(u32::from);
-        let level = if options.is_grey {
+        let level = if options.is_gray {
             // The weights of ITU-R 601, as in Pillow.
             (red * 19_595 + green * 38_470 + blue * 7_471 + 0x8000) >> 16
         } else {
@@ -177,7 +177,7 @@ mod tests {
         assert_eq!(count(ImageOptions::default()), Some(1));
         assert_eq!(count(ImageOptions { fuzz: 0.0, ..ImageOptions::default() }), Some(2));
         assert_eq!(count(ImageOptions { has_alpha: true, ..ImageOptions::default() }), Some(2));
-        assert_eq!(count(ImageOptions { is_grey: true, ..ImageOptions::default() }), Some(0));
+        assert_eq!(count(ImageOptions { is_gray: true, ..ImageOptions::default() }), Some(0));
         assert_eq!(compare(&a, &picture(&[[0; 4]]), ImageOptions::default()).pixels, None);
     }
 

@@ -34,7 +34,7 @@ impl Picture {
         let mut reader = decoder.read_info().map_err(|error| error.to_string())?;
         let (width, height) = reader.info().size();
         if u64::from(width) * u64::from(height) > PIXELS_MAX {
-            return Err(format!("{width} x {height} pixels are more than {PIXELS_MAX}"));
+            return Err(format!("{width} x {height} pixels exceed the limit of {PIXELS_MAX}"));
         }
         let bytes = reader.output_buffer_size().ok_or("too large")?;
         let mut raw = vec![0; bytes];
@@ -43,10 +43,10 @@ impl Picture {
         let rgba = match info.color_type {
             ColorType::Rgba => raw,
             ColorType::Rgb => widen::<3>(&raw, |[red, green, blue]| [red, green, blue, 255]),
-            ColorType::GrayscaleAlpha => widen::<2>(&raw, |[grey, alpha]| [grey, grey, grey, alpha]),
-            ColorType::Grayscale => widen::<1>(&raw, |[grey]| [grey, grey, grey, 255]),
+            ColorType::GrayscaleAlpha => widen::<2>(&raw, |[gray, alpha]| [gray, gray, gray, alpha]),
+            ColorType::Grayscale => widen::<1>(&raw, |[gray]| [gray, gray, gray, 255]),
             // Palettes are expanded above.
-            ColorType::Indexed => return Err("a palette without colours".to_owned()),
+            ColorType::Indexed => return Err("the palette has no colors".to_owned()),
         };
         Self::new(width, height, rgba).ok_or_else(|| "pixels are missing".to_owned())
     }

@@ -405,8 +405,8 @@ fn is_core(system: System, values: &Values<'_>, index: usize) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::tools::calls::Call;
-    use crate::tools::dictionary::Dictionary;
+    use crate::lanes::calls::Call;
+    use crate::lanes::dictionary::Dictionary;
 
     /// Calls with pointers as arguments and a number as return value.
     struct Program {

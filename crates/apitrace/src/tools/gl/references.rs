@@ -4,9 +4,9 @@
 //! it is a number. Where it is an enumeration (`glActiveTexture(texture)`), so is the value on the wire, and
 //! [`Reference::name`] returns `None`.
 
+use crate::lanes::wire::Value;
 use crate::tools::gl::kind::Kind;
 use crate::tools::gl::values::Values;
-use crate::tools::wire::Value;
 
 /// An argument that names an object, or an array of them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]

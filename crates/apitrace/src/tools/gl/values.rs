@@ -1,8 +1,8 @@
 //! The arguments of an assembled call by index, read on demand.
 
-use crate::tools::calls::Call;
-use crate::tools::dictionary::{Dictionary, number};
-use crate::tools::wire::{Detail, Value, Wire};
+use crate::lanes::calls::Call;
+use crate::lanes::dictionary::{Dictionary, number};
+use crate::lanes::wire::{Detail, Value, Wire};
 
 /// Most numbers read of an array: four for each viewport of any driver.
 const FLOATS_MAX: usize = 256;
@@ -203,6 +203,24 @@ pub fn float(value: Value<'_>, dictionary: &Dictionary) -> Option<f64> {
         Value::Float(number) => Some(f64::from(number)),
         Value::Double(number) => Some(number),
         other => integer(other, dictionary).map(|number| number as f64),
+    }
+}
+
+/// Names of `glCallLists`: an array, or bytes of a type.
+pub(crate) fn list_names(values: &Values<'_>) -> Vec<u64> {
+    let count = values.integer(0).and_then(|count| usize::try_from(count).ok()).unwrap_or(0).min(1 << 16);
+    let of = |bytes: &[u8]| bytes.iter().rev().fold(0_u64, |number, byte| number << 8 | u64::from(*byte));
+    let size = match values.integer(1) {
+        Some(0x1400 | 0x1401) => 1,
+        Some(0x1402 | 0x1403) => 2,
+        Some(0x1404 | 0x1405) => 4,
+        _ => 0,
+    };
+    match values.argument(2).map(|mut wire| wire.value()) {
+        Some(Value::Blob(_, Some(bytes)) | Value::Text(bytes)) if size > 0 => {
+            bytes.chunks_exact(size).take(count).map(of).collect()
+        }
+        _ => values.integers(2).take(count).map(|name| name as u64).collect(),
     }
 }
 

@@ -1,13 +1,14 @@
 //! Applies a function's rule to a call of it.
 
+use crate::tools::gl::commands::COMMANDS;
 use crate::tools::gl::kind::Kind;
 use crate::tools::gl::lifecycle::{Action, Verb};
 use crate::tools::gl::values::Values;
 use crate::tools::gltrim::log::Effect;
-use crate::tools::gltrim::model::{At, Id, Model};
+use crate::tools::gltrim::model::{At, Model};
 use crate::tools::gltrim::nodes::{Label, Node, key};
+use crate::tools::gltrim::objects::Id;
 use crate::tools::gltrim::rules::Rule;
-use crate::tools::gltrim::states::STATES;
 
 impl Model {
     /// Applies the effects of a call.
@@ -123,7 +124,7 @@ impl Model {
         if self.state().is_primitive {
             self.effect(Effect::Inner);
         }
-        match STATES.get(usize::from(row)).map_or("", |state| state.stem) {
+        match COMMANDS.get(usize::from(row)).map_or("", |state| state.stem) {
             "ListBase" => {
                 let base = values.name(0).unwrap_or(0);
                 self.list_bases.insert(self.ctx, base);

@@ -1,12 +1,13 @@
 //! Buffers: their sizes, what is stored in them, mappings.
 
+use crate::lanes::wire::Value;
 use crate::tools::gl::kind::Kind;
 use crate::tools::gl::values::Values;
 use crate::tools::gltrim::log::Effect;
-use crate::tools::gltrim::model::{At, Id, Mapped, Model};
+use crate::tools::gltrim::model::{At, Model};
 use crate::tools::gltrim::nodes::{Label, Node, key};
+use crate::tools::gltrim::objects::{Id, Mapped};
 use crate::tools::gltrim::rules::Rule;
-use crate::tools::wire::Value;
 
 pub(super) const ELEMENTS: u32 = 0x8893;
 pub(super) const PIXEL_PACK: u32 = 0x88eb;
@@ -135,6 +136,7 @@ impl Model {
     /// The program writes to mapped memory.
     pub(super) fn memcpy(&mut self, values: &Values<'_>) {
         let (Some(to), Some(length)) = (values.name(0), values.name(2)) else { return self.effect(Effect::Always) };
+        // Mappings do not overlap, so the one that begins last before the address is the only one that can contain it.
         let region = self.regions.range(..=to).next_back().map(|(_, region)| *region);
         let Some((_, id)) = region.filter(|(end, _)| to < *end) else {
             // Unknown memory: pointers to it may be anywhere.
@@ -143,6 +145,7 @@ impl Model {
         let Some(mapped) = self.object_mut(id).and_then(|object| object.map.as_mut()) else { return };
         let start = mapped.offset.saturating_add(to.wrapping_sub(mapped.address));
         let end = start.saturating_add(length);
+        // One range around all writes: it may keep too many calls, but never too few.
         let (from, until) = mapped.written.unwrap_or((start, end));
         mapped.written = Some((from.min(start), until.max(end)));
         self.set_range(id, start, length, true);
@@ -329,6 +332,7 @@ impl Model {
         let id = self.bound_buffer(ARRAY);
         let Some(object) = self.object_mut(array) else { return };
         let known = object.links.iter().find(|(known, _)| *known == place).map(|(_, id)| *id);
+        // Programs set the same pointers for every draw: without a change, the set of the last draw stays valid.
         if known != id {
             object.links.retain(|(known, _)| *known != place);
             object.links.extend(id.map(|id| (place, id)));

@@ -5,8 +5,9 @@ use crate::tools::gl::values::Values;
 use crate::tools::gltrim::buffers::{ATOMIC, DISPATCH_INDIRECT, FEEDBACK, INDIRECT, PARAMETERS, SHADER_STORAGE};
 use crate::tools::gltrim::framebuffers::Planes;
 use crate::tools::gltrim::log::Effect;
-use crate::tools::gltrim::model::{At, Id, Model};
+use crate::tools::gltrim::model::{At, Model};
 use crate::tools::gltrim::nodes::Node;
+use crate::tools::gltrim::objects::Id;
 
 impl Model {
     /// Follows a call that draws, recording the set of what drawing reads and writes.
@@ -19,6 +20,8 @@ impl Model {
             self.record.effects.extend_from_slice(&effects);
             return self.give_scratch(effects);
         }
+        // The set depends on bindings only, and these rarely change between two draws. Sets are stored by block of the
+        // log.
         let (version, block) = (self.version, self.log.block());
         let known = self.state().set.filter(|known| (known.0, known.1) == (version, block)).map(|known| known.2);
         if let Some(set) = known {
@@ -74,6 +77,7 @@ impl Model {
             effects.push(Effect::Read(object.made));
             buffers.extend(object.links.iter().map(|link| link.1));
         }
+        // A buffer may be bound in several places: it is read once.
         buffers.sort_unstable();
         buffers.dedup();
         for id in buffers {
@@ -118,10 +122,10 @@ impl Model {
     fn write_targets(&mut self, effects: &mut Vec<Effect>) {
         let drawn = self.drawn();
         let masks = self.state().masks;
-        let tested = Planes { colour: false, depth: masks.tests_depth, stencil: masks.tests_stencil, ..Planes::ALL };
+        let tested = Planes { color: false, depth: masks.tests_depth, stencil: masks.tests_stencil, ..Planes::ALL };
         if !masks.has_discard {
             // Without a depth test, depth is not written either (OpenGL 4.6, section 17.3.4).
-            for (node, _) in self.planes(drawn, Planes { colour: true, ..tested }) {
+            for (node, _) in self.planes(drawn, Planes { color: true, ..tested }) {
                 effects.push(Effect::Write(node));
             }
             for (node, _) in self.planes(drawn, tested) {

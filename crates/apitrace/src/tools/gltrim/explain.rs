@@ -5,12 +5,12 @@ use std::io::{Read, Seek, SeekFrom, Write};
 use anytrace_core::Error;
 use tempfile::SpooledTempFile;
 
-use crate::tools::dictionary::Dictionary;
-use crate::tools::gltrim::model::Object;
+use crate::lanes::dictionary::Dictionary;
+use crate::tools::gl::commands::COMMANDS;
+use crate::tools::gltrim::live::unpack;
 use crate::tools::gltrim::nodes::{Label, Node, Nodes};
 use crate::tools::gltrim::numbers::{Numbers, Ranks};
-use crate::tools::gltrim::slice::unpack;
-use crate::tools::gltrim::states::STATES;
+use crate::tools::gltrim::objects::Object;
 
 /// Reasons beyond this many bytes are written to a temporary file.
 const MEMORY_BYTES: usize = 8 << 20;
@@ -134,7 +134,7 @@ fn parse(row: &[u8]) -> Reason {
 }
 
 fn failed(error: std::io::Error) -> Error {
-    Error::io("cannot keep reasons in a temporary file", error)
+    Error::io("cannot store reasons in a temporary file", error)
 }
 
 /// What the JSON form has besides the reasons.
@@ -201,12 +201,10 @@ impl Explainer<'_> {
     /// A word for the reason, the reason in words, and the other call.
     fn reason(&self, reason: &Reason) -> (&'static str, String, Option<u64>) {
         match reason.why {
-            Why::Wanted if self.setup.has(reason.call) => {
-                ("setup", "of a frame that is to be kept without its end".to_owned(), None)
-            }
-            Why::Wanted => ("frame", "of a frame that is wanted".to_owned(), None),
+            Why::Wanted if self.setup.has(reason.call) => ("setup", "in a frame kept without its end".to_owned(), None),
+            Why::Wanted => ("frame", "in a selected frame".to_owned(), None),
             Why::Needed if self.nodes.label(reason.node) == Label::Shown => {
-                ("setup-end", "ends the frame in which all is prepared".to_owned(), Some(unpack(reason.by).0))
+                ("setup-end", "ends the setup frame".to_owned(), Some(unpack(reason.by).0))
             }
             Why::Needed => {
                 let (call, function) = unpack(reason.by);
@@ -217,8 +215,10 @@ impl Explainer<'_> {
                 )
             }
             Why::Pair => ("pair", format!("goes with call {}", reason.by), Some(reason.by)),
-            Why::Primitive => ("primitive", format!("of the primitive that call {} ends", reason.by), Some(reason.by)),
-            Why::Always => ("always", "stays whatever it does: nothing says what depends on it".to_owned(), None),
+            Why::Primitive => {
+                ("primitive", format!("part of the primitive that call {} ends", reason.by), Some(reason.by))
+            }
+            Why::Always => ("always", "always kept: its dependents are unknown".to_owned(), None),
         }
     }
 
@@ -267,7 +267,7 @@ fn words(label: Label) -> Option<String> {
         Label::Context(number) => format!("context {number}"),
         Label::Level => "state above glPushAttrib".to_owned(),
         Label::Pushed => "saved state".to_owned(),
-        Label::State(row) => format!("state gl{}", STATES.get(usize::from(row)).map_or("", |state| state.stem)),
+        Label::State(row) => format!("state gl{}", COMMANDS.get(usize::from(row)).map_or("", |state| state.stem)),
         Label::Binding(what) => format!("binding of a {what}"),
         Label::Matrix => "matrix".to_owned(),
         Label::Birth => "existence".to_owned(),

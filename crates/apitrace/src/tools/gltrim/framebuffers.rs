@@ -3,14 +3,15 @@
 use crate::tools::gl::kind::Kind;
 use crate::tools::gl::values::Values;
 use crate::tools::gltrim::log::Effect;
-use crate::tools::gltrim::model::{At, Attached, Id, Model};
+use crate::tools::gltrim::model::{At, Model};
 use crate::tools::gltrim::nodes::{Label, Node, key};
+use crate::tools::gltrim::objects::{Attached, Id};
 use crate::tools::gltrim::rules::Rule;
 use crate::tools::gltrim::textures;
 
 const DRAW: i64 = 0x8ca9;
 const READ: i64 = 0x8ca8;
-const COLOUR_0: u32 = 0x8ce0;
+const COLOR_0: u32 = 0x8ce0;
 const DEPTH_POINT: u32 = 0x8d00;
 const STENCIL_POINT: u32 = 0x8d20;
 const BOTH_POINT: u32 = 0x821a;
@@ -48,12 +49,12 @@ const READ_STATE: &[&str] = &["ClampColor", "Enable", "PixelMap", "PixelTransfer
 const SIZE_KEY: u64 = 6;
 
 /// Planes of a window's framebuffer.
-const PLANES: [&str; 4] = ["colours", "depths", "stencil", "accumulation buffer"];
+const PLANES: [&str; 4] = ["colors", "depths", "stencil", "accumulation buffer"];
 
 /// Which parts of a framebuffer a call refers to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Planes {
-    pub(super) colour: bool,
+    pub(super) color: bool,
     pub(super) depth: bool,
     pub(super) stencil: bool,
     pub(super) accumulation: bool,
@@ -62,11 +63,11 @@ pub(super) struct Planes {
 }
 
 impl Planes {
-    pub(super) const ALL: Self = Self { colour: true, depth: true, stencil: true, accumulation: false, only: None };
+    pub(super) const ALL: Self = Self { color: true, depth: true, stencil: true, accumulation: false, only: None };
 
     pub(super) fn of_mask(mask: i64) -> Self {
         let has = |bit: i64| mask & bit != 0;
-        Self { colour: has(0x4000), depth: has(0x100), stencil: has(0x400), accumulation: has(0x200), only: None }
+        Self { color: has(0x4000), depth: has(0x100), stencil: has(0x400), accumulation: has(0x200), only: None }
     }
 }
 
@@ -190,7 +191,7 @@ impl Model {
             let drawn = object.drawn.first().copied();
             // Drawing to the front buffer leaves the back buffer unchanged.
             let is_usual = drawn.is_none_or(|buffer| matches!(buffer, 0x405 | 0x402 | 0x409 | 0x408));
-            let wanted = [planes.colour, planes.depth, planes.stencil, planes.accumulation];
+            let wanted = [planes.color, planes.depth, planes.stencil, planes.accumulation];
             let mut found = Vec::new();
             for (at, name) in PLANES.into_iter().enumerate() {
                 if wanted.get(at) == Some(&true) {
@@ -200,8 +201,8 @@ impl Model {
             return found;
         }
         let drawn: Vec<u32> = match planes.only {
-            Some(at) => object.drawn.get(at as usize).copied().or((at == 0).then_some(COLOUR_0)).into_iter().collect(),
-            None if object.drawn.is_empty() => vec![COLOUR_0],
+            Some(at) => object.drawn.get(at as usize).copied().or((at == 0).then_some(COLOR_0)).into_iter().collect(),
+            None if object.drawn.is_empty() => vec![COLOR_0],
             None => object.drawn.clone(),
         };
         let mut found = Vec::new();
@@ -217,7 +218,7 @@ impl Model {
                     found.push((attached.image, attached.is_entire && both))
                 }
                 DEPTH_POINT | STENCIL_POINT | BOTH_POINT => {}
-                point if planes.colour && drawn.contains(&point) => found.push((attached.image, attached.is_entire)),
+                point if planes.color && drawn.contains(&point) => found.push((attached.image, attached.is_entire)),
                 _ => {}
             }
         }
@@ -257,9 +258,9 @@ impl Model {
         if masks.has_discard || self.state().conditional.is_some() {
             return self.draw_planes(id, planes);
         }
-        let is_masked = planes.colour && !masks.is_colour_whole
-            || planes.depth && !masks.is_depth_whole
-            || planes.stencil && !masks.is_stencil_whole;
+        let is_masked = planes.color && !masks.is_color_complete
+            || planes.depth && !masks.is_depth_complete
+            || planes.stencil && !masks.is_stencil_complete;
         let is_open = !masks.has_scissor;
         for (node, is_entire) in self.planes(id, planes) {
             // Masks are not distinguished; a clear with any mask counts as partial.
@@ -285,9 +286,9 @@ impl Model {
         let first = usize::from(is_named);
         let id = self.side_of(values, is_named, true);
         let only = values.integer(first + 1).map(|at| at.max(0) as u32);
-        let none = Planes { colour: false, depth: false, stencil: false, accumulation: false, only: None };
+        let none = Planes { color: false, depth: false, stencil: false, accumulation: false, only: None };
         let planes = match values.integer(first).unwrap_or(0) {
-            0x1800 => Planes { colour: true, only, ..none },
+            0x1800 => Planes { color: true, only, ..none },
             0x1801 => Planes { depth: true, ..none },
             0x1802 => Planes { stencil: true, ..none },
             _ => Planes { depth: true, stencil: true, ..none },
@@ -421,16 +422,16 @@ impl Model {
         let is_first = !self.shown.get(&window).is_some_and(|shown| shown.1);
         let shown = self.shown(window);
         self.shown.insert(window, (shown, true));
-        let colours = Planes { depth: false, stencil: false, ..Planes::ALL };
+        let colors = Planes { depth: false, stencil: false, ..Planes::ALL };
         if !at.is_target {
             // Drivers may discard depths and stencil here: if those are needed later, so is this call.
-            for (node, _) in self.planes(window, Planes { colour: false, ..Planes::ALL }) {
+            for (node, _) in self.planes(window, Planes { color: false, ..Planes::ALL }) {
                 self.writes(node);
             }
             if at.is_early
-                && let Some((colours, _)) = self.planes(window, colours).first().copied()
+                && let Some((colors, _)) = self.planes(window, colors).first().copied()
             {
-                self.effect(Effect::Show(shown, colours, is_first));
+                self.effect(Effect::Show(shown, colors, is_first));
             }
             return;
         }
@@ -445,7 +446,7 @@ impl Model {
             self.use_framebuffer(id, &mut effects);
             self.record.effects.append(&mut effects);
             self.give_scratch(effects);
-            for (node, _) in self.planes(id, colours) {
+            for (node, _) in self.planes(id, colors) {
                 self.reads(node);
             }
         }

@@ -1,7 +1,5 @@
 //! What functions of textures do, by their names.
 
-use crate::tools::gltrim::rules::Rule;
-
 /// Where a function takes its texture from.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Way {
@@ -39,7 +37,7 @@ pub(super) enum Texture {
 }
 
 /// Functions of textures, by the parts of their names.
-pub(super) fn texture(base: &str, is_extension: bool) -> Option<Rule> {
+pub(super) fn texture(base: &str, is_extension: bool) -> Option<(Texture, Way)> {
     let (rest, prefix) = ["Compressed", "Copy", "Generate", "Clear"]
         .iter()
         .find_map(|prefix| base.strip_prefix(prefix).map(|rest| (rest, *prefix)))
@@ -64,7 +62,7 @@ pub(super) fn texture(base: &str, is_extension: bool) -> Option<Rule> {
     };
     let function = match (prefix, what) {
         ("Generate", "Mipmap") | ("Generate", "mip") => Texture::Mipmaps,
-        ("Clear", "Image" | "SubImage") => return Some(Rule::Texture(Texture::Clear, Way::Named)),
+        ("Clear", "Image" | "SubImage") => return Some((Texture::Clear, Way::Named)),
         ("" | "Compressed", _) if what.starts_with("Image") => match what.strip_prefix("Image")? {
             kind if samples(kind).is_some() => Texture::Samples(samples(kind)?),
             kind => Texture::Image(dimensions(kind)?),
@@ -92,5 +90,5 @@ pub(super) fn texture(base: &str, is_extension: bool) -> Option<Rule> {
         ("", _) if what.starts_with("Parameter") => Texture::Parameter,
         _ => return None,
     };
-    Some(Rule::Texture(function, way))
+    Some((function, way))
 }

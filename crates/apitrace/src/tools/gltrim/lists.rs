@@ -1,51 +1,24 @@
 //! Display lists: their commands are calls that stay with the list, and take effect when it is called.
 
-use std::collections::HashMap;
-
-use crate::tools::calls::Call;
-use crate::tools::gl::attribute_groups::CURRENT;
+use crate::lanes::calls::Call;
+use crate::lanes::wire::Value;
 use crate::tools::gl::kind::{Kind, Scope};
 use crate::tools::gl::values::Values;
 use crate::tools::gltrim::buffers::PIXEL_UNPACK;
+use crate::tools::gltrim::list_commands::{ListBuild, STEPS_MAX};
 use crate::tools::gltrim::log::Effect;
-use crate::tools::gltrim::model::{At, Id, Model};
+use crate::tools::gltrim::model::{At, Model};
+use crate::tools::gltrim::objects::Id;
 use crate::tools::gltrim::rules::Rule;
-use crate::tools::gltrim::states::STATES;
-use crate::tools::wire::Value;
 
 /// Nesting of lists, as deep as drivers allow.
 const DEPTH_MAX: u8 = 64;
 
-/// Most bytes of commands remembered: per list, and of all lists.
-const LIST_BYTES_MAX: usize = 1 << 20;
+/// Most bytes of commands remembered of all lists.
 const ALL_BYTES_MAX: usize = 16 << 20;
 
-/// Most effects of one call of a list, and most commands that all of them execute.
-const STEPS_MAX: usize = 1 << 16;
+/// Most commands that all lists execute.
 const ALL_STEPS_MAX: u64 = 1 << 30;
-
-/// A list's commands: slots of functions and the bytes of their arguments.
-#[derive(Debug, Default, Clone)]
-pub(super) struct List {
-    commands: Vec<(u32, Box<[u8]>)>,
-    bytes: usize,
-    /// There were more commands than are remembered, so the list's effect is unknown.
-    is_cut: bool,
-}
-
-/// A list that is being made.
-pub(super) struct ListBuild {
-    id: Id,
-    call: u64,
-    is_forced: bool,
-    runs_too: bool,
-    list: List,
-    /// The index of the last command of each function that sets a vertex value: only the last one counts.
-    last: HashMap<u32, usize>,
-    steps: usize,
-    /// Functions that drew since the last command of another kind.
-    drawn: Vec<u32>,
-}
 
 impl Model {
     pub(super) fn new_list(&mut self, values: &Values<'_>, at: At) {
@@ -55,16 +28,7 @@ impl Model {
         self.read_birth(Some(id));
         // GL_COMPILE is 0x1300, GL_COMPILE_AND_EXECUTE 0x1301.
         let runs_too = values.integer(1) != Some(0x1300);
-        let build = ListBuild {
-            id,
-            call: at.call,
-            is_forced: at.is_forced,
-            runs_too,
-            list: List::default(),
-            last: HashMap::new(),
-            steps: 0,
-            drawn: Vec::new(),
-        };
+        let build = ListBuild::new(id, at.call, at.is_forced, runs_too);
         self.effect(Effect::Open);
         self.state().list = Some(build);
     }
@@ -244,42 +208,5 @@ fn is_bound(rule: Rule) -> bool {
         }
         Rule::Texture(..) => true,
         _ => false,
-    }
-}
-
-impl ListBuild {
-    fn add(&mut self, rule: Rule, function: u32, enter: &[u8], is_full: bool) {
-        if rule == Rule::Begin {
-            return;
-        }
-        let is_current = match rule {
-            Rule::State(row) => {
-                STATES.get(usize::from(row)).is_some_and(|state| state.groups == CURRENT && state.selectors == 0)
-            }
-            _ => false,
-        };
-        // Drawing again has the same effects as before, as long as only vertex values are set in between.
-        if matches!(rule, Rule::Vertex | Rule::End | Rule::Draw) {
-            // All vertices are treated alike.
-            let function = if rule == Rule::Vertex { u32::MAX } else { function };
-            if self.drawn.contains(&function) {
-                return;
-            }
-            self.drawn.push(function);
-        } else if !is_current {
-            self.drawn.clear();
-        }
-        self.steps += 1;
-        if self.list.bytes + enter.len() > LIST_BYTES_MAX || is_full || self.steps > STEPS_MAX {
-            self.list.is_cut = true;
-            return;
-        }
-        if is_current && let Some(place) = self.last.get(&function).and_then(|at| self.list.commands.get_mut(*at)) {
-            place.1 = enter.into();
-            return;
-        }
-        self.last.insert(function, self.list.commands.len());
-        self.list.bytes += enter.len() + 32;
-        self.list.commands.push((function, enter.into()));
     }
 }

@@ -10,6 +10,17 @@ const PIECES_MAX: usize = 4096;
 /// Most pieces of all buffers together.
 const ALL_PIECES_MAX: usize = 1 << 20;
 
+/// Readers are remembered as a call and its function packed into one number; the bits for the call.
+const CALL_BITS: u32 = 40;
+
+pub(super) fn pack(call: u64, function: u32) -> u64 {
+    call & ((1 << CALL_BITS) - 1) | u64::from(function.min(0xff_ffff)) << CALL_BITS
+}
+
+pub(super) fn unpack(reader: u64) -> (u64, u32) {
+    (reader & ((1 << CALL_BITS) - 1), (reader >> CALL_BITS) as u32)
+}
+
 /// When a node was last read and overwritten, in steps backwards. Zero is never.
 #[derive(Debug, Clone, Copy, Default)]
 struct Times {
@@ -60,6 +71,7 @@ impl<'n> Live<'n> {
     fn read_at(&self, node: Node, counts_below: bool) -> Option<(u32, u64)> {
         let mut times = self.at(node);
         let (mut read, mut reader, mut killed) = (times.read, times.reader, times.killed);
+        // Changing a node changes its parts, so a reader of a part needs the call, too.
         if counts_below && times.below > read {
             (read, reader) = (times.below, times.reader_below);
         }
@@ -70,6 +82,7 @@ impl<'n> Live<'n> {
             if times.read > read {
                 (read, reader) = (times.read, times.reader);
             }
+            // What overwrites a node above overwrites this one with it; a reader above reads it.
             killed = killed.max(times.killed);
         }
         // A call that overwrites and reads something needs its earlier value.
@@ -98,6 +111,7 @@ impl<'n> Live<'n> {
     pub(super) fn read(&mut self, node: Node, reader: u64) {
         let now = self.now;
         if let Some(times) = self.times.get_mut(node as usize) {
+            // A call may read a node several times; the walk to the root is needed once.
             if times.read == now {
                 return;
             }
@@ -130,6 +144,7 @@ impl<'n> Live<'n> {
         }
         let known = self.buffers.entry(node).or_default();
         self.pieces -= known.pieces.len();
+        // Something read all of it since: every byte is needed again.
         if known.since < read {
             known.pieces.clear();
             known.pieces.push((0, u64::MAX));
@@ -138,6 +153,7 @@ impl<'n> Live<'n> {
         let end = start.saturating_add(length);
         let from = known.pieces.partition_point(|piece| piece.1 <= start);
         let to = known.pieces.partition_point(|piece| piece.0 < end);
+        // With too many pieces bytes stay needed that are not: too many calls are kept, never too few.
         if from < to && known.pieces.len() < PIECES_MAX {
             let left = known.pieces.get(from).map(|piece| (piece.0, start)).filter(|piece| piece.0 < piece.1);
             let right = known.pieces.get(to - 1).map(|piece| (end, piece.1)).filter(|piece| piece.0 < piece.1);

@@ -8,9 +8,9 @@ use std::io::{Read, Seek, SeekFrom, Write};
 use anytrace_core::Error;
 use tempfile::SpooledTempFile;
 
-use crate::scan::push_uint;
+use crate::lanes::wire::Wire;
 use crate::tools::gltrim::nodes::Node;
-use crate::tools::wire::Wire;
+use crate::wire::scan::push_uint;
 
 /// A block ends after this many bytes.
 const BLOCK_BYTES: usize = 1 << 18;
@@ -155,7 +155,7 @@ impl Log {
 }
 
 fn failed(error: std::io::Error) -> Error {
-    Error::io("cannot keep notes in a temporary file", error)
+    Error::io("cannot store notes in a temporary file", error)
 }
 
 fn put_effects(out: &mut Vec<u8>, effects: &[Effect], call: u64) {
@@ -173,8 +173,8 @@ fn put_effects(out: &mut Vec<u8>, effects: &[Effect], call: u64) {
             Effect::Always => (6, 2, None),
             Effect::EndPrimitive => (6, 3, None),
             Effect::Then => (6, 4, None),
-            Effect::Show(shown, colours, is_first) => {
-                (7, u64::from(shown), Some((u64::from(colours), u64::from(is_first))))
+            Effect::Show(shown, colors, is_first) => {
+                (7, u64::from(shown), Some((u64::from(colors), u64::from(is_first))))
             }
         };
         push_uint(out, number << 3 | code);

@@ -14,39 +14,41 @@ use std::io::Write;
 
 use anytrace_core::{Diagnostic, Error, Outcome, Sink, Target};
 
-use crate::container::Container;
-use crate::reader::{Reader, Totals};
-use crate::record::{Header, VERSION_THREADS};
-use crate::tools::calls::{Call, CallOptions, CallVisitor, read_calls};
+use crate::lanes::calls::{Call, CallOptions, CallVisitor, read_calls};
+use crate::lanes::dictionary::{Definition, Dictionary};
+use crate::lanes::flags::CallFlags;
 use crate::tools::callset::CallSet;
-use crate::tools::dictionary::{Definition, Dictionary};
-use crate::tools::flags::CallFlags;
 use crate::tools::gl::values::Values;
 use crate::tools::gltrim::explain::{Explainer, Extent, Reasons};
 use crate::tools::gltrim::model::{At, Model};
 use crate::tools::gltrim::numbers::Numbers;
 use crate::tools::gltrim::rules::{Rule, rule};
 use crate::tools::trim::{TrimOptions, trim};
+use crate::wire::container::Container;
+use crate::wire::reader::{Reader, Totals};
+use crate::wire::record::{Header, VERSION_THREADS};
 
 mod apply;
 mod buffers;
 mod context;
+mod context_state;
 mod draws;
 mod explain;
 mod framebuffers;
 mod image_rules;
+mod list_commands;
 mod lists;
 mod live;
 mod log;
 mod model;
 mod nodes;
 mod numbers;
+mod objects;
 mod programs;
 mod rules;
 mod setting;
 mod slice;
 mod stacks;
-mod states;
 mod textures;
 
 pub use explain::ExplainForm;
@@ -104,6 +106,7 @@ pub fn plan(reader: &mut Reader, options: &GltrimOptions, sink: &mut dyn Sink) -
     scan.end_frame();
     let Scan { mut model, dictionary, frame, has_calls, wanted, setup, targets, top, .. } = scan;
     model.log.finish()?;
+    // Before slicing: with too many nodes the notes no longer tell things apart, and too few calls could stay.
     model.nodes.check()?;
     let mut reasons = options.explains.then(Reasons::new);
     let kept = if targets == 0 {
@@ -207,6 +210,7 @@ impl Scan<'_> {
         if self.options.top == 0 || calls == 0 {
             return;
         }
+        // The complement orders earlier frames after later ones, so that of equal frames the earlier stays.
         self.top.insert((calls, u64::MAX - self.frame), ());
         if self.top.len() > self.options.top {
             self.top.pop_first();
@@ -227,6 +231,7 @@ impl Scan<'_> {
         if is_setup {
             self.setup.add(call.number);
         }
+        // After the last selected frame calls are only counted, for `--top`.
         let is_read = self.options.frames.as_ref().is_some_and(|frames| self.frame <= frames.last());
         if is_read {
             let rule = self.model.rules.get(call.function as usize).copied().unwrap_or(Rule::Unknown);
@@ -262,7 +267,7 @@ impl CallVisitor for Scan<'_> {
 
     fn define(&mut self, definition: &Definition<'_>) {
         self.dictionary.define(definition);
-        if definition.space == crate::record::Space::Function
+        if definition.space == crate::wire::record::Space::Function
             && let Some(function) = self.dictionary.function(definition.slot)
         {
             let at = definition.slot as usize;

@@ -10,61 +10,15 @@ use anytrace_core::Error;
 use crate::tools::gl::contexts::Contexts;
 use crate::tools::gl::kind::{Kind, Scope};
 use crate::tools::gl::values::Values;
-use crate::tools::gltrim::context::ContextState;
+use crate::tools::gltrim::context_state::ContextState;
+use crate::tools::gltrim::list_commands::List;
 use crate::tools::gltrim::log::{Effect, Log, Record};
 use crate::tools::gltrim::nodes::{Label, Node, Nodes};
+use crate::tools::gltrim::objects::{Id, Object};
 use crate::tools::gltrim::rules::Rule;
-
-/// An object by number. Names are reused, numbers are not.
-pub(super) type Id = u32;
 
 /// Names of the objects that binding 0 selects: above all real ones.
 const DEFAULT_NAMES: u64 = 1 << 40;
-
-/// An object and its links.
-#[derive(Debug, Clone)]
-pub(super) struct Object {
-    pub(super) kind: Kind,
-    pub(super) name: u64,
-    /// Its definition.
-    pub(super) made: Node,
-    /// Its content.
-    pub(super) content: Node,
-    /// Objects linked to it, by place: shaders of a program, buffers of a vertex array.
-    pub(super) links: Vec<(u32, Id)>,
-    /// The attachments of a framebuffer.
-    pub(super) attached: Vec<Attached>,
-    /// The attachments that are drawn to, if known.
-    pub(super) drawn: Vec<u32>,
-    /// Sizes of a texture's images by level and face; a buffer's size.
-    pub(super) sizes: Vec<(u32, [u64; 3])>,
-    /// It has a stencil plane.
-    pub(super) has_stencil: bool,
-    /// The mapping: address, first byte, length, and the span written so far.
-    pub(super) map: Option<Mapped>,
-}
-
-/// A mapped part of a buffer.
-#[derive(Debug, Clone, Copy)]
-pub(super) struct Mapped {
-    pub(super) call: u64,
-    pub(super) address: u64,
-    pub(super) offset: u64,
-    pub(super) written: Option<(u64, u64)>,
-    /// It was mapped in frames that stay.
-    pub(super) is_forced: bool,
-}
-
-/// An image attached to a framebuffer.
-#[derive(Debug, Clone, Copy)]
-pub(super) struct Attached {
-    pub(super) point: u32,
-    pub(super) object: Id,
-    /// The image that drawing writes.
-    pub(super) image: Node,
-    /// Clearing it overwrites all of the image.
-    pub(super) is_entire: bool,
-}
 
 /// The current call.
 #[derive(Debug, Clone, Copy)]
@@ -99,7 +53,7 @@ pub(super) struct Model {
     current: HashMap<u64, (Node, u64)>,
     /// Mapped memory: the buffer by its first address.
     pub(super) regions: std::collections::BTreeMap<u64, (u64, Id)>,
-    pub(super) lists: HashMap<Id, super::lists::List>,
+    pub(super) lists: HashMap<Id, List>,
     pub(super) list_bytes: usize,
     pub(super) list_steps: u64,
     /// The value of `glListBase`, by context.
@@ -163,6 +117,7 @@ impl Model {
         self.record.set = None;
         self.ctx = self.contexts.current(at.thread);
         if rule != Rule::Nothing {
+            // Every call depends on which context is current on its thread.
             let (current, _) = self.current(at.thread);
             if !self.compile(rule, at, enter) {
                 self.apply(rule, values, at);
@@ -265,6 +220,7 @@ impl Model {
 
     pub(super) fn add_object(&mut self, kind: Kind, name: u64) -> Id {
         let id = u32::try_from(self.objects.len()).unwrap_or(u32::MAX);
+        // Two trees: a call may define an object anew without what is stored in it, and the other way around.
         let (made, content) = (self.nodes.root(Label::Object(id)), self.nodes.root(Label::Content(id)));
         self.objects.push(Object {
             kind,
@@ -284,6 +240,7 @@ impl Model {
     fn slot(&self, kind: Kind, scope: Scope, name: u64) -> (Kind, u32, u64) {
         let space = match scope {
             Scope::Group => self.contexts.get(self.ctx).group,
+            // The highest bit keeps contexts apart from groups of contexts with the same number.
             Scope::Context => self.ctx | 1 << 31,
         };
         (kind.namespace(), space, name)
@@ -356,6 +313,7 @@ impl Model {
                 freed
             }
         };
+        // Whoever makes an object of this name next needs the name to be free.
         self.kills(freed);
         let birth = self.birth(id);
         self.reads(birth);

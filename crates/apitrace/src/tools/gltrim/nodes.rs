@@ -55,7 +55,7 @@ pub(super) enum Label {
     Location(i64),
     /// An attachment of a framebuffer.
     Attachment,
-    /// The colours of a framebuffer, its depths, its stencil, its accumulation buffer.
+    /// The colors of a framebuffer, its depths, its stencil, its accumulation buffer.
     Plane(&'static str),
     /// A vertex array's attribute.
     Attribute,
@@ -130,7 +130,7 @@ impl Nodes {
     /// Fails if there were too many.
     pub(super) fn check(&self) -> Result<(), Error> {
         if self.is_full {
-            return Err(Error::limit(format!("the trace has more than {NODES_MAX} objects, parts of them and states")));
+            return Err(Error::limit(format!("the trace has more than {NODES_MAX} objects, their parts and states")));
         }
         Ok(())
     }

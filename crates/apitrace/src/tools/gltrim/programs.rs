@@ -3,8 +3,9 @@
 use crate::tools::gl::kind::Kind;
 use crate::tools::gl::values::Values;
 use crate::tools::gltrim::log::Effect;
-use crate::tools::gltrim::model::{At, Id, Model};
+use crate::tools::gltrim::model::{At, Model};
 use crate::tools::gltrim::nodes::{Label, Node, key};
+use crate::tools::gltrim::objects::Id;
 
 const PROGRAM_KEY: u64 = 18 << 32;
 const PIPELINE_KEY: u64 = 19 << 32;

@@ -1,11 +1,11 @@
 //! The effect of a function, by its name.
 
-use crate::tools::flags::{CallFlags, call_flags};
+use crate::lanes::flags::{CallFlags, call_flags};
+use crate::tools::gl::commands;
 use crate::tools::gl::contexts::{ContextVerb, System, context_action};
 use crate::tools::gl::lifecycle::{Action, action, stem};
 use crate::tools::gltrim::image_rules::texture;
 pub(super) use crate::tools::gltrim::image_rules::{Texture, Way};
-use crate::tools::gltrim::states;
 
 /// The effect of a function.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -155,8 +155,8 @@ pub(super) fn rule(name: &[u8]) -> Rule {
     if let Some(rule) = exact(base) {
         return rule;
     }
-    if let Some(rule) = texture(base, rest.ends_with("EXT") && base != rest) {
-        return rule;
+    if let Some((function, way)) = texture(base, rest.ends_with("EXT") && base != rest) {
+        return Rule::Texture(function, way);
     }
     if let Some(action) = action(name.as_bytes()) {
         return Rule::Object(action);
@@ -470,7 +470,7 @@ fn by_pattern(base: &str, name: &str) -> Rule {
     {
         return Rule::Vertex;
     }
-    if let Some(row) = states::find(base) {
+    if let Some(row) = commands::find(base) {
         return Rule::State(row);
     }
     let draws = call_flags(name.as_bytes()).has(CallFlags::RENDER);

@@ -1,20 +1,21 @@
 //! State: what sets it, on which level of `glPushAttrib` it is, what reads it.
 
 use crate::tools::gl::attribute_groups::{ENABLE, TEXTURE, of_capability};
+use crate::tools::gl::commands::effects::On;
+use crate::tools::gl::commands::{self, COMMANDS, Command};
 use crate::tools::gl::values::Values;
 use crate::tools::gltrim::log::Effect;
 use crate::tools::gltrim::model::{Model, UNIT};
 use crate::tools::gltrim::nodes::{Label, Node, key};
-use crate::tools::gltrim::states::{self, On, STATES};
 
 impl Model {
     /// The numbers that select what is set.
-    fn selectors(&mut self, state: states::StateRow, is_of_unit: bool, values: &Values<'_>) -> u64 {
+    fn selectors(&mut self, state: &Command, is_of_unit: bool, values: &Values<'_>) -> u64 {
         let mut parts = [0_u64; 5];
         if is_of_unit {
             parts[0] = u64::from(self.state().unit);
         }
-        for (at, part) in parts.iter_mut().skip(1).take(state.selectors).enumerate() {
+        for (at, part) in parts.iter_mut().skip(1).take(usize::from(state.selectors)).enumerate() {
             *part = values.integer(at).map_or(u64::MAX, |value| value as u64);
         }
         key(&parts)
@@ -22,7 +23,7 @@ impl Model {
 
     /// Follows a function of the table.
     pub(super) fn set_state(&mut self, row: u16, values: &Values<'_>) {
-        let Some(state) = STATES.get(usize::from(row)).copied() else { return };
+        let Some(state) = COMMANDS.get(usize::from(row)) else { return };
         let is_switch = state.groups == ENABLE;
         let switch = values.integer(0).filter(|_| is_switch).and_then(|number| u32::try_from(number).ok());
         let groups = switch.map_or(state.groups, of_capability);
@@ -32,7 +33,7 @@ impl Model {
             self.read_unit();
         }
         let key = self.selectors(state, is_of_unit, values);
-        let subject = states::subject(row);
+        let subject = commands::subject(row);
         if let Some(family) = self.set_level(groups).map(|node| self.family(node, subject)) {
             let node = if state.selectors == 0 && state.on == On::Nothing {
                 family
@@ -80,7 +81,7 @@ impl Model {
 
     /// Marks the state set by functions of these stems as read.
     pub(super) fn read_rows(&mut self, stems: &[&str]) {
-        for row in stems.iter().filter_map(|stem| states::place(stem)) {
+        for row in stems.iter().filter_map(|stem| commands::place(stem)) {
             for at in 0.. {
                 let Some(node) = self.state().levels.get(at).map(|level| level.node) else { break };
                 let node = self.family(node, row);
@@ -136,12 +137,12 @@ impl Model {
             }
             // One of several represents all: a clear counts as partial then.
             "Enablei" | "EnableIndexed" if first == 0x0c11 => masks.has_scissor = true,
-            "ColorMask" => masks.is_colour_whole = (0..4).all(is_true),
-            "ColorMaski" | "ColorMaskIndexed" => masks.is_colour_whole &= (1..5).all(is_true),
-            "DepthMask" => masks.is_depth_whole = is_true(0),
-            "StencilMask" => masks.is_stencil_whole = first & 0xff == 0xff,
+            "ColorMask" => masks.is_color_complete = (0..4).all(is_true),
+            "ColorMaski" | "ColorMaskIndexed" => masks.is_color_complete &= (1..5).all(is_true),
+            "DepthMask" => masks.is_depth_complete = is_true(0),
+            "StencilMask" => masks.is_stencil_complete = first & 0xff == 0xff,
             "StencilMaskSeparate" => {
-                masks.is_stencil_whole &= values.integer(1).is_some_and(|mask| mask & 0xff == 0xff);
+                masks.is_stencil_complete &= values.integer(1).is_some_and(|mask| mask & 0xff == 0xff);
             }
             _ => return,
         }

@@ -5,24 +5,13 @@ use std::collections::HashMap;
 use anytrace_core::Error;
 
 use crate::tools::gltrim::explain::{Reason, Reasons, Why};
-use crate::tools::gltrim::live::Live;
+use crate::tools::gltrim::live::{Live, pack};
 use crate::tools::gltrim::log::{Block, Effect, Log, Record};
 use crate::tools::gltrim::nodes::Nodes;
 use crate::tools::gltrim::numbers::Numbers;
 
 /// After this many rounds, every pair stays of which one call stays.
 const ROUNDS: usize = 4;
-
-/// Readers are remembered as a call and its function packed into one number; the bits for the call.
-const CALL_BITS: u32 = 40;
-
-pub(super) fn pack(call: u64, function: u32) -> u64 {
-    call & ((1 << CALL_BITS) - 1) | u64::from(function.min(0xff_ffff)) << CALL_BITS
-}
-
-pub(super) fn unpack(reader: u64) -> (u64, u32) {
-    (reader & ((1 << CALL_BITS) - 1), (reader >> CALL_BITS) as u32)
-}
 
 /// The calls that stay. `wanted` are those that stay in any case.
 pub(super) fn slice(
@@ -49,6 +38,7 @@ pub(super) fn slice(
         if missing.is_empty() {
             return Ok(kept);
         }
+        // An end that stays may need further calls, which only another round finds.
         for close in missing {
             closes.add(close);
         }
@@ -110,6 +100,7 @@ impl Slicer<'_> {
             match effect {
                 // Both may be in one display list.
                 Effect::Close(open) if *open != record.call => {
+                    // Going backward, the end of a pair comes before its beginning: the beginning finds it here.
                     self.pairs.insert(*open, (record.call, is_kept));
                 }
                 Effect::Open => {
@@ -138,6 +129,7 @@ impl Slicer<'_> {
             return Some((Why::Wanted, 0, 0));
         }
         let mut found = None;
+        // A call stays for any effect that is needed; the first one found is the reason that is shown.
         for effect in record.effects.iter().chain(set) {
             let (node, reader) = match *effect {
                 Effect::Write(node) | Effect::Kill(node) => (node, self.live.reader(node)),
@@ -167,9 +159,9 @@ impl Slicer<'_> {
                     continue;
                 }
                 // Once before its picture is needed, and not among the calls that make the picture.
-                Effect::Show(shown, colours, is_first) => {
+                Effect::Show(shown, colors, is_first) => {
                     let reader = self.live.reader(shown);
-                    (shown, reader.filter(|_| is_first || self.live.reader(colours).is_none()))
+                    (shown, reader.filter(|_| is_first || self.live.reader(colors).is_none()))
                 }
                 Effect::Read(_) | Effect::Close(_) | Effect::EndPrimitive | Effect::Then => continue,
             };
@@ -193,6 +185,7 @@ impl Slicer<'_> {
                     _ => {}
                 }
             }
+            // Reads after kills: a call that overwrites what it reads needs the value from before it.
             for effect in part.iter().chain(set.iter().filter(|_| at == 0)) {
                 if let Effect::Read(node) = *effect {
                     self.live.read(node, reader);

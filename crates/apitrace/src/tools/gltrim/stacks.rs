@@ -5,7 +5,7 @@
 
 use crate::tools::gl::attribute_groups::{COLOR, DEPTH, ENABLE, SCISSOR, STENCIL, TEXTURE, TRANSFORM};
 use crate::tools::gl::values::Values;
-use crate::tools::gltrim::context::{Entry, Level};
+use crate::tools::gltrim::context_state::{Entry, Level};
 use crate::tools::gltrim::log::Effect;
 use crate::tools::gltrim::model::{At, Model};
 use crate::tools::gltrim::nodes::{Label, key};
@@ -180,7 +180,7 @@ impl Model {
             state.masks.has_discard = level.masks.has_discard;
         }
         if has(COLOR) {
-            state.masks.is_colour_whole = level.masks.is_colour_whole;
+            state.masks.is_color_complete = level.masks.is_color_complete;
         }
         if has(DEPTH | ENABLE) {
             state.masks.tests_depth = level.masks.tests_depth;
@@ -189,10 +189,10 @@ impl Model {
             state.masks.tests_stencil = level.masks.tests_stencil;
         }
         if has(DEPTH) {
-            state.masks.is_depth_whole = level.masks.is_depth_whole;
+            state.masks.is_depth_complete = level.masks.is_depth_complete;
         }
         if has(STENCIL) {
-            state.masks.is_stencil_whole = level.masks.is_stencil_whole;
+            state.masks.is_stencil_complete = level.masks.is_stencil_complete;
         }
         if has(TRANSFORM) {
             state.mode = level.mode;

@@ -3,8 +3,9 @@
 use crate::tools::gl::attribute_groups::TEXTURE;
 use crate::tools::gl::kind::Kind;
 use crate::tools::gl::values::Values;
-use crate::tools::gltrim::model::{Id, Model};
+use crate::tools::gltrim::model::Model;
 use crate::tools::gltrim::nodes::{Label, Node, key};
+use crate::tools::gltrim::objects::Id;
 use crate::tools::gltrim::rules::{Texture, Way};
 
 const CUBE: u32 = 0x8513;

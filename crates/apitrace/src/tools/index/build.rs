@@ -7,16 +7,17 @@ use std::path::Path;
 
 use anytrace_core::{Compression, Diagnostic, Error, Input, OpenOptions, Severity, Sink};
 
-use crate::container::Container;
-use crate::reader::{Context, Reader, Totals, Visitor};
-use crate::record::{BytesKind, Event, EventKind, Header, Pairing, SignatureRef, Token, VERSION_ENUM_SETS};
+use crate::lanes::flags::{CallFlags, call_flags};
 use crate::rules;
-use crate::seek::{OpenEnter, Rows, SPACES, SeekPoint};
-use crate::signatures::Signatures;
-use crate::stream::Place;
-use crate::tools::flags::{CallFlags, call_flags};
 use crate::tools::index::fit::{Digest, Digester, Pieces};
 use crate::tools::index::{FrameStart, Index, IndexTotals, Obstacle, zstd_frames};
+use crate::wire::container::Container;
+use crate::wire::point::{OpenEnter, Rows, SPACES, SeekPoint};
+use crate::wire::reader::{Reader, Totals};
+use crate::wire::record::{BytesKind, Event, EventKind, Header, Pairing, SignatureRef, Token, VERSION_ENUM_SETS};
+use crate::wire::signatures::Signatures;
+use crate::wire::stream::DecodeStart;
+use crate::wire::visitor::{Context, Visitor};
 
 /// Most points, open calls at all of them, and frames. If there are more, every second one is kept.
 pub(super) const POINTS_MAX: usize = 1 << 16;
@@ -27,7 +28,7 @@ pub(super) const FRAMES_MAX: usize = 1 << 20;
 const WHOLE_FROM_BYTES: u64 = 1 << 16;
 
 /// Most memory for open calls in a reader that assembles calls; see
-/// [`crate::tools::calls::CallOptions::open_bytes_max`]. An open call takes at most twice its bytes plus one slot.
+/// [`crate::lanes::calls::CallOptions::open_bytes_max`]. An open call takes at most twice its bytes plus one slot.
 pub(super) const OPEN_BYTES_MAX: u64 = 24 << 20;
 const OPEN_CALL_BYTES: u64 = 4608;
 
@@ -119,7 +120,7 @@ fn open(name: &str, file: Box<dyn Read + Send>, file_bytes: u64) -> Result<(Inpu
 fn read(
     input: Input,
     digest: &Digest,
-    zstd_places: Vec<Place>,
+    zstd_places: Vec<DecodeStart>,
     options: &OpenOptions,
     how: IndexOptions,
     sink: &mut dyn Sink,
@@ -216,7 +217,7 @@ struct Builder<'a> {
     status: &'a Status,
     every: u64,
     record_bytes_max: u64,
-    zstd_places: Vec<Place>,
+    zstd_places: Vec<DecodeStart>,
     next: u64,
     points: Vec<SeekPoint>,
     waiting: usize,
@@ -364,7 +365,7 @@ impl<'a> Builder<'a> {
     }
 
     /// The place of the zstd frame that contains an offset.
-    fn zstd_place(&self, raw: u64) -> Option<Place> {
+    fn zstd_place(&self, raw: u64) -> Option<DecodeStart> {
         let after = self.zstd_places.partition_point(|place| place.raw <= raw);
         self.zstd_places.get(after.checked_sub(1)?).copied()
     }

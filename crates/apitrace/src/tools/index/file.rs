@@ -21,14 +21,14 @@ use std::fmt;
 use anytrace_core::Limits;
 use twox_hash::XxHash3_64;
 
-use crate::container::{Container, parse_header};
-use crate::parse::pass_definition;
-use crate::scan::{Scan, Stop, push_uint};
-use crate::seek::{OpenEnter, Rows, SPACES, SeekPoint, WAITING_MAX as WAITING_EACH_MAX, Waiting};
-use crate::stream::Place;
 use crate::tools::index::build::{ENTERS_BYTES_MAX, FRAMES_MAX, POINTS_MAX, WAITING_MAX};
 use crate::tools::index::fit::{PIECES_MAX, Pieces, piece_bytes};
 use crate::tools::index::{FrameStart, Index, IndexTotals, Obstacle};
+use crate::wire::container::{Container, parse_header};
+use crate::wire::point::{OpenEnter, Rows, SPACES, SeekPoint, WAITING_MAX as WAITING_EACH_MAX, Waiting};
+use crate::wire::scan::{Scan, Stop, push_uint};
+use crate::wire::stream::DecodeStart;
+use crate::wire::walker::pass_definition;
 
 /// The first bytes. The eighth bit and the line ends reveal a transfer in text mode.
 const MAGIC: [u8; 8] = *b"\x89atidx\r\n";
@@ -67,10 +67,10 @@ pub enum IndexFault {
 impl fmt::Display for IndexFault {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Magic => f.write_str("this is no index of an apitrace trace"),
-            Self::Version(version) => write!(f, "the index has version {version}, known is {VERSION}"),
-            Self::Checksum => f.write_str("the index is cut or damaged"),
-            Self::Content(offset) => write!(f, "the index makes no sense at byte {offset:#x}"),
+            Self::Magic => f.write_str("not an index of an apitrace trace"),
+            Self::Version(version) => write!(f, "expected index version {VERSION}, found {version}"),
+            Self::Checksum => f.write_str("the index is truncated or damaged"),
+            Self::Content(offset) => write!(f, "the index is invalid at byte {offset:#x}"),
         }
     }
 }
@@ -397,7 +397,7 @@ impl Parser<'_> {
             waiting.push(Waiting { number, thread, frame, seq, function });
         }
         let recent = u32::try_from(self.number()?).ok().filter(|recent| *recent as usize <= count)?;
-        let place = Place { file, raw: place_raw };
+        let place = DecodeStart { file, raw: place_raw };
         Some(SeekPoint { raw, place, seq, call, frame, thread_max, rows, waiting, recent })
     }
 }

@@ -6,9 +6,9 @@ use std::path::{Path, PathBuf};
 
 use anytrace_core::{Error, Input, OpenOptions};
 
-use crate::reader::Reader;
 use crate::tools::index::file::INDEX_BYTES_MAX;
 use crate::tools::index::{Depth, Index, Wanted};
+use crate::wire::reader::Reader;
 
 /// Which index to use.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -80,7 +80,7 @@ pub fn late_reader(
     };
     // An input that cannot be mapped (a pipe, an empty file) is not seekable either.
     let Ok(file) = Input::open_as_is(trace) else {
-        return Ok(IndexLookup::Unused("the trace is no file that can be mapped".to_owned()));
+        return Ok(IndexLookup::Unused("the trace is not a file that can be mapped".to_owned()));
     };
     if let Err(misfit) = index.check(file.as_slice().unwrap_or_default(), depth(trace, &path)) {
         return Ok(IndexLookup::Unused(misfit.to_string()));
@@ -93,7 +93,7 @@ pub fn late_reader(
     }
     Ok(match index.reader(file, options, wanted)? {
         Some(reader) => IndexLookup::Reader(Box::new(reader)),
-        None => IndexLookup::Unused("it names a place that the trace does not have".to_owned()),
+        None => IndexLookup::Unused("it names a place past the end of the trace".to_owned()),
     })
 }
 
@@ -105,7 +105,7 @@ fn load(path: &Path, may_be_missing: bool) -> Result<Option<Result<Index, String
     let bytes = match fs::metadata(path) {
         Err(error) if may_be_missing && error.kind() == std::io::ErrorKind::NotFound => return Ok(None),
         Err(error) => Err(error),
-        Ok(meta) if !meta.is_file() => return Ok(Some(Err("the index is no file".to_owned()))),
+        Ok(meta) if !meta.is_file() => return Ok(Some(Err("the index is not a file".to_owned()))),
         Ok(meta) if meta.len() > INDEX_BYTES_MAX => return Ok(Some(Err("the index is too large".to_owned()))),
         Ok(_) => fs::read(path),
     };

@@ -49,10 +49,10 @@ impl fmt::Display for Misfit {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Size { expected, found } => {
-                write!(f, "the trace has {found} bytes, the index is of one of {expected}")
+                write!(f, "the trace has {found} bytes, but the index expects {expected}")
             }
             Self::Content { offset, bytes } => {
-                write!(f, "the trace holds something else in the {bytes} bytes at {offset:#x}")
+                write!(f, "the trace has different contents in the {bytes} bytes at {offset:#x}")
             }
         }
     }

@@ -16,12 +16,13 @@ mod zstd_frames;
 
 use anytrace_core::{Error, Input, OpenOptions};
 
-use crate::container::Container;
-use crate::reader::Reader;
-use crate::record::{Header, ends_frame};
 use crate::rules;
-use crate::scan::Scan;
-use crate::seek::{OpenEnter, Rows, SeekPoint, Start};
+use crate::wire::container::Container;
+use crate::wire::point::{OpenEnter, Rows, SeekPoint};
+use crate::wire::reader::Reader;
+use crate::wire::record::{Header, ends_frame};
+use crate::wire::scan::Scan;
+use crate::wire::seek::Start;
 
 use build::OPEN_BYTES_MAX;
 pub use build::{IndexOptions, build, build_file};
@@ -67,7 +68,7 @@ pub enum Obstacle {
     Container,
     /// The trace is damaged.
     Damage,
-    /// So many or such large calls are open that readers give up some of them.
+    /// Too many or too large calls are open, so readers give up some of them.
     OpenCalls,
     /// A call is left that was not entered, or left twice.
     Leave,
@@ -79,12 +80,10 @@ impl Obstacle {
     /// A one-line description.
     pub fn text(self) -> &'static str {
         match self {
-            Self::Container => {
-                "this container can only be read from its start; snappy, zstd and raw ones can be sought"
-            }
+            Self::Container => "this container can only be read from the start; snappy, zstd and raw support seeking",
             Self::Damage => "the trace is damaged",
-            Self::OpenCalls => "the calls that are open take more memory than is kept for them",
-            Self::Leave => "a call is left that is not open",
+            Self::OpenCalls => "open calls need more memory than the limit",
+            Self::Leave => "a call returns that is not open",
             Self::LongValue => "a value is nearly as long as the record limit, or longer",
         }
     }
@@ -113,7 +112,7 @@ pub struct Index {
     /// Distance between the frames whose starts are stored.
     frame_step: u64,
     frames: Vec<FrameStart>,
-    /// The reader and [`crate::tools::flags`] agree on which functions end frames.
+    /// The reader and [`crate::lanes::flags`] agree on which functions end frames.
     has_plain_frames: bool,
     points: Vec<SeekPoint>,
     /// Enter events of calls that are open at points, in the order of the calls.
@@ -236,7 +235,7 @@ impl Index {
         }
         let has_room = |most: u64| self.longest_event <= most && self.most_open <= most.max(OPEN_BYTES_MAX);
         let is_refused = wanted.blob_bytes_max.is_some_and(|most| !has_room(most));
-        is_refused.then(|| "the trace has blobs that are too large to be kept".to_owned())
+        is_refused.then(|| "the trace has blobs that are too large to store".to_owned())
     }
 
     /// A reader that begins at the last point before the requested part. `None` if there is none, or if the trace turns
@@ -258,7 +257,7 @@ impl Index {
         }
         let reports = self.first_error.map(|(offset, is_raw)| {
             let diagnostic = rules::DAMAGED_WHEN_INDEXED.at(offset);
-            let diagnostic = if is_raw { diagnostic.within(crate::reader::RAW) } else { diagnostic };
+            let diagnostic = if is_raw { diagnostic.within(crate::wire::visitor::RAW) } else { diagnostic };
             diagnostic.found(format!("{} errors, the first here", self.totals.errors))
         });
         let start = Start {

@@ -2,7 +2,7 @@
 
 use zstd::zstd_safe::{find_frame_compressed_size, get_frame_content_size};
 
-use crate::stream::Place;
+use crate::wire::stream::DecodeStart;
 
 /// Most frames remembered; if there are more, every second, fourth, …
 const FRAMES_MAX: usize = 1 << 16;
@@ -12,11 +12,11 @@ const SKIPPABLE: [u8; 3] = [0x2a, 0x4d, 0x18];
 
 /// The places of frames, as long as each declares its content size. The table that may be at the end is not trusted;
 /// the frames themselves are read.
-pub(super) fn places(file: &[u8]) -> Vec<Place> {
+pub(super) fn places(file: &[u8]) -> Vec<DecodeStart> {
     let mut places = Vec::new();
     let mut step = 1_u64;
     let mut number = 0_u64;
-    let mut place = Place { file: 0, raw: 0 };
+    let mut place = DecodeStart { file: 0, raw: 0 };
     loop {
         let rest = usize::try_from(place.file).ok().and_then(|at| file.get(at..)).unwrap_or_default();
         let Ok(length) = find_frame_compressed_size(rest) else { return places };
@@ -39,7 +39,7 @@ pub(super) fn places(file: &[u8]) -> Vec<Place> {
         };
         let (Some(raw), true) = (raw, length > 0) else { return places };
         number += u64::from(!is_skippable);
-        place = Place { file: place.file + length as u64, raw: place.raw + raw };
+        place = DecodeStart { file: place.file + length as u64, raw: place.raw + raw };
     }
 }
 
@@ -53,8 +53,8 @@ mod tests {
         let (one, two) = (frame(&[7; 5000]), frame(b"two"));
         let skippable = [&[0x5e, 0x2a, 0x4d, 0x18, 3, 0, 0, 0][..], b"abc"].concat();
         let file = [one.as_slice(), &skippable, &two, b"rubbish"].concat();
-        let later = Place { file: (one.len() + skippable.len()) as u64, raw: 5000 };
-        assert_eq!(places(&file), [Place { file: 0, raw: 0 }, later]);
+        let later = DecodeStart { file: (one.len() + skippable.len()) as u64, raw: 5000 };
+        assert_eq!(places(&file), [DecodeStart { file: 0, raw: 0 }, later]);
         for cut in 0..file.len() {
             assert!(places(&file[..cut]).len() <= 2);
         }
@@ -66,6 +66,6 @@ mod tests {
         let streamed = zstd::encode_all(&[7_u8; 5000][..], 1).unwrap();
         let known = zstd::bulk::compress(b"abc", 1).unwrap();
         let file = [known.as_slice(), &streamed, &known].concat();
-        assert_eq!(places(&file), [Place::default(), Place { file: known.len() as u64, raw: 3 }]);
+        assert_eq!(places(&file), [DecodeStart::default(), DecodeStart { file: known.len() as u64, raw: 3 }]);
     }
 }

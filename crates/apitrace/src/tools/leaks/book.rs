@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeSet, HashMap};
 
-use crate::tools::calls::Call;
+use crate::lanes::calls::Call;
 use crate::tools::gl::contexts::{Change, ContextVerb, Contexts, System};
 use crate::tools::gl::kind::Kind;
 use crate::tools::gl::lifecycle::{Action, Verb};

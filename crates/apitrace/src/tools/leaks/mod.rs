@@ -9,15 +9,16 @@ mod render;
 
 use anytrace_core::{Error, Sink};
 
-use crate::reader::{RAW, Reader, Totals};
-use crate::record::{Header, Space, VERSION_THREADS};
+use crate::lanes::calls::{Call, CallOptions, CallVisitor, read_calls};
+use crate::lanes::dictionary::{Definition, Dictionary, Frame};
 use crate::rules;
-use crate::tools::calls::{Call, CallOptions, CallVisitor, read_calls};
-use crate::tools::dictionary::{Definition, Dictionary, Frame};
 use crate::tools::gl::contexts::{Context, ContextVerb, System, context_action};
 use crate::tools::gl::kind::Kind;
 use crate::tools::gl::lifecycle::{Action, action};
 use crate::tools::gl::values::Values;
+use crate::wire::reader::{Reader, Totals};
+use crate::wire::record::{Header, Space, VERSION_THREADS};
+use crate::wire::visitor::RAW;
 
 use book::Book;
 

@@ -9,11 +9,11 @@ use std::io::Write;
 
 use anytrace_core::{Error, Sink};
 
-use crate::reader::{Reader, Totals};
-use crate::record::{Header, Space};
-use crate::tools::calls::{Call, CallOptions, CallVisitor, read_calls};
-use crate::tools::dictionary::{Definition, Dictionary};
+use crate::lanes::calls::{Call, CallOptions, CallVisitor, read_calls};
+use crate::lanes::dictionary::{Definition, Dictionary};
 use crate::tools::gl::values::Values;
+use crate::wire::reader::{Reader, Totals};
+use crate::wire::record::{Header, Space};
 
 /// How `apitrace leaks` would have ended.
 #[derive(Debug, Clone, PartialEq, Eq)]

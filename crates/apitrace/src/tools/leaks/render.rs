@@ -5,11 +5,11 @@ use std::io::Write;
 use anytrace_core::Error;
 use serde_json::{Map, Value, json};
 
-use crate::tools::dictionary::Frame;
+use crate::lanes::dictionary::Frame;
+use crate::lanes::style::push_frame;
 use crate::tools::gl::contexts::Context;
 use crate::tools::gl::kind::Kind;
 use crate::tools::leaks::{Leak, LeakSummary};
-use crate::tools::print::push_frame;
 
 /// Writes leaks as text, each in the words of `apitrace leaks`, followed by what that does not report.
 pub struct Text<'a> {

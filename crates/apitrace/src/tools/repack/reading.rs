@@ -8,11 +8,12 @@ use std::thread::{self, JoinHandle};
 
 use anytrace_core::{Diagnostic, Error, Limits, OpenOptions, Sink};
 
-use crate::reader::{Reader, Visitor};
-use crate::record::Event;
-use crate::signatures::Signatures;
-use crate::snappy::Chunk;
-use crate::stream::Stream;
+use crate::wire::pieces::{Back, Piece, Pieces};
+use crate::wire::reader::Reader;
+use crate::wire::record::Event;
+use crate::wire::signatures::Signatures;
+use crate::wire::stream::Stream;
+use crate::wire::visitor::Visitor;
 
 /// Pieces on their way.
 const PIECES_MAX: usize = 4;
@@ -22,23 +23,6 @@ const FIRST_VERSION_OF_NOTHING: u64 = 64;
 
 /// Diagnostics on their way.
 const FOUND_MAX: usize = 1024;
-
-/// A piece of the raw stream and what its container met behind it.
-struct Piece {
-    bytes: Vec<u8>,
-    damage: Vec<Diagnostic>,
-    /// Bytes are missing behind it.
-    is_gap: bool,
-    /// Bytes of the trace up to here, as it stands in the file.
-    file_bytes: u64,
-}
-
-/// What comes back.
-enum Back {
-    /// The buffer of a piece.
-    Spare(Vec<u8>),
-    Found(Diagnostic),
-}
 
 /// The thread that reads.
 pub(super) struct Reading {
@@ -133,43 +117,12 @@ impl Reading {
     }
 }
 
-/// The side of the thread: where its stream comes from.
-pub(crate) struct Pieces {
-    pieces: Receiver<Piece>,
-    back: SyncSender<Back>,
-}
-
-impl Pieces {
-    /// Puts the next piece into a buffer.
-    pub(crate) fn next(
-        &mut self,
-        buffer: &mut Vec<u8>,
-        at: usize,
-        damage: &mut Vec<Diagnostic>,
-        file_bytes: &mut u64,
-    ) -> Chunk {
-        let Ok(mut piece) = self.pieces.recv() else { return Chunk::End };
-        damage.append(&mut piece.damage);
-        *file_bytes = (*file_bytes).max(piece.file_bytes);
-        let length = piece.bytes.len();
-        if length > 0 && at == 0 {
-            std::mem::swap(buffer, &mut piece.bytes);
-        } else if length > 0 {
-            buffer.truncate(at);
-            buffer.extend_from_slice(&piece.bytes);
-        }
-        // Nobody waits for it where the copying has ended.
-        let _ = self.back.send(Back::Spare(piece.bytes));
-        if piece.is_gap { Chunk::Broken(length) } else { Chunk::Data(length) }
-    }
-}
-
 /// Diagnostics on their way to the thread that copies.
 struct Reported(SyncSender<Back>);
 
 impl Sink for Reported {
     fn report(&mut self, diagnostic: Diagnostic) -> Result<(), Error> {
-        let gone = |_| Error::io("cannot report", std::io::Error::other("the copying ended early"));
+        let gone = |_| Error::io("cannot report", std::io::Error::other("copying ended early"));
         self.0.send(Back::Found(diagnostic)).map_err(gone)
     }
 }

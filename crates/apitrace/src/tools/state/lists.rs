@@ -2,7 +2,7 @@
 
 use std::rc::Rc;
 
-use crate::tools::calls::Call;
+use crate::lanes::calls::Call;
 use crate::tools::gl::attribute_groups::TEXTURE;
 use crate::tools::gl::kind::Kind;
 use crate::tools::gl::values::Values;
@@ -10,7 +10,6 @@ use crate::tools::state::machine::{At, Machine};
 use crate::tools::state::model::{Compiling, Detail, Kept, List, Object, Saved};
 use crate::tools::state::ops::Op;
 use crate::tools::state::parameters::attribute_bits;
-use crate::tools::wire::Value;
 
 /// Calls of display lists done for one call, and how deep lists call lists.
 const LIST_CALLS_MAX: u32 = 1 << 16;
@@ -35,7 +34,7 @@ impl Machine {
         let calls = match self.objects.get(Kind::List, name, at.context, &self.contexts).map(|object| &object.detail) {
             Some(Detail::List(list)) => Rc::clone(&list.0),
             _ => {
-                self.unknown(at.context, format!("what display list {name} did at call {}", at.number));
+                self.unknown(at.context, format!("effects of display list {name} at call {}", at.number));
                 return;
             }
         };
@@ -44,7 +43,7 @@ impl Machine {
             self.list_calls_all += 1;
             let is_enough = self.list_calls > LIST_CALLS_MAX || self.list_calls_all > LIST_CALLS_ALL_MAX;
             if is_enough || depth >= LIST_DEPTH_MAX {
-                self.unknown(at.context, format!("what display lists did at call {}", at.number));
+                self.unknown(at.context, format!("effects of display lists at call {}", at.number));
                 return;
             }
             let Some(function) = values.dictionary().function(kept.function) else { continue };
@@ -96,23 +95,5 @@ impl Machine {
         }
         let after = state.parameters.len();
         self.budget.free(before.saturating_sub(after));
-    }
-}
-
-/// Names of `glCallLists`: an array, or bytes of a type.
-pub(super) fn list_names(values: &Values<'_>) -> Vec<u64> {
-    let count = values.integer(0).and_then(|count| usize::try_from(count).ok()).unwrap_or(0).min(1 << 16);
-    let of = |bytes: &[u8]| bytes.iter().rev().fold(0_u64, |number, byte| number << 8 | u64::from(*byte));
-    let size = match values.integer(1) {
-        Some(0x1400 | 0x1401) => 1,
-        Some(0x1402 | 0x1403) => 2,
-        Some(0x1404 | 0x1405) => 4,
-        _ => 0,
-    };
-    match values.argument(2).map(|mut wire| wire.value()) {
-        Some(Value::Blob(_, Some(bytes)) | Value::Text(bytes)) if size > 0 => {
-            bytes.chunks_exact(size).take(count).map(of).collect()
-        }
-        _ => values.integers(2).take(count).map(|name| name as u64).collect(),
     }
 }

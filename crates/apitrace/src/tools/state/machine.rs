@@ -2,19 +2,18 @@
 
 use std::rc::Rc;
 
-use crate::tools::calls::Call;
-use crate::tools::dictionary::Named;
+use crate::lanes::calls::Call;
+use crate::lanes::dictionary::Named;
+use crate::tools::gl::commands::effects::{Of, Parameter, Source as Given};
 use crate::tools::gl::contexts::{Change, Contexts};
 use crate::tools::gl::kind::Kind;
 use crate::tools::gl::lifecycle::{Action, Verb};
 use crate::tools::gl::objects::Objects;
-use crate::tools::gl::values::{Values, float};
-use crate::tools::state::lists::list_names;
+use crate::tools::gl::values::{Values, float, list_names};
 use crate::tools::state::model::{
     Attachment, Binding, Budget, ContextState, Detail, Key, Linked, Object, Setting, Source,
 };
 use crate::tools::state::ops::{Op, Special};
-use crate::tools::state::parameters::{Of, Setter, Source as Given};
 use crate::tools::state::value::Val;
 
 /// Most objects followed at a time.
@@ -216,7 +215,7 @@ impl Machine {
         }
     }
 
-    fn set_all(&mut self, setters: &[Setter], at: At<'_>, values: &Values<'_>) {
+    fn set_all(&mut self, setters: &[Parameter], at: At<'_>, values: &Values<'_>) {
         for (of, from) in setters {
             let given = match *from {
                 Given::One(index) => value(values, index),
@@ -481,12 +480,12 @@ pub(super) fn source(
     for mut wire in values.array(texts) {
         let length = lengths.as_mut().and_then(Iterator::next).and_then(|length| usize::try_from(length).ok());
         match wire.value() {
-            crate::tools::wire::Value::Text(text) => {
+            crate::lanes::wire::Value::Text(text) => {
                 let text = text.get(..length.unwrap_or(text.len())).unwrap_or(text);
                 all.extend_from_slice(text);
             }
-            crate::tools::wire::Value::Blob(bytes, None) => left_out = left_out.saturating_add(bytes),
-            crate::tools::wire::Value::Blob(_, Some(text)) => all.extend_from_slice(text),
+            crate::lanes::wire::Value::Blob(bytes, None) => left_out = left_out.saturating_add(bytes),
+            crate::lanes::wire::Value::Blob(_, Some(text)) => all.extend_from_slice(text),
             _ => {}
         }
     }

@@ -19,14 +19,15 @@ mod value;
 
 use anytrace_core::{Error, Sink};
 
-use crate::reader::{RAW, Reader, Totals};
-use crate::record::{Header, Space, VERSION_THREADS};
+use crate::lanes::calls::{Call, CallOptions, CallVisitor, read_calls};
+use crate::lanes::dictionary::{Definition, Dictionary};
 use crate::rules;
-use crate::tools::calls::{Call, CallOptions, CallVisitor, read_calls};
-use crate::tools::dictionary::{Definition, Dictionary};
 use crate::tools::gl::contexts::Context;
 use crate::tools::gl::kind::{Kind, Scope};
 use crate::tools::gl::values::Values;
+use crate::wire::reader::{Reader, Totals};
+use crate::wire::record::{Header, Space, VERSION_THREADS};
+use crate::wire::visitor::RAW;
 
 use machine::Machine;
 use ops::{Op, op};
@@ -36,8 +37,6 @@ pub use model::{
     Attachment, Attribute, Binding, ContextState, Detail, Key, Level, Linked, List, Object, Program, Setting, Source,
     Text, VertexArray,
 };
-#[cfg(test)]
-pub(in crate::tools) use parameters::saving_groups;
 pub use render::{ShaderFile, shader_files, write_json, write_text};
 pub use value::Val;
 

@@ -1,16 +1,16 @@
 //! How functions affect the state.
 
+use crate::tools::gl::commands::{self, effects::Parameter};
 use crate::tools::gl::contexts::{ContextVerb, System, context_action};
 use crate::tools::gl::lifecycle::{Action, action, stem};
 use crate::tools::state::matrices::{MatrixOp, matrix_op};
-use crate::tools::state::parameters::{Setter, setters};
 
 /// What a function does.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) enum Op {
     Context((System, ContextVerb)),
     Object(Action),
-    Set(&'static [Setter]),
+    Set(&'static [Parameter]),
     Matrix(MatrixOp),
     Special(Special),
 }
@@ -106,7 +106,7 @@ pub(super) fn op(name: &[u8]) -> Option<Op> {
     if let Some(action) = action(name) {
         return Some(Op::Object(action));
     }
-    setters(base).map(Op::Set).or_else(|| matrix_op(base).map(Op::Matrix))
+    commands::parameters(base.strip_prefix("gl")?).map(Op::Set).or_else(|| matrix_op(base).map(Op::Matrix))
 }
 
 fn special(name: &str) -> Option<Special> {
@@ -285,7 +285,7 @@ impl Op {
                     && matches!(action.kind, Kind::Texture | Kind::Program | Kind::AssemblyProgram)
             }
             Self::Set(setters) => {
-                use crate::tools::state::parameters::Of;
+                use crate::tools::gl::commands::effects::Of;
                 !setters.iter().any(|(of, _)| matches!(of, Of::Named("GL_CLIENT_ACTIVE_TEXTURE" | "GL_RENDER_MODE")))
             }
             Self::Matrix(_) => true,

@@ -1,146 +1,10 @@
-//! Which function sets which parameter, by the names `glGet` has for them, and their initial values (OpenGL 4.6
-//! compatibility profile, chapter 23).
+//! The initial values of parameters, by the names `glGet` has for them (OpenGL 4.6 compatibility profile, chapter 23),
+//! and the groups of `glPushAttrib` that save them.
 
 use crate::tools::gl::attribute_groups::{
     ACCUM, COLOR, CURRENT, DEPTH, FOG, HINT, LIGHTING, LINE, LIST, MULTISAMPLE, PIXEL, POINT, POLYGON, SCISSOR,
     STENCIL, TEXTURE, TRANSFORM, VIEWPORT, of_capability_named,
 };
-
-/// Where the value of a parameter is in a call.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Source {
-    /// An argument.
-    One(usize),
-    /// Several arguments in a row.
-    List(usize, usize),
-}
-
-/// Which parameter.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Of {
-    /// This one.
-    Named(&'static str),
-    /// The one of that name with the index of the first argument.
-    Indexed(&'static str),
-    /// The one that the first argument names.
-    First,
-    /// The one that the second argument names, of the object or target that the first names.
-    FirstSecond,
-    /// As the one before, of the active texture unit.
-    UnitFirstSecond,
-}
-
-/// A parameter that a function sets, and where from.
-pub(super) type Setter = (Of, Source);
-
-use Of::{First, FirstSecond, Indexed, Named, UnitFirstSecond};
-use Source::{List, One};
-
-/// The parameters a function sets, by its name without suffix.
-pub(super) fn setters(stem: &str) -> Option<&'static [Setter]> {
-    SETTERS.iter().find(|(names, _)| names.contains(&stem)).map(|(_, setters)| *setters)
-}
-
-#[rustfmt::skip]
-const SETTERS: &[(&[&str], &[Setter])] = &[
-    (&["glViewport"], &[(Named("GL_VIEWPORT"), List(0, 4))]),
-    (&["glViewportIndexedf"], &[(Indexed("GL_VIEWPORT"), List(1, 4))]),
-    (&["glViewportIndexedfv"], &[(Indexed("GL_VIEWPORT"), One(1))]),
-    (&["glScissor"], &[(Named("GL_SCISSOR_BOX"), List(0, 4))]),
-    (&["glScissorIndexed"], &[(Indexed("GL_SCISSOR_BOX"), List(1, 4))]),
-    (&["glScissorIndexedv"], &[(Indexed("GL_SCISSOR_BOX"), One(1))]),
-    (&["glClearColor"], &[(Named("GL_COLOR_CLEAR_VALUE"), List(0, 4))]),
-    (&["glClearDepth", "glClearDepthf"], &[(Named("GL_DEPTH_CLEAR_VALUE"), One(0))]),
-    (&["glClearStencil"], &[(Named("GL_STENCIL_CLEAR_VALUE"), One(0))]),
-    (&["glClearIndex"], &[(Named("GL_INDEX_CLEAR_VALUE"), One(0))]),
-    (&["glClearAccum"], &[(Named("GL_ACCUM_CLEAR_VALUE"), List(0, 4))]),
-    (&["glDepthFunc"], &[(Named("GL_DEPTH_FUNC"), One(0))]),
-    (&["glDepthMask"], &[(Named("GL_DEPTH_WRITEMASK"), One(0))]),
-    (&["glDepthRange", "glDepthRangef"], &[(Named("GL_DEPTH_RANGE"), List(0, 2))]),
-    (&["glDepthRangeIndexed", "glDepthRangeIndexedf"], &[(Indexed("GL_DEPTH_RANGE"), List(1, 2))]),
-    (&["glDepthBounds", "glDepthBoundsd"], &[(Named("GL_DEPTH_BOUNDS_EXT"), List(0, 2))]),
-    (&["glBlendFunc"], &[
-        (Named("GL_BLEND_SRC"), One(0)), (Named("GL_BLEND_DST"), One(1)),
-        (Named("GL_BLEND_SRC_RGB"), One(0)), (Named("GL_BLEND_DST_RGB"), One(1)),
-        (Named("GL_BLEND_SRC_ALPHA"), One(0)), (Named("GL_BLEND_DST_ALPHA"), One(1)),
-    ]),
-    (&["glBlendFuncSeparate"], &[
-        (Named("GL_BLEND_SRC"), One(0)), (Named("GL_BLEND_DST"), One(1)),
-        (Named("GL_BLEND_SRC_RGB"), One(0)), (Named("GL_BLEND_DST_RGB"), One(1)),
-        (Named("GL_BLEND_SRC_ALPHA"), One(2)), (Named("GL_BLEND_DST_ALPHA"), One(3)),
-    ]),
-    (&["glBlendFunci"], &[
-        (Indexed("GL_BLEND_SRC_RGB"), One(1)), (Indexed("GL_BLEND_DST_RGB"), One(2)),
-        (Indexed("GL_BLEND_SRC_ALPHA"), One(1)), (Indexed("GL_BLEND_DST_ALPHA"), One(2)),
-    ]),
-    (&["glBlendFuncSeparatei"], &[
-        (Indexed("GL_BLEND_SRC_RGB"), One(1)), (Indexed("GL_BLEND_DST_RGB"), One(2)),
-        (Indexed("GL_BLEND_SRC_ALPHA"), One(3)), (Indexed("GL_BLEND_DST_ALPHA"), One(4)),
-    ]),
-    (&["glBlendEquation"], &[(Named("GL_BLEND_EQUATION"), One(0)), (Named("GL_BLEND_EQUATION_ALPHA"), One(0))]),
-    (&["glBlendEquationSeparate"],
-     &[(Named("GL_BLEND_EQUATION"), One(0)), (Named("GL_BLEND_EQUATION_ALPHA"), One(1))]),
-    (&["glBlendEquationi"],
-     &[(Indexed("GL_BLEND_EQUATION"), One(1)), (Indexed("GL_BLEND_EQUATION_ALPHA"), One(1))]),
-    (&["glBlendEquationSeparatei"],
-     &[(Indexed("GL_BLEND_EQUATION"), One(1)), (Indexed("GL_BLEND_EQUATION_ALPHA"), One(2))]),
-    (&["glBlendColor"], &[(Named("GL_BLEND_COLOR"), List(0, 4))]),
-    (&["glColorMask"], &[(Named("GL_COLOR_WRITEMASK"), List(0, 4))]),
-    (&["glColorMaski", "glColorMaskIndexed"], &[(Indexed("GL_COLOR_WRITEMASK"), List(1, 4))]),
-    (&["glIndexMask"], &[(Named("GL_INDEX_WRITEMASK"), One(0))]),
-    (&["glCullFace"], &[(Named("GL_CULL_FACE_MODE"), One(0))]),
-    (&["glFrontFace"], &[(Named("GL_FRONT_FACE"), One(0))]),
-    (&["glPolygonOffset"], &[(Named("GL_POLYGON_OFFSET_FACTOR"), One(0)), (Named("GL_POLYGON_OFFSET_UNITS"), One(1))]),
-    (&["glPolygonOffsetClamp"], &[
-        (Named("GL_POLYGON_OFFSET_FACTOR"), One(0)), (Named("GL_POLYGON_OFFSET_UNITS"), One(1)),
-        (Named("GL_POLYGON_OFFSET_CLAMP"), One(2)),
-    ]),
-    (&["glLineWidth"], &[(Named("GL_LINE_WIDTH"), One(0))]),
-    (&["glLineStipple"], &[(Named("GL_LINE_STIPPLE_REPEAT"), One(0)), (Named("GL_LINE_STIPPLE_PATTERN"), One(1))]),
-    (&["glPointSize"], &[(Named("GL_POINT_SIZE"), One(0))]),
-    (&["glShadeModel"], &[(Named("GL_SHADE_MODEL"), One(0))]),
-    (&["glLogicOp"], &[(Named("GL_LOGIC_OP_MODE"), One(0))]),
-    (&["glStencilFunc"], &[
-        (Named("GL_STENCIL_FUNC"), One(0)), (Named("GL_STENCIL_REF"), One(1)), (Named("GL_STENCIL_VALUE_MASK"), One(2)),
-        (Named("GL_STENCIL_BACK_FUNC"), One(0)), (Named("GL_STENCIL_BACK_REF"), One(1)),
-        (Named("GL_STENCIL_BACK_VALUE_MASK"), One(2)),
-    ]),
-    (&["glStencilOp"], &[
-        (Named("GL_STENCIL_FAIL"), One(0)), (Named("GL_STENCIL_PASS_DEPTH_FAIL"), One(1)),
-        (Named("GL_STENCIL_PASS_DEPTH_PASS"), One(2)),
-        (Named("GL_STENCIL_BACK_FAIL"), One(0)), (Named("GL_STENCIL_BACK_PASS_DEPTH_FAIL"), One(1)),
-        (Named("GL_STENCIL_BACK_PASS_DEPTH_PASS"), One(2)),
-    ]),
-    (&["glStencilMask"], &[(Named("GL_STENCIL_WRITEMASK"), One(0)), (Named("GL_STENCIL_BACK_WRITEMASK"), One(0))]),
-    (&["glAlphaFunc", "glAlphaFuncx"], &[(Named("GL_ALPHA_TEST_FUNC"), One(0)), (Named("GL_ALPHA_TEST_REF"), One(1))]),
-    (&["glSampleCoverage"],
-     &[(Named("GL_SAMPLE_COVERAGE_VALUE"), One(0)), (Named("GL_SAMPLE_COVERAGE_INVERT"), One(1))]),
-    (&["glSampleMaski"], &[(Indexed("GL_SAMPLE_MASK_VALUE"), One(1))]),
-    (&["glMinSampleShading"], &[(Named("GL_MIN_SAMPLE_SHADING_VALUE"), One(0))]),
-    (&["glProvokingVertex"], &[(Named("GL_PROVOKING_VERTEX"), One(0))]),
-    (&["glPrimitiveRestartIndex"], &[(Named("GL_PRIMITIVE_RESTART_INDEX"), One(0))]),
-    (&["glClipControl"], &[(Named("GL_CLIP_ORIGIN"), One(0)), (Named("GL_CLIP_DEPTH_MODE"), One(1))]),
-    (&["glActiveTexture"], &[(Named("GL_ACTIVE_TEXTURE"), One(0))]),
-    (&["glClientActiveTexture"], &[(Named("GL_CLIENT_ACTIVE_TEXTURE"), One(0))]),
-    (&["glMatrixMode"], &[(Named("GL_MATRIX_MODE"), One(0))]),
-    (&["glListBase"], &[(Named("GL_LIST_BASE"), One(0))]),
-    (&["glRenderMode"], &[(Named("GL_RENDER_MODE"), One(0))]),
-    (&["glColorMaterial"], &[(Named("GL_COLOR_MATERIAL_FACE"), One(0)), (Named("GL_COLOR_MATERIAL_PARAMETER"), One(1))]),
-    (&["glPixelZoom"], &[(Named("GL_ZOOM_X"), One(0)), (Named("GL_ZOOM_Y"), One(1))]),
-    (&["glEdgeFlag"], &[(Named("GL_EDGE_FLAG"), One(0))]),
-    (&["glNormal3f", "glNormal3d", "glNormal3i", "glNormal3s", "glNormal3b"], &[(Named("GL_CURRENT_NORMAL"), List(0, 3))]),
-    (&["glNormal3fv", "glNormal3dv"], &[(Named("GL_CURRENT_NORMAL"), One(0))]),
-    (&["glFogCoordf", "glFogCoordd"], &[(Named("GL_CURRENT_FOG_COORD"), One(0))]),
-    (&["glHint", "glPixelTransferi", "glPixelTransferf", "glPointParameterf",
-       "glPointParameterfv", "glPointParameteri", "glPointParameteriv", "glFogf", "glFogfv", "glFogi", "glFogiv",
-       "glFogx", "glLightModelf", "glLightModelfv", "glLightModeli", "glLightModeliv", "glPatchParameteri",
-       "glPatchParameterfv", "glClampColor"], &[(First, One(1))]),
-    (&["glLightf", "glLightfv", "glLighti", "glLightiv", "glMaterialf", "glMaterialfv", "glMateriali", "glMaterialiv"],
-     &[(FirstSecond, One(2))]),
-    (&["glTexEnvf", "glTexEnvfv", "glTexEnvi", "glTexEnviv", "glTexGenf", "glTexGenfv", "glTexGend", "glTexGendv",
-       "glTexGeni", "glTexGeniv"], &[(UnitFirstSecond, One(2))]),
-    (&["glClipPlane", "glClipPlanef"], &[(First, One(1))]),
-];
 
 /// A value a parameter has before any call sets it.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -253,35 +117,33 @@ pub(super) fn attribute_bits(name: &str) -> u32 {
     bits
 }
 
-/// Functions without `gl`, and the groups that save what they set of parameters with a name.
-#[cfg(test)]
-pub(in crate::tools) fn saving_groups() -> impl Iterator<Item = (&'static str, u32)> {
-    SETTERS.iter().flat_map(|(names, setters)| names.iter().map(move |name| (*name, *setters))).flat_map(
-        |(name, setters)| {
-            let named = setters.iter().filter_map(|(of, _)| match of {
-                Named(parameter) | Indexed(parameter) => Some(*parameter),
-                First | FirstSecond | UnitFirstSecond => None,
-            });
-            named.map(move |parameter| (name.trim_start_matches("gl"), attribute_bits(parameter)))
-        },
-    )
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::tools::gl::commands::COMMANDS;
+    use crate::tools::gl::commands::effects::Of;
 
     #[test]
-    fn functions_are_unique_and_every_initial_value_has_one_name() {
-        let mut names: Vec<_> = SETTERS.iter().flat_map(|(names, _)| names.iter()).collect();
-        let count = names.len();
-        names.sort_unstable();
-        names.dedup();
-        assert_eq!(names.len(), count);
+    fn every_initial_value_has_one_name() {
         let mut initial: Vec<_> = INITIAL.iter().map(|(name, _)| name).collect();
         initial.sort_unstable();
         initial.dedup();
         assert_eq!(initial.len(), INITIAL.len());
+    }
+
+    /// The table of commands says which groups save what a command sets.
+    #[test]
+    fn parameters_are_saved_with_the_commands_that_set_them() {
+        let mut count = 0;
+        for command in COMMANDS.iter().filter(|command| command.sets_only) {
+            for (of, _) in command.parameters().flatten() {
+                if let Of::Named(parameter) | Of::Indexed(parameter) = of {
+                    assert_eq!(attribute_bits(parameter), command.groups, "{} {parameter}", command.stem);
+                    count += 1;
+                }
+            }
+        }
+        assert!(count > 50, "{count}");
     }
 
     #[test]

@@ -246,7 +246,7 @@ pub fn write_text(out: &mut dyn Write, state: &StateAtCall) -> Result<(), Error>
             (None, _) => writeln!(out, "\ncontext unknown{current}")?,
             (Some(system), created) => {
                 let created =
-                    created.map_or_else(|| "made before the trace".to_owned(), |call| format!("of call {call}"));
+                    created.map_or_else(|| "created before the trace".to_owned(), |call| format!("of call {call}"));
                 let system = format!("{system:?}").to_lowercase();
                 writeln!(
                     out,
@@ -300,7 +300,7 @@ fn text_initial(out: &mut dyn Write, all: &BTreeMap<String, Setting>) -> Result<
     for (name, setting) in all.iter().filter(|(_, setting)| setting.call.is_none()) {
         let one = format!("{name} = {}", setting.value);
         if line.is_empty() {
-            writeln!(out, "  set by no call, so initial:")?;
+            writeln!(out, "  not set by any call, so initial:")?;
             line.push_str("    ");
         } else if line.len() + one.len() > LINE_BYTES_MAX {
             writeln!(out, "{line},")?;
@@ -311,7 +311,7 @@ fn text_initial(out: &mut dyn Write, all: &BTreeMap<String, Setting>) -> Result<
         line.push_str(&one);
     }
     if line.is_empty() {
-        return Ok(writeln!(out, "  what no call set is unknown")?);
+        return Ok(writeln!(out, "  state that no call set is unknown")?);
     }
     Ok(writeln!(out, "{line}")?)
 }

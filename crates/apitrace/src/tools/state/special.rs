@@ -3,13 +3,13 @@
 use std::collections::BTreeMap;
 use std::rc::Rc;
 
+use crate::lanes::wire::Value;
 use crate::tools::gl::kind::Kind;
 use crate::tools::gl::values::Values;
 use crate::tools::state::machine::{At, Machine, numbers, value};
 use crate::tools::state::model::{Attachment, Binding, Detail, Key, Level, Object, Setting};
 use crate::tools::state::ops::{Special, Way};
 use crate::tools::state::value::Val;
-use crate::tools::wire::Value;
 
 /// Levels of a texture that storage is made for; real ones have fewer.
 const LEVELS_MAX: i64 = 32;

@@ -5,8 +5,8 @@ use std::rc::Rc;
 
 use serde_json::Value as Json;
 
-use crate::tools::dictionary::{Dictionary, number};
-use crate::tools::wire::{Value, Wire};
+use crate::lanes::dictionary::{Dictionary, number};
+use crate::lanes::wire::{Value, Wire};
 
 /// Longer arrays are only counted.
 const ITEMS_MAX: u64 = 4096;
@@ -44,7 +44,7 @@ pub enum Val {
 }
 
 impl Val {
-    /// Copies a value; passes over it.
+    /// Copies a value; skips it.
     pub fn read(wire: &mut Wire<'_>, dictionary: &Dictionary) -> Self {
         Self::read_within(wire, dictionary, DEPTH_MAX)
     }
@@ -183,8 +183,8 @@ impl fmt::Display for Val {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::record::Space;
-    use crate::tools::dictionary::Definition;
+    use crate::lanes::dictionary::Definition;
+    use crate::wire::record::Space;
 
     #[test]
     fn values_keep_their_names_and_numbers_their_shortest_form() {

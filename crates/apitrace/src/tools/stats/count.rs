@@ -8,15 +8,16 @@ use super::frames::Frames;
 use super::state::{Arguments, Role, StateTracker, Verdict};
 use super::sums::Sums;
 use super::{Figures, Label, Row, Rows, Statistics, StatsOptions};
-use crate::reader::{RAW, Totals};
-use crate::record::{Header, Space, VERSION_ENUM_SETS};
+use crate::lanes::calls::{Call, CallVisitor};
+use crate::lanes::dictionary::{Definition, Dictionary, number};
+use crate::lanes::flags::CallFlags;
+use crate::lanes::text::until_nul;
+use crate::lanes::wire::{Detail, Value, Wire};
 use crate::rules;
-use crate::tools::calls::{Call, CallVisitor};
 use crate::tools::callset::CallSet;
-use crate::tools::dictionary::{Definition, Dictionary, number};
-use crate::tools::flags::CallFlags;
-use crate::tools::print::until_nul;
-use crate::tools::wire::{Detail, Value, Wire};
+use crate::wire::reader::Totals;
+use crate::wire::record::{Header, Space, VERSION_ENUM_SETS};
+use crate::wire::visitor::RAW;
 
 /// Most threads counted per function, and for all functions together.
 const THREADS_MAX: usize = 1024;
@@ -323,7 +324,7 @@ impl Counter {
 
 fn state_row(function: &str, state: &StateCounts, dictionary: &Dictionary, has_enum_values: bool) -> Row {
     let argument = state.name.map(|(id, value)| {
-        let signed = crate::record::Signed { is_negative: value < 0, magnitude: value.unsigned_abs() };
+        let signed = crate::wire::record::Signed { is_negative: value < 0, magnitude: value.unsigned_abs() };
         // Before version 3 the enumeration is its only value.
         let name = dictionary.enumeration(id).and_then(|names| names.name(has_enum_values.then_some(signed)));
         name.map_or_else(|| value.to_string(), |name| String::from_utf8_lossy(until_nul(name)).into_owned())

@@ -16,15 +16,13 @@ mod write;
 
 use anytrace_core::{Error, Sink};
 
-use crate::reader::{Reader, Totals};
-use crate::tools::calls::{CallOptions, read_calls};
+use crate::lanes::calls::{CallOptions, read_calls};
 use crate::tools::callset::CallSet;
+use crate::wire::reader::{Reader, Totals};
 use count::Counter;
 pub use frames::FRAMES_MAX;
 pub use plots::panels;
 pub use rows::{By, Column, Label, Row, Rows};
-#[cfg(test)]
-pub(in crate::tools) use state::key_arguments;
 pub use write::{Printed, StatsForm, write};
 
 /// Figures of a set of calls.

@@ -4,7 +4,7 @@ use std::cmp::Reverse;
 
 use super::Figures;
 
-/// What makes a row.
+/// What rows are grouped by.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum By {
     /// Functions.

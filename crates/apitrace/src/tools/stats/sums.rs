@@ -1,7 +1,7 @@
 //! Figures of a set of calls, and its extent.
 
 use super::{Figures, Label, Row};
-use crate::tools::calls::Call;
+use crate::lanes::calls::Call;
 
 /// Figures of calls with the first and last of them.
 #[derive(Debug, Clone, Copy, Default)]

@@ -23,7 +23,7 @@ pub enum StatsForm {
 pub struct Printed<'a> {
     /// The trace's name.
     pub file: &'a str,
-    /// What makes a row.
+    /// What rows are grouped by.
     pub by: By,
     /// Order of the rows; `None`: by first appearance.
     pub sort: Option<Column>,
@@ -135,16 +135,16 @@ fn page(found: &Statistics, what: &Printed<'_>, rows: &[&Row], left: usize, out:
 fn notes(found: &Statistics, by: By) -> Vec<String> {
     let mut notes = Vec::new();
     if found.frames_each > 1 && by == By::Frame {
-        notes.push(format!("a row is of {} frames: there are too many for a row each", found.frames_each));
+        notes.push(format!("each row covers {} frames: there are too many for one row per frame", found.frames_each));
     }
     if found.unknown_states > 0 {
         notes.push(format!(
-            "{} not looked at: no context is known to be current, or what is set cannot be compared",
+            "{} not examined: no known current context, or the state cannot be compared",
             counted(found.unknown_states, "state change")
         ));
     }
     if found.forgotten > 0 {
-        notes.push(format!("known state was forgotten {} to save memory", counted(found.forgotten, "time")));
+        notes.push(format!("known state was discarded {} to save memory", counted(found.forgotten, "time")));
     }
     notes
 }

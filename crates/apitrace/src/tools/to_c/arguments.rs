@@ -7,10 +7,10 @@ use std::fmt::Write;
 use std::io;
 
 use super::data::Data;
-use crate::tools::dictionary::Dictionary;
+use crate::lanes::dictionary::Dictionary;
+use crate::lanes::wire::{Value, Wire};
 use crate::tools::gl::kind::Kind;
 use crate::tools::gl::values::{float, integer};
-use crate::tools::wire::{Value, Wire};
 
 /// Most elements of an array in the source; longer arrays go to the data.
 const ELEMENTS_MAX: u64 = 16;
@@ -36,7 +36,7 @@ impl From<io::Error> for Unfit {
     }
 }
 
-/// The C name of a type's letter; see `types_table`.
+/// The C name of a type's letter; see `src/tables/types.txt`.
 pub(super) fn type_name(letter: u8) -> &'static str {
     match letter {
         b'e' => "GLenum",
@@ -102,7 +102,7 @@ impl Expressions {
         value: Value<'_>,
         dictionary: &Dictionary,
     ) -> Result<String, Unfit> {
-        let bad = Unfit::Value("a value is of another type than its parameter");
+        let bad = Unfit::Value("a value's type differs from its parameter's");
         if matches!(letter, b'f' | b'd') {
             let number = float(value, dictionary).ok_or(bad)?;
             return Ok(if letter == b'f' { single(number as f32) } else { double(number) });
@@ -127,7 +127,7 @@ impl Expressions {
             (b'l' | b'n', _) if i32::try_from(number).is_ok() => number.to_string(),
             (b'l' | b'n', _) => format!("(GLint64){:#x}u", number as u64),
             (b'L', _) => format!("{:#x}u", number as u64),
-            _ => return Err(Unfit::Value("a parameter has a type that no trace can hold")),
+            _ => return Err(Unfit::Value("a parameter has a type that traces cannot represent")),
         })
     }
 
@@ -193,7 +193,7 @@ impl Expressions {
             Value::Array(count) => self.array(to, kind, (wire, count), dictionary),
             Value::Unsigned(number) | Value::Pointer(number) => Ok(format!("address({number:#x})")),
             Value::Blob(_, None) => Err(Unfit::Value("its bytes are not in the trace")),
-            _ => Err(Unfit::Value("a value is no pointer")),
+            _ => Err(Unfit::Value("a value is not a pointer")),
         }
     }
 
@@ -225,7 +225,7 @@ impl Expressions {
                 break;
             }
             let element = match to {
-                [b'p', b'p', ..] => return Err(Unfit::Value("pointers are nested too deep")),
+                [b'p', b'p', ..] => return Err(Unfit::Value("pointers are nested too deeply")),
                 [b'p', inner @ ..] => {
                     let mut ahead = wire;
                     if matches!(ahead.value(), Value::Array(_)) {
@@ -292,7 +292,7 @@ fn encoded(letter: u8, (mut wire, count): (Wire<'_>, u64), dictionary: &Dictiona
             break;
         }
         let value = wire.value();
-        let bad = Unfit::Value("an element is of another type than its parameter");
+        let bad = Unfit::Value("an element's type differs from its parameter's");
         if matches!(letter, b'f' | b'd') {
             let number = float(value, dictionary).ok_or(bad)?;
             match letter {

@@ -8,7 +8,6 @@ mod arguments;
 mod data;
 mod source;
 mod statements;
-mod types_table;
 mod windows;
 
 use std::collections::{BTreeMap, HashMap};
@@ -17,14 +16,14 @@ use std::path::Path;
 
 use anytrace_core::{Error, Limits, Outcome, Sink};
 
-use crate::reader::Reader;
-use crate::record::{Header, VERSION_THREADS};
-use crate::tools::calls::{Call, CallOptions, CallVisitor, read_calls};
+use crate::lanes::calls::{Call, CallOptions, CallVisitor, read_calls};
+use crate::lanes::dictionary::{Definition, Dictionary};
+use crate::lanes::flags::CallFlags;
 use crate::tools::callset::CallSet;
-use crate::tools::dictionary::{Definition, Dictionary};
-use crate::tools::flags::CallFlags;
 use crate::tools::gl::contexts::{Change, ContextVerb, Contexts, System, context_action};
 use crate::tools::gl::values::Values;
+use crate::wire::reader::Reader;
+use crate::wire::record::{Header, VERSION_THREADS};
 
 use arguments::{Expressions, Unfit};
 use data::Data;
@@ -86,7 +85,7 @@ pub fn to_c(
         })
         .collect();
     if left_out_rest > 0 {
-        notes.push(format!("{left_out_rest} calls of further functions left out"));
+        notes.push(format!("{left_out_rest} calls of other functions left out"));
     }
     Ok(Outcome { records_read: totals.calls, records_written: written, bytes_lost: totals.lost_bytes, notes })
 }
@@ -166,7 +165,7 @@ impl Exporter<'_> {
         }
         if call.is_incomplete {
             let name = rule.name.clone();
-            return self.leave_out_here(&name, "it was never left", call.number);
+            return self.leave_out_here(&name, "it never returned", call.number);
         }
         match Self::statement(rule, &values, &mut self.expressions) {
             Ok(text) => {

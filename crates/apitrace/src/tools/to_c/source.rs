@@ -161,7 +161,7 @@ fn pointer(name: &str, types: &str) -> String {
     format!("{returned} (*{name})({parameters})")
 }
 
-const README: &str = "A program that makes the OpenGL calls of a trace again, without a window.\n\n\
+const README: &str = "A program that repeats the OpenGL calls of a trace without a window.\n\n\
     make\n./replay\n./replay --snapshots frame.    (writes frame.NNNNNNNNNN.ppm where a frame ends; the number is the call's)\n\n\
     It needs a C compiler, and when it runs libEGL with pbuffers and OpenGL; no headers. data.bin must stay beside it.\n\
     Exit codes: 0 fine, 2 it could not run.\n";

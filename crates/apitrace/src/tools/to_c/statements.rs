@@ -1,15 +1,17 @@
 //! The statements of a call: which functions are called, and what is done around the call.
 
 use super::arguments::{Expressions, Unfit, kind_name, split_types};
-use super::types_table::TYPES;
-use crate::tools::dictionary::Named;
-use crate::tools::flags::CallFlags;
+use crate::lanes::dictionary::Named;
+use crate::lanes::flags::CallFlags;
+use crate::lanes::packed::{Packed, find};
+use crate::lanes::wire::Value;
 use crate::tools::gl::kind::Kind;
 use crate::tools::gl::lifecycle::{Action, Verb, action, stem};
 use crate::tools::gl::references::{Reference, references};
 use crate::tools::gl::values::{Values, float};
-use crate::tools::packed::find;
-use crate::tools::wire::Value;
+
+/// Functions of OpenGL, with a letter for the return type and each parameter; `p` precedes the type that is pointed to.
+static TYPES: Packed = include_str!("../../tables/types.txt");
 
 /// Most objects that a call makes.
 const MADE_MAX: usize = 1 << 12;
@@ -51,7 +53,7 @@ pub(super) struct Rule {
     location: Option<(usize, Option<usize>)>,
     /// Argument that is a block's index, in the program of argument 0.
     block: Option<usize>,
-    /// Its enumerations may name the window's colour buffers.
+    /// Its enumerations may name the window's color buffers.
     names_buffers: bool,
     /// Arguments with the length of data and the data.
     sized: Option<(usize, usize)>,
@@ -223,9 +225,9 @@ impl Statement<'_, '_> {
         let Some((size, data)) = self.rule.sized else { return Ok(()) };
         match self.values.argument(data).map(|mut wire| wire.value()) {
             Some(Value::Blob(length, _)) if self.values.name(size).is_none_or(|size| size > length) => {
-                Err(Unfit::Value("its data are shorter than it says"))
+                Err(Unfit::Value("its data are shorter than declared"))
             }
-            Some(Value::Array(_) | Value::Text(_)) => Err(Unfit::Value("its data are no bytes")),
+            Some(Value::Array(_) | Value::Text(_)) => Err(Unfit::Value("its data are not bytes")),
             _ => Ok(()),
         }
     }
@@ -276,7 +278,7 @@ impl Statement<'_, '_> {
         let made = |count: usize, names: usize, arguments: &mut [String]| {
             let made: Vec<String> = self.values.integers(names).map(|name| format!("{}u", name as u32)).collect();
             if made.len() > MADE_MAX {
-                return Err(Unfit::Value("it makes or deletes too many objects at once"));
+                return Err(Unfit::Value("it creates or deletes too many objects at once"));
             }
             // The actual number of names counts, whatever the call says.
             if let Some(count) = arguments.get_mut(count) {
@@ -288,7 +290,7 @@ impl Statement<'_, '_> {
             Verb::MakeMany { count, names } => {
                 let traced = made(count, names, arguments)?;
                 if traced.is_empty() {
-                    return Err(Unfit::Value("it makes nothing"));
+                    return Err(Unfit::Value("it creates nothing"));
                 }
                 if let Some(place) = arguments.get_mut(names) {
                     *place = "names".to_owned();
@@ -306,7 +308,7 @@ impl Statement<'_, '_> {
             Verb::MakeRange { count } => {
                 let count = self.values.integer(count).and_then(|count| u32::try_from(count).ok()).unwrap_or(0);
                 if count > 1 << 20 {
-                    return Err(Unfit::Value("it makes too many objects at once"));
+                    return Err(Unfit::Value("it creates too many objects at once"));
                 }
                 let call = format!("{name}({})", arguments.join(", "));
                 Some(format!("made_range({kind}, {}u, {count}, {call});", returned as u32))
@@ -318,7 +320,7 @@ impl Statement<'_, '_> {
                 made(count, names, arguments)?;
                 None
             }
-            Verb::MakeInto(_) => return Err(Unfit::Value("its objects are not followed")),
+            Verb::MakeInto(_) => return Err(Unfit::Value("its objects are not tracked")),
             _ => None,
         })
     }

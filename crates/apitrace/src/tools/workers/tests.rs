@@ -6,7 +6,7 @@ use std::sync::mpsc::{RecvTimeoutError, SyncSender, channel, sync_channel};
 use std::time::Duration;
 
 use super::*;
-use crate::record::Space;
+use crate::wire::record::Space;
 
 /// Longer than any run takes on a busy machine.
 const PATIENCE: Duration = Duration::from_secs(120);

@@ -155,7 +155,7 @@ impl World<'_> {
         self.emit(thread, Transition::Tlbi { op, operand });
     }
 
-    /// A write to an entry under its lock: what the lock's authorisation allows.
+    /// A write to an entry under its lock: what the lock's authorization allows.
     pub(crate) fn write_entry(&mut self, thread: u32, address: u64, value: u64) {
         let wants_plain = self.rng.chance(50);
         if wants_plain && !self.is_authorised {

@@ -1,21 +1,20 @@
 //! `anytrace apitrace diff`.
 
-use std::io::{BufWriter, Read, Write};
-use std::path::{Path, PathBuf};
+mod side;
 
+use std::io::{BufWriter, Write};
+use std::path::PathBuf;
+
+use anytrace_apitrace::Apitrace;
 use anytrace_apitrace::tools::diff::{DiffForm, DiffOptions, LineForm, Source, diff};
-use anytrace_apitrace::{Apitrace, Reader};
-use anytrace_core::{Error, Format, Input, InputOptions};
+use anytrace_core::Format;
 use clap::{Args, ValueEnum};
 
 use crate::arguments::{InputArguments, ResultForm};
 use crate::failure::Failure;
 use crate::report::{Reporter, Way};
 use crate::results::LostLast;
-use crate::{Verdict, open, terminal};
-
-/// Calls the peer compares when it is not told which.
-const PEER_CALLS: &str = "0-10000";
+use crate::{Verdict, terminal};
 
 /// `apitrace diff`.
 #[derive(Debug, Args)]
@@ -26,7 +25,7 @@ pub(crate) struct DiffArguments {
     /// The second trace
     #[arg(value_name = "B")]
     b: PathBuf,
-    /// Print as apitrace's tool of that name does; without it, differences by frame
+    /// Print as the apitrace tool of that name does [default: differences by frame]
     #[arg(short, long, value_enum)]
     tool: Option<Tool>,
     /// How differences are printed
@@ -41,32 +40,28 @@ pub(crate) struct DiffArguments {
     /// Only these calls of B
     #[arg(long, value_name = "CALLSET", allow_hyphen_values = true)]
     src_calls: Vec<String>,
-    /// Show call numbers. Without --tool they are shown anyway
+    /// Show call numbers. Without --tool they are always shown
     #[arg(long, value_name = "BOOL", action = clap::ArgAction::Set, num_args = 0..=1, require_equals = true,
           default_missing_value = "yes", value_parser = super::dump::parse_bool)]
     call_nos: Option<bool>,
-    /// Leave out what both traces have
+    /// Omit calls common to both traces
     #[arg(long)]
     suppress_common_lines: bool,
-    /// Columns, for --tool=sdiff. Default: the terminal's, else 80
+    /// Output width in columns, for --tool=sdiff. Default: the terminal's width, or 80
     #[arg(short, long, value_name = "NUM", value_parser = clap::value_parser!(u16).range(1..))]
     width: Option<u16>,
-    /// Calls shown around differences
+    /// Calls of context to show around differences
     #[arg(short = 'U', long, value_name = "NUM", default_value_t = 3, conflicts_with = "tool")]
     context: usize,
-    /// Calls of other threads are other calls
+    /// Treat calls on different threads as different
     #[arg(long)]
     thread_ids: bool,
-    /// Pointers may differ, as long as each stands for the same one everywhere
+    /// Let pointers differ if the mapping between them is consistent
     #[arg(long)]
     ignore_pointers: bool,
-    /// Only calls 0 to 10000 unless --calls says otherwise, as apitrace
+    /// Without --calls, compare only calls 0 to 10000, as apitrace does
     #[arg(long)]
     compat: bool,
-    /// Colours
-    #[arg(long, alias = "colour", value_enum, value_name = "WHEN", num_args = 0..=1, require_equals = true,
-          default_value_t = super::dump::When::Auto, default_missing_value = "always")]
-    color: super::dump::When,
     #[command(flatten)]
     input: InputArguments,
 }
@@ -74,35 +69,35 @@ pub(crate) struct DiffArguments {
 /// The peer's tools.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 enum Tool {
-    /// Lines of `apitrace dump`, below one another
+    /// Lines of `apitrace dump`, one below the other
     Diff,
     /// Lines of `apitrace dump`, side by side
     Sdiff,
     /// Words of the lines of `apitrace dump`
     Wdiff,
-    /// Old and new of each argument
+    /// Old and new value of each argument
     Python,
 }
 
 pub(crate) fn run(options: &DiffArguments) -> Result<Verdict, Failure> {
     crate::only_one_stdin([options.a.as_path(), options.b.as_path()].into_iter())?;
-    let kept = [keep(&options.a)?, keep(&options.b)?];
-    let paths = [path(&options.a, kept[0].as_ref()), path(&options.b, kept[1].as_ref())];
+    let kept = [side::keep(&options.a)?, side::keep(&options.b)?];
+    let paths = [side::path(&options.a, kept[0].as_ref()), side::path(&options.b, kept[1].as_ref())];
     let mut reporters = [&options.a, &options.b].map(|path| {
         Reporter::new(&path.display().to_string(), Some(&Apitrace as &dyn Format), Way::Stderr, options.input.limit)
     });
     for (at, reporter) in reporters.iter_mut().enumerate() {
         let shown = if at == 0 { &options.a } else { &options.b };
-        check(&paths[at], shown, &options.input, reporter)?;
+        side::check(&paths[at], shown, &options.input, reporter)?;
     }
     let how = how(options);
-    let openers = paths.map(|path| move || reopen(&path, &options.input));
+    let openers = paths.map(|path| move || side::reopen(&path, &options.input));
     let [sink_a, sink_b] = &mut reporters;
     let mut a = Source::new(&openers[0], sink_a);
     let mut b = Source::new(&openers[1], sink_b);
-    a.calls = super::opening::call_set(calls(options, &options.ref_calls).as_slice())?;
-    b.calls = super::opening::call_set(calls(options, &options.src_calls).as_slice())?;
-    let mut out = BufWriter::new(terminal::stdout().json(how.form == DiffForm::Json).with_sequences(how.has_colour));
+    a.calls = side::calls(options, &options.ref_calls)?;
+    b.calls = side::calls(options, &options.src_calls)?;
+    let mut out = BufWriter::new(terminal::stdout().json(how.form == DiffForm::Json).with_sequences(how.has_color));
     let names = format!("{} and {}", options.a.display(), options.b.display());
     let failed = |error| Failure::of(&names, &error);
     let totals = if how.form == DiffForm::Json {
@@ -142,51 +137,8 @@ fn how(options: &DiffArguments) -> DiffOptions {
         context_calls: options.context,
         has_threads: options.thread_ids,
         ignores_pointers: options.ignore_pointers,
-        has_colour: options.color.is_on(),
+        has_color: terminal::stdout_has_colors(),
         width: usize::from(options.width.unwrap_or_else(terminal)),
         names: [&options.a, &options.b].map(|path| path.display().to_string()),
     }
-}
-
-/// Which calls of a side.
-fn calls(options: &DiffArguments, own: &[String]) -> Vec<String> {
-    match (own, options.calls.as_slice()) {
-        ([], []) if options.compat => vec![PEER_CALLS.to_owned()],
-        ([], all) => all.to_vec(),
-        (own, _) => own.to_vec(),
-    }
-}
-
-/// A trace is read more than once: what comes from a pipe is kept in a file meanwhile.
-fn keep(path: &Path) -> Result<Option<tempfile::NamedTempFile>, Failure> {
-    let is_file = std::fs::metadata(path).map(|meta| meta.is_file() || meta.is_dir());
-    if path.as_os_str() != "-" && is_file.unwrap_or(true) {
-        return Ok(None);
-    }
-    let mut source: Box<dyn Read> =
-        if path.as_os_str() == "-" { Box::new(std::io::stdin()) } else { Box::new(std::fs::File::open(path)?) };
-    let mut file = tempfile::NamedTempFile::new()?;
-    crate::output::remove_on_signal(file.path());
-    std::io::copy(&mut source, &mut file)?;
-    Ok(Some(file))
-}
-
-fn path(named: &Path, kept: Option<&tempfile::NamedTempFile>) -> PathBuf {
-    kept.map_or_else(|| named.to_owned(), |file| file.path().to_owned())
-}
-
-/// Finds out whether a file is a trace of this format. An empty one has no calls.
-fn check(path: &Path, shown: &Path, options: &InputArguments, reporter: &mut Reporter) -> Result<(), Failure> {
-    match open::open_trace(path, options)? {
-        Err(damage) => reporter.take(damage),
-        Ok((format, _)) if format.name() == Apitrace.name() => Ok(()),
-        Ok((format, _)) => {
-            Err(Failure::usage(format!("{}: no apitrace trace but one of {}", shown.display(), format.name())))
-        }
-    }
-}
-
-fn reopen(path: &Path, options: &InputArguments) -> Result<Reader, Error> {
-    let input = Input::open(path, InputOptions { no_map: options.no_mmap })?;
-    Reader::new(input, &open::open_options(options))
 }

@@ -20,10 +20,10 @@ pub(crate) struct DiffStateArguments {
     /// The second state
     #[arg(value_name = "B")]
     b: PathBuf,
-    /// What only B has does not count
+    /// Ignore entries present only in B
     #[arg(long)]
     ignore_added: bool,
-    /// Compare images, too
+    /// Also compare images
     #[arg(long)]
     keep_images: bool,
     /// How differences are printed

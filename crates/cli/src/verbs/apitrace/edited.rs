@@ -1,5 +1,7 @@
 //! What the verbs that write an edited trace share: where it goes and in which container.
 
+mod made_up;
+
 use std::io::Write;
 use std::path::{Path, PathBuf};
 
@@ -15,11 +17,17 @@ use crate::failure::Failure;
 use crate::output::Output;
 use crate::{Verdict, terminal, verbs};
 
+/// A trace to be written. The path is free, or its file may be replaced.
+pub(crate) struct Destination {
+    path: PathBuf,
+    output: Output,
+}
+
 /// Where the edited trace goes.
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Output")]
 pub(crate) struct EditedArguments {
-    /// Trace to write, which appears whole or not at all; - is standard output [default: see below]
+    /// Trace to write, written completely or not at all; - is standard output [default: see below]
     #[arg(short, long, value_name = "OUT")]
     output: Option<PathBuf>,
     /// Replace an existing file
@@ -70,23 +78,43 @@ impl EditedArguments {
         (done, suffix): (&str, &str),
         edit: impl FnOnce(Reader, &mut dyn Target, &mut dyn Sink) -> Result<Outcome, Error>,
     ) -> Result<Verdict, Failure> {
+        self.fill(self.create(file, suffix)?, file, input, (choice, wanted), done, edit)
+    }
+
+    /// Makes sure that the trace can be put where it is wanted: before a verb reads much, or prints. `suffix` is what a
+    /// name made up ends with.
+    pub(crate) fn create(&self, file: &Path, suffix: &str) -> Result<Destination, Failure> {
         let path = match &self.output {
             Some(path) => path.clone(),
-            None => made_up(file, suffix)?,
+            None => made_up::name(file, suffix)?,
         };
-        let mut output = Output::create(&path, self.force)?;
+        let output = Output::create(&path, self.force)?;
+        Ok(Destination { path, output })
+    }
+
+    /// Edits a trace into a destination; otherwise as [`Self::write_late`].
+    pub(crate) fn fill(
+        &self,
+        destination: Destination,
+        file: &Path,
+        input: &InputArguments,
+        (choice, wanted): (&Choice, &Wanted),
+        done: &str,
+        edit: impl FnOnce(Reader, &mut dyn Target, &mut dyn Sink) -> Result<Outcome, Error>,
+    ) -> Result<Verdict, Failure> {
+        let Destination { path, mut output } = destination;
         let opened = super::opening::open_reader_late(file, input, choice, wanted);
         let super::opening::Opened { reader, mut reporter, name, progress, .. } = match opened? {
             Ok(opened) => opened,
             Err(_) => {
-                let message = format!("{}: there are no calls; nothing was written", file.display());
+                let message = format!("{}: no calls; nothing was written", file.display());
                 return Err(Failure::breach(message));
             }
         };
         let outcome = edit(reader, &mut output, &mut reporter).map_err(|error| Failure::of(&name, &error))?;
         drop(progress);
         reporter.print_rest()?;
-        // A container without a stream in it is no trace.
+        // A container without a stream is not a trace.
         if outcome.records_read == 0 && reporter.verdict() == Verdict::Breach {
             return Err(Failure::breach(format!("{name}: nothing could be read; nothing was written")));
         }
@@ -101,31 +129,5 @@ impl EditedArguments {
             writeln!(terminal::stdout(), "{done} trace is available as {path}")?;
         }
         Ok(verdict)
-    }
-}
-
-/// The name of the trace beside the input, as apitrace makes it up: `game.trace` becomes `game-trim.trace`.
-fn made_up(file: &Path, suffix: &str) -> Result<PathBuf, Failure> {
-    match file.file_stem().filter(|_| file.as_os_str() != "-") {
-        Some(stem) => {
-            let mut name = stem.to_owned();
-            name.push(suffix);
-            Ok(file.with_file_name(name))
-        }
-        None => Err(Failure::usage("-o must say where the trace goes")),
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn names_are_made_up_beside_the_input() {
-        let made = |path: &str| made_up(Path::new(path), "-trim.trace").ok();
-        assert_eq!(made("game.trace"), Some("game-trim.trace".into()));
-        assert_eq!(made("a.b/game"), Some("a.b/game-trim.trace".into()));
-        assert_eq!(made("/x/game.trace.gz"), Some("/x/game.trace-trim.trace".into()));
-        assert_eq!(made("-"), None);
     }
 }

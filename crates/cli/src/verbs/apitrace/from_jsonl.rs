@@ -6,11 +6,11 @@ use std::path::{Path, PathBuf};
 use anytrace_apitrace::tools::from_jsonl::from_jsonl;
 use anytrace_core::{Input, InputOptions, Limits, TargetOptions};
 use clap::Args;
-use clap::builder::PossibleValuesParser;
 use tempfile::NamedTempFile;
 
 use crate::Verdict;
-use crate::arguments::{CONTAINERS, OutputArguments};
+use crate::arguments::OutputArguments;
+use crate::arguments::own::{self, OwnArguments};
 use crate::failure::Failure;
 use crate::output::{Output, remove_on_signal};
 
@@ -22,18 +22,13 @@ pub(crate) struct FromJsonlArguments {
     file: PathBuf,
     #[command(flatten)]
     output: OutputArguments,
-    /// Container of the trace
-    #[arg(long, value_name = "NAME", value_parser = PossibleValuesParser::new(CONTAINERS))]
-    container: Option<String>,
-    /// Compression level of the container
-    #[arg(long, value_name = "N", allow_negative_numbers = true)]
-    level: Option<i32>,
+    #[command(flatten)]
+    own: OwnArguments<own::Write>,
 }
 
 pub(crate) fn run(options: &FromJsonlArguments) -> Result<Verdict, Failure> {
     let mut output = Output::create(&options.output.output, options.output.force)?;
-    let target =
-        TargetOptions { container: options.container.clone(), level: options.level, ..TargetOptions::default() };
+    let target = TargetOptions { own: options.own.0.clone(), ..TargetOptions::default() };
     let name = options.file.display().to_string();
     let spooled = spool(&options.file)?;
     let path = spooled.as_ref().map_or(options.file.as_path(), NamedTempFile::path);

@@ -1,21 +1,21 @@
 //! `anytrace apitrace gltrim`.
 
-use std::io::Write;
+mod report;
+
 use std::path::PathBuf;
 
 use anytrace_apitrace::tools::callset::CallSet;
 use anytrace_apitrace::tools::gltrim::{ExplainForm, GltrimOptions, Plan, plan};
-use anytrace_core::Outcome;
+use anytrace_apitrace::tools::index::Wanted;
+use anytrace_apitrace::tools::index::find::Choice;
 use clap::{Args, ValueEnum};
-use serde_json::json;
 
 use super::edited::EditedArguments;
 use super::opening::Nothing;
-use crate::Verdict;
 use crate::arguments::InputArguments;
 use crate::failure::Failure;
 use crate::output::one_on_stdout;
-use crate::terminal;
+use crate::{Verdict, open, terminal};
 
 /// `apitrace gltrim`.
 #[derive(Debug, Args)]
@@ -26,16 +26,16 @@ pub(crate) struct GltrimArguments {
     /// Keep these frames, counted from 0; see below. May be repeated
     #[arg(short, long, value_name = "FRAMESET", allow_hyphen_values = true)]
     frames: Vec<String>,
-    /// Keep all calls of these frames too, but for those that end them. May be repeated
+    /// Also keep all calls of these frames except those that end them. May be repeated
     #[arg(short, long, value_name = "FRAMESET", allow_hyphen_values = true)]
     setupframes: Vec<String>,
-    /// Print the N frames with most calls
+    /// Print the N frames with the most calls
     #[arg(short, long, value_name = "N", default_value_t = 0, hide_default_value = true)]
     top_calls_per_frame: usize,
     /// Keep all calls that set state
     #[arg(short, long)]
     keep_all_states: bool,
-    /// Say on standard output why each call is kept
+    /// Print to standard output why each call is kept
     #[arg(long, value_enum, value_name = "FORMAT", num_args = 0..=1, require_equals = true, default_missing_value = "text")]
     explain: Option<Explain>,
     #[command(flatten)]
@@ -47,7 +47,7 @@ pub(crate) struct GltrimArguments {
 /// How reasons are printed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 enum Explain {
-    /// A line a call
+    /// One line per call
     Text,
     /// One document
     Json,
@@ -55,11 +55,11 @@ enum Explain {
 
 pub(crate) fn run(options: &GltrimArguments) -> Result<Verdict, Failure> {
     let set = |texts: &[String], option: &str| -> Result<Option<CallSet>, Failure> {
-        if texts.is_empty() { Ok(None) } else { super::opening::parse_call_set(option, texts).map(Some) }
+        if texts.is_empty() { Ok(None) } else { super::call_sets::parse_call_set(option, texts).map(Some) }
     };
     let (frames, setup) = (set(&options.frames, "--frames")?, set(&options.setupframes, "--setupframes")?);
     if frames.is_none() && options.top_calls_per_frame == 0 {
-        return Err(Failure::usage("--frames must say which frames to keep"));
+        return Err(Failure::usage("use --frames to select the frames to keep"));
     }
     one_on_stdout(&[
         options.edited.is_stdout().then_some("the trace"),
@@ -70,7 +70,7 @@ pub(crate) fn run(options: &GltrimArguments) -> Result<Verdict, Failure> {
             (options.top_calls_per_frame > 0).then_some("the frames of --top-calls-per-frame")
         },
     ])?;
-    if options.file.as_os_str() == "-" {
+    if open::is_read_once(&options.file) {
         return Err(Failure::usage("the trace is read twice: it must be a file"));
     }
     let how = GltrimOptions {
@@ -80,6 +80,7 @@ pub(crate) fn run(options: &GltrimArguments) -> Result<Verdict, Failure> {
         explains: options.explain.is_some(),
         top: options.top_calls_per_frame,
     };
+    let destination = how.frames.is_some().then(|| options.edited.create(&options.file, "-trim.trace")).transpose()?;
     let (mut plan, read, lost) = match make_plan(options, &how)? {
         Ok(made) => made,
         Err(nothing) => return without_calls(options, nothing.lost),
@@ -87,23 +88,22 @@ pub(crate) fn run(options: &GltrimArguments) -> Result<Verdict, Failure> {
     let mut out = terminal::stdout();
     let is_json = options.explain == Some(Explain::Json);
     if how.top > 0 && !is_json {
-        writeln!(out, "Calls per frame:")?;
-        for (frame, calls) in &plan.top {
-            writeln!(out, "  Frame[{frame}] = {calls}")?;
-        }
+        report::top(&plan, &mut out)?;
     }
-    if how.frames.is_none() {
+    let Some(destination) = destination else {
         if is_json {
             plan.explain(ExplainForm::Json, lost, &mut out).map_err(|error| Failure::of("standard output", &error))?;
         }
         return Ok(read);
-    }
+    };
     if plan.wanted == 0 {
         let there = plan.frames;
-        let message =
-            format!("{}: none of the frames is there: there are {there}; nothing was written", options.file.display());
+        let message = format!(
+            "{}: none of the frames exist: the trace has {there} frames; nothing was written",
+            options.file.display()
+        );
         if is_json {
-            explain_nothing(&message, lost, &mut out)?;
+            report::nothing(&message, lost, &mut out)?;
         }
         return Err(if read == Verdict::Fine { Failure::usage(message) } else { Failure::breach(message) });
     }
@@ -112,16 +112,17 @@ pub(crate) fn run(options: &GltrimArguments) -> Result<Verdict, Failure> {
         plan.explain(form, lost, &mut out).map_err(|error| Failure::of("standard output", &error))?;
     }
     drop(out);
-    // Nothing may stand behind a JSON document.
+    // Nothing may follow a JSON document.
     let done = if is_json { "" } else { "Trimmed" };
-    let written = options.edited.write(&options.file, &options.input, (done, "-trim.trace"), |reader, out, _| {
+    let all = (&Choice::None, &Wanted::default());
+    let written = options.edited.fill(destination, &options.file, &options.input, all, done, |reader, out, _| {
         let outcome = plan.write(reader, options.edited.container(), options.edited.level(), out)?;
-        Ok(noted(outcome, &plan))
+        Ok(report::noted(outcome, &plan))
     })?;
     Ok(if read == Verdict::Fine { written } else { read })
 }
 
-/// Decides what is kept; damage is told here.
+/// Decides what is kept; damage is reported here.
 fn make_plan(options: &GltrimArguments, how: &GltrimOptions) -> Result<Result<(Plan, Verdict, u64), Nothing>, Failure> {
     let mut opened = match super::opening::open_reader(&options.file, &options.input)? {
         Ok(opened) => opened,
@@ -132,30 +133,11 @@ fn make_plan(options: &GltrimArguments, how: &GltrimOptions) -> Result<Result<(P
     Ok(Ok((plan, opened.verdict()?, opened.lost())))
 }
 
-/// There is no trace in the file: nothing is written.
+/// The file has no trace: nothing is written.
 fn without_calls(options: &GltrimArguments, lost: u64) -> Result<Verdict, Failure> {
-    let message = format!("{}: there are no calls; nothing was written", options.file.display());
+    let message = format!("{}: no calls; nothing was written", options.file.display());
     if options.explain == Some(Explain::Json) {
-        explain_nothing(&message, lost, &mut crate::terminal::stdout().json(true))?;
+        report::nothing(&message, lost, &mut crate::terminal::stdout().json(true))?;
     }
     Err(Failure::breach(message))
-}
-
-/// Who reads reasons as JSON is given an object where there are none.
-fn explain_nothing(message: &str, lost: u64, out: &mut dyn Write) -> Result<(), Failure> {
-    let value = json!({ "version": anytrace_export::json::VERSION, "error": message, "lost": lost });
-    Ok(writeln!(out, "{value}")?)
-}
-
-/// Tells of functions that nothing is known of.
-fn noted(mut outcome: Outcome, plan: &Plan) -> Outcome {
-    let unknown = plan.unknown();
-    if !unknown.is_empty() {
-        let names: Vec<String> =
-            unknown.iter().take(8).map(|(name, _)| anytrace_core::text::printable(name).to_string()).collect();
-        let more = unknown.len().saturating_sub(names.len());
-        let more = if more == 0 { String::new() } else { format!(" and {more} more") };
-        outcome.notes.push(format!("Nothing is known of {}{more}: all their calls are kept.", names.join(", ")));
-    }
-    outcome
 }

@@ -1,21 +1,20 @@
 //! `anytrace apitrace index`.
 
+mod json;
+mod text;
+
 use std::io::Write;
 use std::path::{Path, PathBuf};
 
 use anytrace_apitrace::tools::index::find::beside;
 use anytrace_apitrace::tools::index::{Depth, Index, IndexOptions, build_file};
-use anytrace_core::{Input, text};
-use anytrace_export::json;
+use anytrace_core::Input;
 use clap::Args;
-use serde_json::{Value, json};
 
 use crate::arguments::{InputArguments, ResultForm, byte_count};
 use crate::failure::Failure;
 use crate::output::Output;
 use crate::progress::Progress;
-use crate::table::{Align, Table};
-use crate::units::grouped;
 use crate::{Verdict, open, terminal};
 
 /// `apitrace index`.
@@ -30,13 +29,13 @@ pub(crate) struct IndexArguments {
     /// Replace an existing file
     #[arg(long)]
     force: bool,
-    /// Bytes of the raw stream between two places where reading can begin; suffixes k, M, G
+    /// Bytes of the raw stream between two seek points; suffixes k, M, G
     #[arg(long, value_name = "BYTES", value_parser = byte_count, default_value = "1M")]
     every: u64,
-    /// Show what the index that is there holds, and whether all of the trace is as it was
+    /// Show what the existing index contains, and whether the trace is unchanged
     #[arg(long, conflicts_with_all = ["every", "force"])]
     show: bool,
-    /// List the frames too: first and last call, and where they begin
+    /// Also list the frames: first and last call, and offset
     #[arg(long)]
     frames: bool,
     /// How to print
@@ -49,7 +48,7 @@ pub(crate) struct IndexArguments {
 pub(crate) fn run(options: &IndexArguments) -> Result<Verdict, Failure> {
     let path = options.output.clone().unwrap_or_else(|| beside(&options.file));
     if options.file.as_os_str() == "-" {
-        return Err(Failure::usage("standard input cannot be indexed: an index is for finding places in a file"));
+        return Err(Failure::usage("standard input cannot be indexed, as it does not support seeking"));
     }
     if options.show { show(options, &path) } else { make(options, &path) }
 }
@@ -60,7 +59,7 @@ fn make(options: &IndexArguments, path: &Path) -> Result<Verdict, Failure> {
     // Says whether there is a trace; what reads it is made below.
     let Ok(super::opening::Opened { mut reporter, .. }) = super::opening::open_reader(&options.file, &options.input)?
     else {
-        return Err(Failure::breach(format!("{name}: there is nothing to index")));
+        return Err(Failure::breach(format!("{name}: nothing to index")));
     };
     let how = IndexOptions::default().every_bytes(options.every);
     let mut progress = None;
@@ -101,45 +100,14 @@ enum Out {
 fn print(options: &IndexArguments, path: &Path, index: &Index, state: &str, out: Out) -> Result<(), Failure> {
     let is_json = options.format == ResultForm::Json;
     let text = match options.format {
-        ResultForm::Text => as_text(options, path, index, state),
-        ResultForm::Json => format!("{:#}\n", as_json(options, path, index, state)),
+        ResultForm::Text => text::page(options, path, index, state),
+        ResultForm::Json => format!("{:#}\n", json::object(options, path, index, state)),
     };
     match out {
         Out::Stdout => terminal::stdout().json(is_json).write_all(text.as_bytes())?,
         Out::Stderr => terminal::stderr().json(is_json).write_all(text.as_bytes())?,
     }
     Ok(())
-}
-
-fn as_text(options: &IndexArguments, path: &Path, index: &Index, state: &str) -> String {
-    let totals = index.totals();
-    let mut text = format!("{}\n", text::printable(&path.display().to_string()));
-    let mut line = |name: &str, value: String| text.push_str(&format!("  {name:<15}{value}\n"));
-    line("state", state.to_owned());
-    for (name, number) in [
-        ("seek points", index.points().len() as u64),
-        ("frames", totals.frames),
-        ("calls", totals.calls),
-        ("events", totals.events),
-        ("raw bytes", totals.raw_bytes),
-        ("file bytes", totals.file_bytes),
-        ("errors", totals.errors),
-    ] {
-        line(name, grouped(u128::from(number)));
-    }
-    if let Some((offset, obstacle)) = index.obstacle() {
-        line("seek points end", format!("at raw byte {offset:#x}: {}", obstacle.text()));
-    }
-    if options.frames {
-        let columns = ["frame", "first call", "last call", "raw offset"].map(|name| (name, Align::Right));
-        let mut table = Table::new(&columns);
-        for (frame, first, last, offset) in frames(index) {
-            table.row([frame, first, last, offset].map(|number| number.to_string()).to_vec());
-        }
-        text.push('\n');
-        text.push_str(&table.render());
-    }
-    text
 }
 
 /// Number, first and last call and raw offset of the frames that the index holds.
@@ -151,33 +119,4 @@ fn frames(index: &Index) -> impl Iterator<Item = (u64, u64, u64, u64)> {
         .zip(starts)
         .zip(next)
         .map(|((frame, start), next)| (frame, start.call, next.saturating_sub(1), start.raw_offset))
-}
-
-fn as_json(options: &IndexArguments, path: &Path, index: &Index, state: &str) -> Value {
-    let totals = index.totals();
-    let mut value = json!({
-        "version": json::VERSION,
-        "file": options.file.display().to_string(),
-        "index": path.display().to_string(),
-        "state": state,
-        "seek_points": index.points().len(),
-        "seek_points_end": index.obstacle().map(|(offset, obstacle)| json!({"raw_offset": offset, "why": obstacle.text()})),
-        "frames": totals.frames,
-        "calls": totals.calls,
-        "events": totals.events,
-        "incomplete_calls": totals.incomplete,
-        "raw_bytes": totals.raw_bytes,
-        "file_bytes": totals.file_bytes,
-        "errors": totals.errors,
-        "lost": totals.errors,
-        "warnings": totals.warnings,
-        "lost": totals.errors,
-    });
-    if options.frames {
-        let rows = frames(index).map(|(frame, first_call, last_call, raw_offset)| {
-            json!({"frame": frame, "first_call": first_call, "last_call": last_call, "raw_offset": raw_offset})
-        });
-        value["frame_list"] = rows.collect();
-    }
-    value
 }

@@ -18,10 +18,10 @@ pub(crate) struct InfoArguments {
     /// Traces; - is standard input
     #[arg(required = true, value_name = "TRACE")]
     files: Vec<PathBuf>,
-    /// Tell of each frame
+    /// Report each frame
     #[arg(long)]
     dump_frames: bool,
-    /// Copy what apitrace 11.1 gets wrong
+    /// Reproduce the errors of apitrace 11.1
     #[arg(long)]
     compat: bool,
     #[command(flatten)]
@@ -50,7 +50,7 @@ pub(crate) fn run(options: &InfoArguments) -> Result<Verdict, Failure> {
         // Of a pipe it is what was read of it.
         found.container_bytes = opened.file_bytes.unwrap_or_else(|| opened.bytes_read.load(Ordering::Relaxed));
         let verdict = opened.verdict()?;
-        // What was lost is no key of apitrace's; a trace that lost nothing has apitrace's keys only.
+        // apitrace has no key for losses; a trace that lost nothing has apitrace's keys only.
         if opened.lost() > 0 && !options.compat {
             let mut with_lost = LostLast::new(&mut out);
             found.write(&name, false, &mut with_lost).map_err(|error| Failure::of(&name, &error))?;

@@ -1,14 +1,14 @@
 //! `anytrace apitrace jsonl`.
 
-use std::io::Write;
 use std::path::PathBuf;
 
 use anytrace_apitrace::tools::jsonl::{BlobForm, JsonlOptions, jsonl};
 use clap::{Args, ValueEnum};
 
+use super::printed::print_calls;
 use crate::arguments::InputArguments;
 use crate::failure::Failure;
-use crate::{Verdict, for_each_file, open, terminal};
+use crate::{Verdict, open, terminal};
 
 /// Calls as JSON lines.
 #[derive(Debug, Args)]
@@ -19,7 +19,7 @@ pub(crate) struct JsonlArguments {
     /// Only these calls; see below. May be repeated
     #[arg(long, value_name = "CALLSET", allow_hyphen_values = true)]
     calls: Vec<String>,
-    /// What is written of blobs
+    /// How to write blobs
     #[arg(long, value_enum, value_name = "FORM", default_value_t = BlobArgument::Base64)]
     blobs: BlobArgument,
     #[command(flatten)]
@@ -28,10 +28,10 @@ pub(crate) struct JsonlArguments {
     input: InputArguments,
 }
 
-/// What is written of blobs.
+/// How to write blobs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 enum BlobArgument {
-    /// Length and content in base 64
+    /// Length, and content in base64
     Base64,
     /// Length and SHA-256
     Sha256,
@@ -42,7 +42,7 @@ enum BlobArgument {
 pub(crate) fn run(options: &JsonlArguments) -> Result<Verdict, Failure> {
     let threads = open::open_options(&options.input).threads;
     let how = JsonlOptions {
-        calls: super::opening::call_set(&options.calls)?,
+        calls: super::call_sets::call_set(&options.calls)?,
         blobs: match options.blobs {
             BlobArgument::Base64 => BlobForm::Base64,
             BlobArgument::Sha256 => BlobForm::Sha256,
@@ -50,16 +50,7 @@ pub(crate) fn run(options: &JsonlArguments) -> Result<Verdict, Failure> {
         },
         workers: threads.saturating_sub(1),
     };
-    for_each_file(&options.files, |file| {
-        let (choice, wanted) = (&options.index.index, how.wanted());
-        let mut opened = match super::opening::open_reader_late(file, &options.input, choice, &wanted)? {
-            Ok(opened) => opened,
-            Err(nothing) => return Ok(nothing.verdict),
-        };
-        let mut out = terminal::stdout().json(true);
-        jsonl(&mut opened.reader, &how, &mut out, &mut opened.reporter)
-            .map_err(|error| Failure::of(&opened.name, &error))?;
-        out.flush()?;
-        opened.verdict()
-    })
+    let (reading, wanted) = ((&options.input, &options.index), how.wanted());
+    let stdout = || terminal::stdout().json(true);
+    print_calls(&options.files, reading, &wanted, stdout, |reader, out, sink| jsonl(reader, &how, out, sink))
 }

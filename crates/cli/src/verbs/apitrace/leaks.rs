@@ -19,10 +19,11 @@ pub(crate) struct LeaksArguments {
     /// Traces; - is standard input
     #[arg(required = true, value_name = "TRACE")]
     files: Vec<PathBuf>,
-    /// Form of the result
+    /// Output format
     #[arg(long, value_enum, default_value_t = ResultForm::Text)]
     format: ResultForm,
-    /// Print what apitrace 11.1 prints: buffers and textures only, all contexts as one, on standard error, exit code 0
+    /// Print what apitrace 11.1 prints: only buffers and textures, all contexts as one, to standard error, with exit
+    /// code 0
     #[arg(long, conflicts_with = "format")]
     compat: bool,
     #[command(flatten)]
@@ -88,7 +89,7 @@ fn nothing_leaks(name: &str, lost: u64, out: &mut dyn Write) -> Result<(), Failu
     json.map_err(|error| Failure::of(name, &error))
 }
 
-/// Where apitrace's own words are asked for, only what is lost is told besides.
+/// With apitrace's own text, only losses are reported.
 struct ErrorsOnly<'a>(&'a mut dyn Sink);
 
 impl Sink for ErrorsOnly<'_> {

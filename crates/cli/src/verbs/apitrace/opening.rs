@@ -1,15 +1,13 @@
-//! What the group's verbs share: opening traces, late where an index allows it, and sets of calls.
+//! Opens traces for the group's verbs, late where an index allows it.
 
-use std::io::Read;
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
 
 use anytrace_apitrace::Reader;
-use anytrace_apitrace::tools::callset::CallSet;
 use anytrace_apitrace::tools::index::Wanted;
 use anytrace_apitrace::tools::index::find::{Choice, IndexLookup, late_reader};
-use anytrace_core::{Format, Severity, text};
+use anytrace_core::{Severity, text};
 use clap::Args;
 
 use crate::arguments::InputArguments;
@@ -22,7 +20,8 @@ use crate::{Verdict, open, paint};
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Reading")]
 pub(super) struct IndexChoice {
-    /// Begin late in the trace by its index (see `anytrace apitrace index`): the one beside it, none, or this file
+    /// Use an index to start late in the trace (see `anytrace apitrace index`): the one next to the trace, none, or
+    /// this file
     #[arg(long, value_name = "auto|none|FILE", default_value = "auto", value_parser = parse_choice)]
     pub(super) index: Choice,
 }
@@ -36,7 +35,7 @@ fn parse_choice(text: &str) -> Result<Choice, String> {
     })
 }
 
-/// An opened trace and where its damage is told.
+/// An opened trace and where its damage is reported.
 pub(super) struct Opened {
     pub(super) reader: Reader,
     pub(super) reporter: Reporter,
@@ -93,9 +92,7 @@ pub(super) fn open_reader_late(
             return Ok(Err(Nothing { verdict: reporter.verdict(), lost: lost(&reporter) }));
         }
     };
-    if format.name() != anytrace_apitrace::Apitrace.name() {
-        return Err(Failure::usage(format!("{name}: no apitrace trace but one of {}", format.name())));
-    }
+    open::must_be_one_of(&name, format, options, |one| one.name() == "apitrace")?;
     let reporter = Reporter::new(&name, Some(format), Way::Stderr, options.limit);
     let progress = Progress::watch(&input);
     let (file_bytes, bytes_read) = (input.file_bytes(), input.progress());
@@ -115,7 +112,9 @@ fn begin_late(
 ) -> Result<Option<Reader>, Failure> {
     let can_seek = path.as_os_str() != "-" && !options.no_mmap;
     let found = match choice {
-        Choice::File(_) if !can_seek => IndexLookup::Unused("standard input and --no-mmap cannot be sought".to_owned()),
+        Choice::File(_) if !can_seek => {
+            IndexLookup::Unused("standard input and --no-mmap do not support seeking".to_owned())
+        }
         Choice::Auto if !can_seek => IndexLookup::Nothing,
         _ => late_reader(path, choice, &open::open_options(options), wanted).map_err(|error| Failure::bare(&error))?,
     };
@@ -128,32 +127,4 @@ fn begin_late(
             Ok(None)
         }
     }
-}
-
-/// The set of `--calls`, given any number of times; all calls without it.
-pub(super) fn call_set(texts: &[String]) -> Result<CallSet, Failure> {
-    if texts.is_empty() {
-        return Ok(CallSet::default());
-    }
-    parse_call_set("--calls", texts)
-}
-
-/// The set of an option that is given.
-pub(super) fn parse_call_set(option: &str, texts: &[String]) -> Result<CallSet, Failure> {
-    let mut read = |name: &str| String::from_utf8(read_named(name)?).map_err(std::io::Error::other);
-    CallSet::parse(texts.iter().map(String::as_str), &mut read)
-        .map_err(|error| Failure::usage(format!("{option}={error}")))
-}
-
-/// Most bytes of a file that an option names.
-const NAMED_BYTES_MAX: u64 = 1 << 24;
-
-/// The content of a file that an option names, `@FILE` or `@file(PATH)`; a device or a huge one is an error.
-pub(super) fn read_named(name: &str) -> std::io::Result<Vec<u8>> {
-    let mut content = Vec::new();
-    std::fs::File::open(name)?.take(NAMED_BYTES_MAX + 1).read_to_end(&mut content)?;
-    if content.len() as u64 > NAMED_BYTES_MAX {
-        return Err(std::io::Error::other(format!("more than {NAMED_BYTES_MAX} bytes")));
-    }
-    Ok(content)
 }

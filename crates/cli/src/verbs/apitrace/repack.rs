@@ -20,7 +20,7 @@ pub(crate) struct RepackArguments {
     /// Trace to read; - is standard input
     #[arg(value_name = "IN")]
     from: PathBuf,
-    /// Trace to write, which appears whole or not at all; - is standard output
+    /// Trace to write, written completely or not at all; - is standard output
     #[arg(value_name = "OUT")]
     to: PathBuf,
     #[command(flatten)]
@@ -38,18 +38,18 @@ pub(crate) struct RepackArguments {
 /// The container to write: Snappy without any of them, the last of several.
 #[derive(Debug, Args)]
 struct PackingArguments {
-    /// Brotli: the smallest, and slow; quality 0 to 11 [default: 11]
+    /// Brotli: smallest and slow; quality 0 to 11 [default: 11]
     #[arg(short = 'b', long, value_name = "QUALITY", num_args = 0..=1, require_equals = true,
           overrides_with_all = ["snappy", "zlib", "zstd", "container"])]
     brotli: Option<Option<i32>>,
-    /// Snappy: the fastest, and what every tool reads; the default
+    /// Snappy: fastest, and readable by every tool; the default
     #[arg(short = 's', long, overrides_with_all = ["brotli", "zlib", "zstd", "container"])]
     snappy: bool,
     /// gzip; level 0 to 9 [default: 6]
     #[arg(short = 'z', visible_short_alias = 'g', long, visible_alias = "gzip", value_name = "LEVEL", num_args = 0..=1,
           require_equals = true, overrides_with_all = ["brotli", "snappy", "zstd", "container"])]
     zlib: Option<Option<i32>>,
-    /// Zstandard with a table of its frames, for apitrace after 11.1; level 1 to 22 [default: 3]
+    /// Zstandard with a seek table, for apitrace after 11.1; level 1 to 22 [default: 3]
     #[arg(long, value_name = "LEVEL", num_args = 0..=1, require_equals = true,
           overrides_with_all = ["brotli", "snappy", "zlib", "container"])]
     zstd: Option<Option<i32>>,
@@ -59,7 +59,7 @@ struct PackingArguments {
     container: Option<String>,
 }
 
-/// Quality that apitrace gives Brotli unless it is told another.
+/// Quality that apitrace gives Brotli unless it is given another.
 const BROTLI_QUALITY: i32 = 11;
 
 impl RepackArguments {
@@ -102,13 +102,13 @@ pub(crate) fn run(options: &RepackArguments) -> Result<Verdict, Failure> {
             _ => format!("; bytes are missing at {} of the raw stream", offsets(&done.gaps)),
         };
         let message = format!("{name}: copied with damage at {places}, first at {first}{joined}");
-        paint::complain("warning", format!("{message}; `anytrace repair` makes a valid trace"));
+        paint::complain("warning", format!("{message}; use `anytrace repair` to write a valid trace"));
     }
     Ok(verdict)
 }
 
 fn nothing_to_copy(name: &str) -> Failure {
-    Failure::usage(format!("{name}: no header of a trace can be read; nothing was written"))
+    Failure::usage(format!("{name}: cannot read a trace header; nothing was written"))
 }
 
 /// The first of many offsets.

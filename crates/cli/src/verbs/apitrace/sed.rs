@@ -16,16 +16,16 @@ pub(crate) struct SedArguments {
     /// Trace; - is standard input
     #[arg(value_name = "TRACE")]
     file: PathBuf,
-    /// Replace values; see below. May be repeated: each applies to what the ones before it left
+    /// Replace values; see below. May be repeated; expressions apply in order
     #[arg(short = 'e', value_name = "EXPRESSION", allow_hyphen_values = true)]
     expressions: Vec<String>,
     /// Set a property; may be repeated
     #[arg(long, value_name = "NAME=VALUE", value_parser = property)]
     property: Vec<(String, String)>,
-    /// Take a property away; may be repeated
+    /// Remove a property; may be repeated
     #[arg(long, value_name = "NAME")]
     remove_property: Vec<String>,
-    /// Replace in these calls only, as `dump --calls` has them. May be repeated
+    /// Replace only in these calls, given as for `dump --calls`. May be repeated
     #[arg(long, value_name = "CALLSET", allow_hyphen_values = true)]
     calls: Vec<String>,
     #[command(flatten)]
@@ -42,7 +42,7 @@ fn property(text: &str) -> Result<(String, String), String> {
 }
 
 pub(crate) fn run(options: &SedArguments) -> Result<Verdict, Failure> {
-    let mut read = super::opening::read_named;
+    let mut read = super::call_sets::read_named;
     let mut replacements = Vec::new();
     for expression in &options.expressions {
         let one = Replacement::parse(expression, &mut read).map_err(|error| Failure::usage(format!("-e {error}")))?;
@@ -53,7 +53,7 @@ pub(crate) fn run(options: &SedArguments) -> Result<Verdict, Failure> {
     let how = SedOptions {
         replacements,
         properties: removed.chain(set).collect(),
-        calls: super::opening::call_set(&options.calls)?,
+        calls: super::call_sets::call_set(&options.calls)?,
         container: options.edited.container(),
         level: options.edited.level(),
     };

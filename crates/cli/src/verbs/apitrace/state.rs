@@ -20,12 +20,12 @@ pub(crate) struct StateArguments {
     #[arg(value_name = "TRACE")]
     file: PathBuf,
     /// After this call; without it, at the end of the trace
-    #[arg(long, visible_alias = "at", value_name = "N")]
-    call: Option<u64>,
-    /// Form of the result
+    #[arg(long, alias = "call", value_name = "N")]
+    at: Option<u64>,
+    /// Output format
     #[arg(long, value_enum, default_value_t = ResultForm::Text)]
     format: ResultForm,
-    /// Write the sources of shaders and linked programs to files of this folder, which is made where it is not there
+    /// Write the sources of shaders and linked programs to this folder, creating it if needed
     #[arg(long, value_name = "DIR")]
     dump_shaders: Option<PathBuf>,
     /// Replace existing files
@@ -39,13 +39,13 @@ pub(crate) fn run(options: &StateArguments) -> Result<Verdict, Failure> {
     let name = options.file.display().to_string();
     let (state, verdict, lost) = match super::opening::open_reader(&options.file, &options.input)? {
         Ok(mut opened) => {
-            let state = state_at(&mut opened.reader, options.call, &mut opened.reporter)
+            let state = state_at(&mut opened.reader, options.at, &mut opened.reporter)
                 .map_err(|error| Failure::of(&opened.name, &error))?;
             (state, opened.verdict()?, opened.lost())
         }
         Err(nothing) => (StateAtCall::default(), nothing.verdict, nothing.lost),
     };
-    if let Some(call) = options.call.filter(|_| !state.is_met) {
+    if let Some(call) = options.at.filter(|_| !state.is_met) {
         return missing(options, &name, call, (&state, lost));
     }
     if let Some(folder) = &options.dump_shaders {
@@ -61,14 +61,14 @@ pub(crate) fn run(options: &StateArguments) -> Result<Verdict, Failure> {
     Ok(verdict)
 }
 
-/// There is no such call. Who reads JSON is given an object that says so.
+/// There is no such call. JSON output gets an object that reports it.
 fn missing(
     options: &StateArguments,
     name: &str,
     call: u64,
     (state, lost): (&StateAtCall, u64),
 ) -> Result<Verdict, Failure> {
-    let message = format!("{name}: no call {call}: there are {}", state.totals.calls);
+    let message = format!("{name}: no call {call}: the trace has {} calls", state.totals.calls);
     // Perhaps it was among those that were lost.
     let failure = if lost > 0 { Failure::breach(message.clone()) } else { Failure::usage(message.clone()) };
     if options.format == ResultForm::Text {
@@ -82,7 +82,7 @@ fn missing(
 
 fn dump_shaders(folder: &Path, state: &StateAtCall, may_replace: bool) -> Result<(), Failure> {
     std::fs::create_dir_all(folder)
-        .map_err(|error| Failure::usage(format!("cannot make {}: {error}", folder.display())))?;
+        .map_err(|error| Failure::usage(format!("cannot create {}: {error}", folder.display())))?;
     let mut files = Vec::new();
     for file in shader_files(state) {
         let mut output = Output::create(&folder.join(&file.name), may_replace)?;

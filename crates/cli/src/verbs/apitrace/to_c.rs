@@ -17,16 +17,16 @@ pub(crate) struct ToCArguments {
     /// Trace; - is standard input
     #[arg(value_name = "TRACE")]
     file: PathBuf,
-    /// Folder for the program, which appears whole or not at all
+    /// Folder for the program; it is written completely or not at all
     #[arg(short, long, value_name = "DIR")]
     output: PathBuf,
-    /// Only these calls, besides those that make and choose contexts; see below. May be repeated
+    /// Only these calls and those that create and select contexts; see below. May be repeated
     #[arg(long, value_name = "CALLSET", allow_hyphen_values = true)]
     calls: Vec<String>,
-    /// Only the calls of these frames, counted from 0, besides those that make and choose contexts. May be repeated
+    /// Only the calls of these frames, counted from 0, and those that create and select contexts. May be repeated
     #[arg(long, value_name = "FRAMESET", allow_hyphen_values = true)]
     frames: Vec<String>,
-    /// Replace an existing folder that such a program is in
+    /// Replace an existing folder written by to-c
     #[arg(long)]
     force: bool,
     #[command(flatten)]
@@ -35,7 +35,7 @@ pub(crate) struct ToCArguments {
 
 pub(crate) fn run(options: &ToCArguments) -> Result<Verdict, Failure> {
     let set = |texts: &[String], option: &str| -> Result<Option<CallSet>, Failure> {
-        if texts.is_empty() { Ok(None) } else { super::opening::parse_call_set(option, texts).map(Some) }
+        if texts.is_empty() { Ok(None) } else { super::call_sets::parse_call_set(option, texts).map(Some) }
     };
     let how = ToCOptions { calls: set(&options.calls, "--calls")?, frames: set(&options.frames, "--frames")? };
     let folder = options.output.as_path();
@@ -44,7 +44,7 @@ pub(crate) fn run(options: &ToCArguments) -> Result<Verdict, Failure> {
     let mut opened = match super::opening::open_reader(&options.file, &options.input)? {
         Ok(opened) => opened,
         Err(_) => {
-            let message = format!("{}: there are no calls; nothing was written", options.file.display());
+            let message = format!("{}: no calls; nothing was written", options.file.display());
             return Err(Failure::breach(message));
         }
     };
@@ -84,23 +84,27 @@ pub(crate) fn run(options: &ToCArguments) -> Result<Verdict, Failure> {
     Ok(verdict)
 }
 
-/// Refuses to replace what is no program written by this verb, and any without `--force`.
+/// Refuses to replace anything not written by this verb, and anything without `--force`.
 fn check_free(folder: &Path, may_replace: bool) -> Result<(), Failure> {
     let name = folder.display();
     if folder.as_os_str() == "-" {
-        return Err(Failure::usage("-o must name a folder"));
+        return Err(Failure::usage("use -o to name a folder"));
     }
     let Ok(about) = std::fs::symlink_metadata(folder) else { return Ok(()) };
     if !about.is_dir() {
-        return Err(Failure::usage(format!("{name} exists and is no folder")));
+        return Err(Failure::usage(format!("{name} exists and is not a directory")));
     }
     let is_empty = std::fs::read_dir(folder).is_ok_and(|mut entries| entries.next().is_none());
     if is_empty {
         return Ok(());
     }
     if !may_replace {
-        return Err(Failure::usage(format!("{name} exists; --force replaces it")));
+        return Err(Failure::usage(format!("{name} exists; use --force to replace it")));
     }
     let is_ours = ["functions.h", "replay.h", "data.bin", "Makefile"].iter().all(|file| folder.join(file).is_file());
-    if is_ours { Ok(()) } else { Err(Failure::usage(format!("{name} is no folder that to-c wrote: it stays"))) }
+    if is_ours {
+        Ok(())
+    } else {
+        Err(Failure::usage(format!("{name} was not written by to-c; refusing to replace it")))
+    }
 }

@@ -23,7 +23,7 @@ pub(crate) struct TrimArguments {
     /// Keep the calls of these frames, counted from 0; see below. May be repeated
     #[arg(long, value_name = "FRAMESET", allow_hyphen_values = true)]
     frames: Vec<String>,
-    /// Of them, keep only the calls of this thread; may be repeated
+    /// Keep only calls of this thread; may be repeated
     #[arg(long, value_name = "THREAD", value_parser = thread_number)]
     thread: Vec<u64>,
     #[command(flatten)]
@@ -40,12 +40,12 @@ fn thread_number(text: &str) -> Result<u64, String> {
         Some(digits) => u64::from_str_radix(digits, 16),
         None => text.parse(),
     };
-    parsed.map_err(|_| "expected a number, or a hexadecimal one after 0x or @".to_owned())
+    parsed.map_err(|_| "expected a number, or a hexadecimal number after 0x or @".to_owned())
 }
 
 pub(crate) fn run(options: &TrimArguments) -> Result<Verdict, Failure> {
     let set = |texts: &[String], option: &str| -> Result<Option<CallSet>, Failure> {
-        if texts.is_empty() { Ok(None) } else { super::opening::parse_call_set(option, texts).map(Some) }
+        if texts.is_empty() { Ok(None) } else { super::call_sets::parse_call_set(option, texts).map(Some) }
     };
     let how = TrimOptions {
         calls: set(&options.calls, "--calls")?,

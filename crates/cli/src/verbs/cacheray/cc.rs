@@ -3,37 +3,38 @@
 //! Sources are compiled with `-fsanitize=thread`; what is linked gets the recorder and not that option, which would
 //! bring the sanitizer's own library. A call that does both is done in two steps, as compilers do themselves.
 
+mod commands;
+mod line;
+mod options;
+
 use std::ffi::{OsStr, OsString};
 use std::io::Write;
 use std::os::unix::ffi::OsStrExt;
-use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::path::Path;
-use std::process::{Command, ExitStatus};
+use std::process::Command;
 
 use clap::Args;
 
-use super::recorder_library::{self, Library};
-use crate::Verdict;
+use super::recorder_library;
 use crate::failure::Failure;
-use crate::{paint, terminal};
-
-mod line;
-
+use crate::{Verdict, terminal};
+use commands::{replace, step};
 use line::{Line, Step};
+use options::{compile_options, library_calls, link_options};
 
 /// `cacheray cc`.
 #[derive(Debug, Args)]
 pub(crate) struct CcArguments {
-    /// Keep the reads that clang drops where a write to the same place follows (x += 1)
+    /// Keep reads that clang drops when a write to the same location follows (x += 1)
     #[arg(long)]
     all_reads: bool,
     /// Print the commands instead of running them
     #[arg(long)]
     dry_run: bool,
-    /// Print cacheray.h, by which a program tells types, and do nothing else
+    /// Print cacheray.h, which programs include to declare types, and exit
     #[arg(long)]
     print_header: bool,
-    /// Print the folder of the recorder's libraries, for other build tools, and do nothing else
+    /// Print the folder with the recorder's libraries, for other build tools, and exit
     #[arg(long)]
     print_folder: bool,
     /// Compiler and its arguments
@@ -64,7 +65,7 @@ pub(crate) fn run(options: &CcArguments) -> Result<Verdict, Failure> {
     let line = Line::parse(arguments).map_err(Failure::usage)?;
     let is_clang = is_clang(compiler);
     if options.all_reads && !is_clang {
-        return Err(Failure::usage("--all-reads is for clang: gcc drops such reads before it instruments"));
+        return Err(Failure::usage("--all-reads works only with clang: gcc drops such reads before instrumenting"));
     }
     let mut compile = compile_options(&line, options.all_reads, is_clang);
     if !is_clang && line.step != Step::Ask {
@@ -77,88 +78,17 @@ pub(crate) fn run(options: &CcArguments) -> Result<Verdict, Failure> {
     }
 }
 
-/// What instruments.
-fn compile_options(line: &Line, all_reads: bool, is_clang: bool) -> Vec<OsString> {
-    let mut options = vec!["-fsanitize=thread".into(), "-DCACHERAY".into()];
-    if !line.has_debug_option {
-        options.push("-g".into());
-    }
-    if line.has_lto {
-        // Code that is made while linking would have to be instrumented there, with the sanitizer's library.
-        options.push("-fno-lto".into());
-    }
-    if is_clang {
-        options.push("-Qunused-arguments".into());
-    }
-    if all_reads {
-        options.extend(["-mllvm".into(), "-tsan-instrument-read-before-write=1".into()]);
-    }
-    options
-}
-
-/// Functions of the C library that gcc would expand in place or replace, behind the back of its own instrumentation. As
-/// calls they reach the recorder. (clang instruments what it expands.)
-const CALLS: [&str; 34] = [
-    "memcpy",
-    "memmove",
-    "memset",
-    "mempcpy",
-    "memcmp",
-    "memchr",
-    "bcopy",
-    "bzero",
-    "bcmp",
-    "strlen",
-    "strnlen",
-    "strcpy",
-    "stpcpy",
-    "strncpy",
-    "stpncpy",
-    "strcat",
-    "strncat",
-    "strcmp",
-    "strncmp",
-    "strcasecmp",
-    "strncasecmp",
-    "strchr",
-    "strrchr",
-    "index",
-    "rindex",
-    "strstr",
-    "strspn",
-    "strcspn",
-    "strpbrk",
-    "strdup",
-    "strndup",
-    "sprintf",
-    "snprintf",
-    "vsnprintf",
-];
-
-/// Keeps gcc from expanding the C library's functions, also under their names with `__builtin_`.
-fn library_calls() -> Vec<OsString> {
-    let mut options: Vec<OsString> = CALLS.iter().map(|name| format!("-fno-builtin-{name}").into()).collect();
-    match recorder_library::builtins() {
-        Ok(header) => options.extend(["-include".into(), header.into_os_string()]),
-        Err(failure) => {
-            failure.print();
-            paint::complain("note", "what __builtin_memcpy copies within a function may not be recorded");
-        }
-    }
-    options
-}
-
 /// Compiles what is to be compiled, and links.
 fn link(compiler: &OsStr, line: &Line, compile: &[OsString], dry_run: bool) -> Result<Verdict, Failure> {
     if line.is_static {
         return Err(Failure::usage(
-            "a program that is linked statically cannot be recorded (nor can ThreadSanitizer's): leave -static out",
+            "statically linked programs cannot be recorded (or used with ThreadSanitizer): remove -static",
         ));
     }
     let work = tempfile::Builder::new()
         .prefix("anytrace-cc-")
         .tempdir()
-        .map_err(|error| Failure::usage(format!("cannot make a temporary folder: {error}")))?;
+        .map_err(|error| Failure::usage(format!("cannot create a temporary folder: {error}")))?;
     crate::output::remove_on_signal(work.path());
     let mut arguments = line.arguments.clone();
     for (n, source) in line.sources.iter().enumerate() {
@@ -173,7 +103,7 @@ fn link(compiler: &OsStr, line: &Line, compile: &[OsString], dry_run: bool) -> R
             *place = object.into_os_string();
         }
     }
-    // `-x c` was for the sources; what stands there now is told by its name.
+    // `-x c` was for the sources; the compiler recognizes what replaced them by its name.
     if !line.sources.is_empty() && line.has_language {
         arguments = line::without_language(&arguments);
     }
@@ -187,27 +117,6 @@ fn link(compiler: &OsStr, line: &Line, compile: &[OsString], dry_run: bool) -> R
         command.args(link_options(line, library));
     }
     Ok(Verdict::Program(step(&mut command, dry_run)?))
-}
-
-/// What brings the recorder in.
-fn link_options(line: &Line, library: &Library) -> Vec<OsString> {
-    if line.is_shared {
-        // Libraries that must have no holes get the shared recorder; the one of the program goes before it.
-        let mut path = OsString::from("-Wl,-rpath,");
-        path.push(library.shared.parent().unwrap_or(Path::new(".")));
-        return vec![library.shared.clone().into_os_string(), path];
-    }
-    let mut options: Vec<OsString> = vec![library.archive.clone().into_os_string()];
-    // Instrumented libraries that are loaded at run time find the recorder in the program.
-    if line.is_gold {
-        options.push("-rdynamic".into());
-    } else {
-        let names = ["__tsan_*", "__cacheray_*", "__malloc_recorded", "__calloc_recorded", "__realloc_recorded"];
-        let names = names.into_iter().chain(["__free_recorded"]);
-        options.extend(names.map(|name| format!("-Wl,--export-dynamic-symbol={name}").into()));
-    }
-    options.extend(["-lgcc_s", "-lpthread", "-ldl", "-lm"].map(OsString::from));
-    options
 }
 
 /// The name without folders and ending, for messages of the linker.
@@ -224,48 +133,4 @@ fn is_clang(compiler: &OsStr) -> bool {
     let is_plain = matches!(name, b"cc" | b"c++");
     let said = is_plain.then(|| Command::new(compiler).arg("--version").output().ok()).flatten();
     said.is_some_and(|said| said.stdout.windows(5).any(|part| part == b"clang"))
-}
-
-/// Runs one of several commands; gives its code.
-fn step(command: &mut Command, dry_run: bool) -> Result<u8, Failure> {
-    if dry_run {
-        print(command)?;
-        return Ok(0);
-    }
-    let status = command.status().map_err(|error| cannot_run(command, &error))?;
-    Ok(code(status))
-}
-
-fn code(status: ExitStatus) -> u8 {
-    let number = status.code().or_else(|| status.signal().map(|signal| 128 + signal));
-    number.and_then(|number| u8::try_from(number).ok()).unwrap_or(2)
-}
-
-/// Becomes the command.
-fn replace(command: &mut Command, dry_run: bool) -> Result<Verdict, Failure> {
-    if dry_run {
-        print(command)?;
-        return Ok(Verdict::Fine);
-    }
-    let error = command.exec();
-    Err(cannot_run(command, &error))
-}
-
-fn cannot_run(command: &Command, error: &std::io::Error) -> Failure {
-    Failure::usage(format!("cannot run {}: {error}", command.get_program().display()))
-}
-
-/// Prints a command as a shell takes it.
-fn print(command: &Command) -> Result<(), Failure> {
-    let words = std::iter::once(command.get_program()).chain(command.get_args());
-    let mut out = terminal::stdout();
-    for (n, word) in words.enumerate() {
-        let text = word.to_string_lossy();
-        let is_plain =
-            !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"-_=./,+:%@".contains(&byte));
-        let shown = if is_plain { text.into_owned() } else { format!("'{}'", text.replace('\'', r"'\''")) };
-        write!(out, "{}{shown}", if n == 0 { "" } else { " " })?;
-    }
-    writeln!(out)?;
-    Ok(())
 }

@@ -1,13 +1,17 @@
 //! The recorder's library: found, or built once with the user's own `rustc` from the sources in this program.
 
+mod rust_compiler;
+mod sources;
+
 use std::fs;
 use std::io::Write;
 use std::path::{Path, PathBuf};
 
 use crate::failure::Failure;
 use crate::paint;
+use sources::{BUILTINS, SOURCES, fingerprint, hash};
 
-mod rust_compiler;
+pub(super) use sources::HEADER;
 
 /// Names a folder with both libraries, before all other places.
 const FOLDER: &str = "ANYTRACE_CACHERAY_RECORDER";
@@ -22,60 +26,6 @@ pub(super) struct Library {
     /// For loading into programs that were linked without it, and for shared libraries that must have no holes.
     pub(super) shared: PathBuf,
 }
-
-macro_rules! sources {
-    ($($name:literal),* $(,)?) => {
-        /// The recorder's sources, by their place in its `src`. `recorder` leads to them, so that they are packaged with
-        /// this crate.
-        pub(super) const SOURCES: &[(&str, &str)] = &[$((
-            $name,
-            include_str!(concat!(env!("CARGO_MANIFEST_DIR"), "/recorder/src/", $name)),
-        )),*];
-    };
-}
-
-sources! {
-    "alloc.rs",
-    "api.rs",
-    "callbacks.rs",
-    "elf.rs",
-    "entries.rs",
-    "hooks/accesses.rs",
-    "hooks/annotations.rs",
-    "hooks/atomics.rs",
-    "hooks/atomics128.rs",
-    "hooks/files.rs",
-    "hooks/library.rs",
-    "hooks/memory.rs",
-    "hooks/mod.rs",
-    "hooks/printing.rs",
-    "hooks/scanning.rs",
-    "hooks/text.rs",
-    "hooks/values.rs",
-    "inner.rs",
-    "interface.rs",
-    "layouts.rs",
-    "lib.rs",
-    "log.rs",
-    "loss.rs",
-    "options.rs",
-    "real.rs",
-    "record.rs",
-    "regions.rs",
-    "signals.rs",
-    "sites.rs",
-    "spawn.rs",
-    "start.rs",
-    "sys.rs",
-    "target.rs",
-    "thread.rs",
-}
-
-/// The header for programs that tell types.
-pub(super) const HEADER: &str = include_str!(concat!(env!("CARGO_MANIFEST_DIR"), "/recorder/include/cacheray.h"));
-
-/// The header that makes calls of what gcc expands in place.
-const BUILTINS: &str = include_str!(concat!(env!("CARGO_MANIFEST_DIR"), "/recorder/include/cacheray_builtins.h"));
 
 /// Where that header is, for the compiler to include: in the cache, beside the libraries made there.
 pub(super) fn builtins() -> Result<PathBuf, Failure> {
@@ -100,7 +50,7 @@ pub(super) fn find() -> Result<Library, Failure> {
     if let Some(folder) = std::env::var_os(FOLDER) {
         return library(Path::new(&folder)).ok_or_else(|| {
             let folder = folder.display();
-            Failure::usage(format!("{FOLDER} is {folder}, where {ARCHIVE} and {SHARED} are not both"))
+            Failure::usage(format!("{FOLDER} is {folder}, which does not contain both {ARCHIVE} and {SHARED}"))
         });
     }
     let beside = std::env::current_exe().ok().and_then(|exe| fs::canonicalize(exe).ok());
@@ -129,21 +79,9 @@ fn cache() -> Result<PathBuf, Failure> {
     let base = std::env::var_os("XDG_CACHE_HOME").map(PathBuf::from).filter(|path| path.is_absolute());
     let home = || std::env::var_os("HOME").filter(|home| !home.is_empty()).map(|home| Path::new(&home).join(".cache"));
     let base = base.or_else(home).ok_or_else(|| {
-        Failure::usage(format!(
-            "no place for the recorder: neither XDG_CACHE_HOME nor HOME is set; {FOLDER} may name one"
-        ))
+        Failure::usage(format!("no folder for the recorder: neither XDG_CACHE_HOME nor HOME is set; set {FOLDER}"))
     })?;
     Ok(base.join("anytrace").join(format!("cacheray-recorder-{}-{:016x}", env!("CARGO_PKG_VERSION"), fingerprint())))
-}
-
-/// A number that changes with the sources.
-fn fingerprint() -> u64 {
-    hash(SOURCES.iter().flat_map(|(name, text)| name.bytes().chain(text.bytes())))
-}
-
-/// FNV-1a.
-fn hash(bytes: impl Iterator<Item = u8>) -> u64 {
-    bytes.fold(0xcbf2_9ce4_8422_2325, |hash, byte| (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3))
 }
 
 /// Builds both forms into a folder of their own, which gets its name when it is complete.
@@ -152,14 +90,15 @@ fn build(cache: &Path) -> Result<Library, Failure> {
     let failed = |what: &str, error: &dyn std::fmt::Display| {
         Failure::usage(format!("cannot build the recorder in {}: {what}: {error}", parent.display()))
     };
-    paint::complain("note", format!("building the recorder, this once, in {}", cache.display()));
+    paint::complain("note", format!("building the recorder (first use only) in {}", cache.display()));
     fs::create_dir_all(parent).map_err(|error| failed("folder", &error))?;
     let work =
         tempfile::Builder::new().prefix(".building-").tempdir_in(parent).map_err(|error| failed("folder", &error))?;
     let sources = work.path().join("src");
-    fs::create_dir_all(sources.join("hooks")).map_err(|error| failed("folder", &error))?;
     for (name, text) in SOURCES {
-        let mut file = fs::File::create(sources.join(name)).map_err(|error| failed(name, &error))?;
+        let path = sources.join(name);
+        fs::create_dir_all(path.parent().unwrap_or(&sources)).map_err(|error| failed("folder", &error))?;
+        let mut file = fs::File::create(path).map_err(|error| failed(name, &error))?;
         file.write_all(text.as_bytes()).map_err(|error| failed(name, &error))?;
     }
     let done = work.path().join("lib");
@@ -171,26 +110,4 @@ fn build(cache: &Path) -> Result<Library, Failure> {
         return Err(failed("name", &error));
     }
     library(cache).ok_or_else(|| failed("result", &"it is not there"))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn all_sources_of_the_recorder_are_here() {
-        let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("recorder/src");
-        let mut found = Vec::new();
-        for (folder, prefix) in [(folder.clone(), ""), (folder.join("hooks"), "hooks/")] {
-            for entry in fs::read_dir(folder).unwrap() {
-                let entry = entry.unwrap();
-                if entry.file_type().unwrap().is_file() {
-                    found.push(format!("{prefix}{}", entry.file_name().to_string_lossy()));
-                }
-            }
-        }
-        found.sort();
-        let listed: Vec<_> = SOURCES.iter().map(|(name, _)| (*name).to_owned()).collect();
-        assert_eq!(found, listed);
-    }
 }

@@ -6,7 +6,6 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use anytrace_casemate::tools::{self, CheckOptions, Report, render};
-use anytrace_core::{Input, InputOptions};
 use clap::Args;
 
 use super::options::RuleArguments;
@@ -25,10 +24,10 @@ pub(crate) struct CheckArguments {
     /// Traces; - is standard input
     #[arg(required = true, value_name = "FILE")]
     files: Vec<PathBuf>,
-    /// Go on after a violation, recovering as the book says, and list all
+    /// Continue after a violation, recovering as the book describes, and list all violations
     #[arg(long)]
     all: bool,
-    /// What to make of a read whose value differs from memory
+    /// Severity of a read whose value differs from memory
     #[arg(long, value_name = "warn|error", value_parser = ["warn", "error"], default_value = "warn")]
     reads: String,
     /// How to print
@@ -49,7 +48,7 @@ pub(crate) fn run(options: &CheckArguments) -> Result<Verdict, Failure> {
     let mut model = options.rules.model();
     if options.reference.is_asked_for() {
         one_on_stdout(&[
-            Some("the reference's own text"),
+            Some("the reference's output"),
             (options.format != CheckForm::Text).then_some("the result of --format"),
         ])?;
         return for_each_file(&options.files, |path| options.reference.run(path, model, &options.input));
@@ -81,8 +80,7 @@ fn pick<'a, T>(next: &AtomicUsize, files: &'a [PathBuf], outcomes: &'a [T]) -> O
 
 fn one(path: &Path, options: &CheckArguments, check: &CheckOptions) -> Outcome {
     let name = path.display().to_string();
-    let input = Input::open(path, InputOptions { no_map: options.input.no_mmap })
-        .map_err(|error| Failure::of("cannot open", &error))?;
+    let input = super::open_input(path, &options.input)?;
     let _progress = (options.files.len() == 1).then(|| Progress::watch(&input));
     let format = anytrace_formats::by_name("casemate");
     let mut damage = Reporter::new(&name, format, Way::Stderr, options.input.limit);

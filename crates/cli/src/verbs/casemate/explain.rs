@@ -33,7 +33,7 @@ pub(crate) struct ExplainArguments {
 pub(crate) fn run(options: &ExplainArguments) -> Result<Verdict, Failure> {
     let name = options.file.display().to_string();
     let mut damage = super::damage(&options.file, &options.input);
-    let bytes = super::read_whole(&options.file, &options.input, &mut damage)?;
+    let bytes = super::read_complete(&options.file, &options.input, &mut damage)?;
     let lost_before = damage.lost();
     let mut model = options.rules.model();
     model.goes_on = options.all;

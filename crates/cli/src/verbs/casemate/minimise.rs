@@ -19,7 +19,7 @@ pub(crate) struct MinimiseArguments {
     /// Trace; - is standard input
     #[arg(value_name = "FILE")]
     file: PathBuf,
-    /// Longest search, in seconds; what is found by then is written
+    /// Search for at most this many seconds, then write the smallest trace found
     #[arg(long, value_name = "SECONDS", default_value_t = 60)]
     patience: u64,
     #[command(flatten)]
@@ -32,6 +32,8 @@ pub(crate) struct MinimiseArguments {
 
 pub(crate) fn run(options: &MinimiseArguments) -> Result<Verdict, Failure> {
     let name = options.file.display().to_string();
+    // Check that the output can be written before candidates are tried, which may take long.
+    let mut out = Output::create(&options.output.output, options.output.force)?;
     let input = super::open_input(&options.file, &options.input)?;
     let mut damage = super::damage(&options.file, &options.input);
     let (open, model) = (open::open_options(&options.input), options.rules.model());
@@ -42,11 +44,10 @@ pub(crate) fn run(options: &MinimiseArguments) -> Result<Verdict, Failure> {
         paint::complain("error", format!("{name}: no violation, so there is nothing to minimise"));
         return Ok(Verdict::Breach);
     };
-    let mut out = Output::create(&options.output.output, options.output.force)?;
     out.write_all(&small.bytes)?;
     let verdict = out.commit(damage.verdict())?;
     let location = small.location.map_or(String::new(), |location| format!(" at {location:#x}"));
-    let minimal = if small.is_minimal { "no record can go" } else { "time was up" };
+    let minimal = if small.is_minimal { "no record can be removed" } else { "the time limit was reached" };
     paint::complain(
         "note",
         format!(

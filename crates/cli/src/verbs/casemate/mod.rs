@@ -21,6 +21,7 @@ use clap::{Args, Subcommand};
 use crate::Verdict;
 use crate::arguments::InputArguments;
 use crate::failure::Failure;
+use crate::open::must_be;
 use crate::report::{Reporter, Way};
 
 /// The group.
@@ -34,41 +35,42 @@ pub(crate) struct CasemateArguments {
 /// The group's verbs.
 #[derive(Debug, Subcommand)]
 enum CasemateVerb {
-    /// Check that page tables are changed by break-before-make
-    #[command(after_help = "Exit codes: 0 no violation, 1 a violation, a damaged trace or a log that claims another \
-                            verdict, 2 the command failed.\n\nExample:\n  anytrace casemate check hyp.log\n  \
-                            anytrace casemate check --compat --format json *.log\n  \
+    /// Check that page table changes follow break-before-make
+    #[command(after_help = "Exit codes: 0 no violation, 1 a violation, a damaged trace or a log that claims a \
+                            different verdict, 2 the command failed.\n\nExample:\n  anytrace casemate check hyp.log\n  \
+                            anytrace casemate check --compat --format json hyp*.log\n  \
                             anytrace casemate check --all --rule by-id-promoted=on hyp.log\n  \
                             anytrace casemate check --compat -d hyp.log")]
     Check(check::CheckArguments),
-    /// Tell the story of each violation: what led to it, what is missing, what came near
+    /// Explain each violation: its cause, the missing step, and near misses
     #[command(after_help = "Exit codes: as check.\n\nExample:\n  anytrace casemate explain hyp.log\n  \
-                            anytrace casemate explain --all --format json hyp.log | jq '.stories[].missing'")]
+                            anytrace casemate explain --all --format json hyp.log |\n    jq '.stories[].missing'")]
     Explain(explain::ExplainArguments),
-    /// Print each change of an entry's state, with record, thread and source line
+    /// Print each state change of an entry, with record, thread and source line
     #[command(after_help = "Example:\n  anytrace casemate timeline hyp.log --location 0x55c1dba6f000\n  \
                             anytrace casemate timeline hyp.log --all-unclean")]
     Timeline(timeline::TimelineArguments),
-    /// Print the machine after a record: roots, threads, locks, unclean entries, memory
-    #[command(after_help = "Example:\n  anytrace casemate state hyp.log --at 120\n  \
-                            anytrace casemate state hyp.log --at 5 --at id:77 --format json")]
+    /// Print the machine's state after a record: roots, threads, locks, unclean entries, memory
+    #[command(after_help = "Example:\n  anytrace casemate state hyp.log --at 9\n  \
+                            anytrace casemate state hyp.log --at 5 --at id:9 --format json")]
     State(state::StateArguments),
     /// Translate an address, or print a page table as a tree, after a record
-    #[command(after_help = "Example:\n  anytrace casemate walk hyp.log --root 0x1000 --address 0x401234\n  \
-                            anytrace casemate walk hyp.log --at 120 --root 0x1000")]
+    #[command(after_help = "Example:\n  anytrace casemate walk hyp.log --root 0xaaaaaf200000 --address 0x401234\n  \
+                            anytrace casemate walk hyp.log --at 7 --root 0xaaaaaf200000")]
     Walk(walk::WalkArguments),
-    /// Write the smallest trace that fails in the same way
-    #[command(after_help = "Exit codes: 0 written, 1 there is no violation, or the trace is damaged, 2 the \
-                            command failed.\n\nExample:\n  anytrace casemate minimise hyp.log -o small.log")]
+    /// Write a minimal trace with the same violation
+    #[command(
+        after_help = "Exit codes: 0 written, 1 no violation or a damaged trace, 2 the command failed.\n\nExample:\n  anytrace casemate minimise hyp.log -o small.log"
+    )]
     Minimise(minimise::MinimiseArguments),
-    /// Write the records anew: canonical, positional or pretty, renumbered or not
+    /// Rewrite the records in canonical, positional or pretty style, optionally renumbered
     #[command(after_help = "Example:\n  anytrace casemate rewrite hyp.log -o new.log --style positional --renumber")]
     Rewrite(rewrite::RewriteArguments),
-    /// Compare what two traces do, up to other addresses
+    /// Compare two traces, ignoring differences in addresses
     #[command(after_help = "Exit codes: 0 the same, 1 different, 2 the command failed.\n\nExample:\n  \
                             anytrace casemate diff expected.log hyp.log")]
     Diff(diff::DiffArguments),
-    /// List the rules in which the rule sets differ
+    /// List the rules that differ between the rule sets
     Rules(rules::RulesArguments),
 }
 
@@ -89,11 +91,14 @@ pub(crate) fn run(options: &CasemateArguments) -> Result<Verdict, Failure> {
 
 /// Opens a file for one of the verbs.
 fn open_input(path: &Path, options: &InputArguments) -> Result<Input, Failure> {
-    Input::open(path, InputOptions { no_map: options.no_mmap }).map_err(|error| Failure::of("cannot open", &error))
+    let input = Input::open(path, InputOptions { no_map: options.no_mmap });
+    let input = input.map_err(|error| Failure::of("cannot open", &error))?;
+    must_be(&path.display().to_string(), &input, options, "casemate")?;
+    Ok(input)
 }
 
-/// Reads a file whole, layers of compression removed: for verbs that pass over it more than once.
-fn read_whole(path: &Path, options: &InputArguments, damage: &mut Reporter) -> Result<Vec<u8>, Failure> {
+/// Reads a complete file, decompressed, for verbs that read it more than once.
+fn read_complete(path: &Path, options: &InputArguments, damage: &mut Reporter) -> Result<Vec<u8>, Failure> {
     let name = path.display().to_string();
     let mut cursor = Cursor::new(open_input(path, options)?);
     loop {
@@ -106,7 +111,7 @@ fn read_whole(path: &Path, options: &InputArguments, damage: &mut Reporter) -> R
     }
 }
 
-/// Where damage of the grammar is told.
+/// Where damage of the grammar is reported.
 fn damage(path: &Path, options: &InputArguments) -> Reporter {
     Reporter::new(&path.display().to_string(), anytrace_formats::by_name("casemate"), Way::Stderr, options.limit)
 }
@@ -114,12 +119,12 @@ fn damage(path: &Path, options: &InputArguments) -> Reporter {
 /// An address: hexadecimal, with `0x` or without.
 fn address(text: &str) -> Result<u64, String> {
     let digits = text.strip_prefix("0x").or(text.strip_prefix("0X")).unwrap_or(text);
-    u64::from_str_radix(digits, 16).map_err(|_| format!("{text:?} is no hexadecimal address"))
+    u64::from_str_radix(digits, 16).map_err(|_| format!("expected a hexadecimal address, found {text:?}"))
 }
 
 /// A record: its number in the trace, or `id:N`.
 fn record(text: &str) -> Result<At, String> {
-    let bad = |_| format!("{text:?} is neither a record's number nor id:N");
+    let bad = |_| format!("expected a record number or id:N, found {text:?}");
     match text.strip_prefix("id:") {
         Some(id) => id.parse().map(At::Id).map_err(bad),
         None => text.parse().map(At::Index).map_err(bad),

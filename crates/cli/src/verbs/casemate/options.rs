@@ -6,9 +6,9 @@ use clap::{Args, ValueEnum};
 /// A rule set that is not the reference's.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 enum RuleSet {
-    /// Changes that the architecture allows in place are fine: permissions, execute-never, access flag, ignored bits
+    /// Allow the changes that the architecture allows in place: permissions, execute-never, access flag, ignored bits
     Architecture,
-    /// Every change of a live entry needs break-before-make, software bits 58:55 of blocks and pages apart
+    /// Every change to a live entry needs break-before-make, except software bits 58:55 of blocks and pages
     Strict,
 }
 
@@ -16,22 +16,22 @@ enum RuleSet {
 #[derive(Debug, Args, Clone)]
 #[command(next_help_heading = "Rules")]
 pub(crate) struct RuleArguments {
-    /// What may change in a live entry: what the architecture allows in place, or software bits only
+    /// Changes allowed in a live entry: those the architecture allows in place, or software bits only
     #[arg(long, value_enum, default_value_t = RuleSet::Architecture, conflicts_with = "compat")]
     rules: RuleSet,
-    /// Rules of the reference checker, message for message
+    /// Use the rules and messages of the reference checker
     #[arg(long)]
     compat: bool,
     /// Switch one rule; `anytrace casemate rules` lists them. May be repeated
     #[arg(long = "rule", value_name = "NAME=on|off", value_parser = switch)]
     switches: Vec<(Quirk, bool)>,
-    /// Writes need no locks, and barriers and TLBIs count for all entries
+    /// Do not require locks for writes, and apply barriers and TLBIs to all entries
     #[arg(short = 'R', long)]
     racy: bool,
-    /// Pass over accesses to memory that was not initialised
+    /// Ignore accesses to uninitialized memory
     #[arg(short = 'I', long)]
     ignore_uninit: bool,
-    /// No default values of system registers
+    /// Do not assume default values of system registers
     #[arg(short = 'S', long)]
     no_sysreg: bool,
     /// TLBIs by VMID or ASID drop only what they name (the same as --rule by-id-promoted=off)
@@ -66,7 +66,7 @@ impl RuleArguments {
 fn switch(text: &str) -> Result<(Quirk, bool), String> {
     let (name, state) = text.split_once('=').ok_or("expected NAME=on or NAME=off")?;
     let names = || QUIRKS.iter().map(|row| row.name).collect::<Vec<_>>().join(", ");
-    let quirk = Quirk::from_name(name).ok_or_else(|| format!("no rule is called {name}; there are {}", names()))?;
+    let quirk = Quirk::from_name(name).ok_or_else(|| format!("unknown rule {name}; known rules: {}", names()))?;
     match state {
         "on" => Ok((quirk, true)),
         "off" => Ok((quirk, false)),

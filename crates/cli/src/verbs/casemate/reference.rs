@@ -14,9 +14,9 @@ use crate::{Verdict, open, terminal};
 
 /// The reference's printing; any of these options prints its text instead of a report.
 #[derive(Debug, Args, Clone)]
-#[command(next_help_heading = "The reference's own text (any of these prints it instead of a report)")]
+#[command(next_help_heading = "The reference's output (any of these prints it instead of a report)")]
 pub(crate) struct ReferenceArguments {
-    /// Print each record as it is taken
+    /// Print each record as it is executed
     #[arg(short = 't', long, conflicts_with = "no_trace")]
     trace: bool,
     /// Do not print records
@@ -37,18 +37,15 @@ pub(crate) struct ReferenceArguments {
     /// Print only this entry; may be repeated
     #[arg(short = 'W', long = "watch", value_name = "ADDR", value_parser = super::address)]
     watch: Vec<u64>,
-    /// Once: no line after a good log; twice: no line "! message" either
+    /// -q omits the success line; -qq also omits the lines "! message"
     #[arg(short = 'q', long, action = clap::ArgAction::Count)]
     quiet: u8,
-    /// Print colours
-    #[arg(long)]
-    color: bool,
 }
 
 impl ReferenceArguments {
     /// True when one of the options is given.
     pub(crate) fn is_asked_for(&self) -> bool {
-        let flags = [self.trace, self.no_trace, self.condensed, self.print, self.diff, self.all_cells, self.color];
+        let flags = [self.trace, self.no_trace, self.condensed, self.print, self.diff, self.all_cells];
         flags.contains(&true) || !self.watch.is_empty() || self.quiet > 0
     }
 
@@ -62,11 +59,11 @@ impl ReferenceArguments {
             all_cells: self.all_cells,
             watched: self.watch.clone(),
             quiet: self.quiet,
-            is_coloured: self.color,
+            is_colored: terminal::stdout_has_colors(),
         };
         let check = CheckOptions { model, ..CheckOptions::default() };
         let mut damage = super::damage(path, input);
-        let mut out = BufWriter::new(terminal::stdout().with_sequences(self.color));
+        let mut out = BufWriter::new(terminal::stdout().with_sequences(terminal::stdout_has_colors()));
         let opened = super::open_input(path, input)?;
         let end = reference(opened, &open::open_options(input), &check, &options, &mut out, &mut damage)
             .map_err(|error| Failure::of(&path.display().to_string(), &error))?;

@@ -3,22 +3,22 @@
 use std::path::PathBuf;
 
 use anytrace_casemate::tools::rewrite::{RewriteOptions, rewrite};
-use anytrace_core::Style;
 use clap::{Args, ValueEnum};
 
 use crate::arguments::{InputArguments, OutputArguments};
 use crate::failure::Failure;
 use crate::output::Output;
 use crate::{Verdict, open};
+use anytrace_casemate::Style;
 
 /// Layouts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 enum Layout {
-    /// The document's form, one record a line
+    /// The document's form, one record per line
     Canonical,
     /// Values without keys, as the reference's -c prints
     Positional,
-    /// One field a line
+    /// One field per line
     Pretty,
 }
 
@@ -31,13 +31,13 @@ pub(crate) struct RewriteArguments {
     /// Layout
     #[arg(long, value_enum, default_value_t = Layout::Canonical)]
     style: Layout,
-    /// Numbers without 0x, as today's tracer writes them
+    /// Write numbers without 0x, as the current tracer does
     #[arg(long)]
     bare: bool,
-    /// Number the records anew, from this number [default when given without one: 0]
+    /// Renumber the records from this number [default if no number is given: 0]
     #[arg(long, value_name = "FIRST", num_args = 0..=1, default_missing_value = "0", require_equals = true)]
     renumber: Option<u64>,
-    /// Leave the source places out
+    /// Omit source locations
     #[arg(long)]
     no_src: bool,
     #[command(flatten)]

@@ -1,4 +1,4 @@
-//! `anytrace casemate rules`: the switches, their defaults and what stands behind them.
+//! `anytrace casemate rules`: the switches, their defaults and the reasons for them.
 
 use std::io::Write;
 
@@ -18,7 +18,7 @@ pub(crate) struct RulesArguments {
     /// How to print
     #[arg(long, value_enum, default_value_t = ResultForm::Text)]
     format: ResultForm,
-    /// List the violations too, with the reference's message for each
+    /// Also list the violations, with the reference's message for each
     #[arg(long)]
     messages: bool,
 }

@@ -12,7 +12,7 @@ use crate::failure::Failure;
 use crate::results::print_json;
 use crate::{Verdict, open, terminal};
 
-/// `casemate state`. The trace is read into memory and passed over once; each state comes from a checkpoint.
+/// `casemate state`. The trace is read into memory and processed once; each state comes from a checkpoint.
 #[derive(Debug, Args)]
 pub(crate) struct StateArguments {
     /// Trace; - is standard input
@@ -37,7 +37,7 @@ pub(crate) fn run(options: &StateArguments) -> Result<Verdict, Failure> {
     let name = options.file.display().to_string();
     let failed = |error: anytrace_core::Error| Failure::of(&name, &error);
     let mut damage = super::damage(&options.file, &options.input);
-    let bytes = super::read_whole(&options.file, &options.input, &mut damage)?;
+    let bytes = super::read_complete(&options.file, &options.input, &mut damage)?;
     let open = open::open_options(&options.input);
     let points = Checkpoints::new(&bytes, &open, options.rules.model(), &mut damage).map_err(failed)?;
     damage.print_rest()?;

@@ -22,10 +22,10 @@ pub(crate) struct WalkArguments {
     /// After this record: its number from 0, or id:N [default: the last]
     #[arg(long, value_name = "RECORD", value_parser = super::record)]
     at: Option<At>,
-    /// Base of the root; `casemate state` lists them
+    /// Base address of the root; `casemate state` lists them
     #[arg(long, value_name = "ADDR", value_parser = super::address)]
     root: u64,
-    /// Translate this input address [default: print the whole tree]
+    /// Translate this input address [default: print the complete tree]
     #[arg(long, value_name = "ADDR", value_parser = super::address)]
     address: Option<u64>,
     /// How to print
@@ -41,7 +41,7 @@ pub(crate) fn run(options: &WalkArguments) -> Result<Verdict, Failure> {
     let name = options.file.display().to_string();
     let failed = |error: anytrace_core::Error| Failure::of(&name, &error);
     let mut damage = super::damage(&options.file, &options.input);
-    let bytes = super::read_whole(&options.file, &options.input, &mut damage)?;
+    let bytes = super::read_complete(&options.file, &options.input, &mut damage)?;
     let open = open::open_options(&options.input);
     let points = Checkpoints::new(&bytes, &open, options.rules.model(), &mut damage).map_err(failed)?;
     damage.print_rest()?;

@@ -3,7 +3,8 @@
 use anytrace_core::{Format, Input, TargetOptions};
 use anytrace_export::accesses::{AccessOutput, by_name};
 
-use super::{may_mean, put_in_place, refuse_others, reporter};
+use super::forms::{may_mean, refuse_others};
+use super::{put_in_place, reporter};
 use crate::arguments::ConvertArguments;
 use crate::failure::Failure;
 use crate::open::{self, Opened};
@@ -39,7 +40,7 @@ impl Chosen {
     ) -> Result<Verdict, Failure> {
         let mut reporter = reporter(&opened, options)?;
         let (records, notes) = match opened {
-            Opened::Trace(format, input) => self.tell(format, input, options, &mut output, &mut reporter)?,
+            Opened::Trace(format, input) => self.emit(format, input, options, &mut output, &mut reporter)?,
             // JSON lines were refused by `chosen`.
             Opened::Empty(_) | Opened::Jsonl(..) => (0, Vec::new()),
         };
@@ -50,8 +51,8 @@ impl Chosen {
         Ok(verdict)
     }
 
-    /// Tells the accesses of a trace; gives the number of records read and what the output has no room for.
-    fn tell(
+    /// Emits the accesses of a trace; returns the number of records read and what the output has no room for.
+    fn emit(
         &self,
         format: &'static dyn Format,
         input: Input,

@@ -5,8 +5,9 @@ use std::path::Path;
 use anytrace_core::Format;
 use anytrace_export::{accesses::OUTPUTS as ACCESS_OUTPUTS, timeline::OUTPUTS as TIMELINE_OUTPUTS};
 
-use super::{form_names, is_own};
+use super::forms::{form_names, is_own};
 use crate::arguments::ConvertArguments;
+use crate::extension::name_with_extension;
 use crate::failure::Failure;
 use crate::open::Opened;
 
@@ -22,7 +23,7 @@ pub(super) fn form(options: &ConvertArguments, opened: &Opened) -> Result<Option
     let path = options.output.output.as_path();
     let Some(name) = name_with_extension(path) else { return Ok(None) };
     let name = match PACKED.iter().find_map(|packed| name.strip_suffix(&format!(".{packed}"))) {
-        Some(inner) if options.target.target(None).container.is_some() => inner.to_owned(),
+        Some(inner) if options.target.target(None).own.flag("container") => inner.to_owned(),
         _ => name,
     };
     let format = match opened {
@@ -44,13 +45,6 @@ pub(super) fn form(options: &ConvertArguments, opened: &Opened) -> Result<Option
         (None, None) => Ok(None),
         (None, Some(format)) => Err(unknown(path, format, &forms)),
     }
-}
-
-/// The file's name in lower case, where it has an extension and is to be a regular file.
-fn name_with_extension(path: &Path) -> Option<String> {
-    path.extension()?;
-    let is_device = std::fs::metadata(path).is_ok_and(|meta| !meta.is_file());
-    if is_device { None } else { Some(path.file_name()?.to_string_lossy().to_lowercase()) }
 }
 
 /// Extensions and what `--to` calls their forms: `None` is the source's own.
@@ -76,7 +70,7 @@ fn unknown(path: &Path, format: &dyn Format, forms: &[(&str, Option<&str>)]) -> 
     extensions.sort();
     extensions.dedup();
     Failure::usage(format!(
-        "{}: no form of {} traces has this extension; those are {}; --to takes {}",
+        "{}: no form of {} traces has this extension; known extensions: {}; --to accepts {}",
         path.display(),
         format.name(),
         extensions.join(", "),

@@ -7,7 +7,8 @@ use anytrace_core::{Format, Input, SpanOptions, Target, TargetOptions};
 use anytrace_export::limits::{self, Measured};
 use anytrace_export::timeline::{Outlet, Timeline, TimelineOutput, by_name};
 
-use super::{may_mean, put_in_place, refuse_others, reporter};
+use super::forms::{may_mean, refuse_others};
+use super::{put_in_place, reporter};
 use crate::arguments::ConvertArguments;
 use crate::failure::Failure;
 use crate::open::{self, Opened};
@@ -29,10 +30,11 @@ pub(super) fn chosen(
     let asked = target.to.as_deref().and_then(by_name);
     let output = asked.filter(|output| may_mean(opened, output.name, |format| format.has_spans()));
     let Some(output) = output else {
-        let is_meant = options.telling.is_asked_for();
+        let is_meant = options.timeline_output.is_asked_for();
         return if is_meant {
             Err(Failure::usage(
-                "--tail-chains, --depth, --csv-raw and --instr-map are for timelines: --to chrome, perfetto and their like",
+                "--tail-chains, --depth, --csv-raw and --program apply only to timelines: --to chrome, perfetto and \
+                 the like",
             ))
         } else {
             Ok(None)
@@ -52,10 +54,10 @@ impl Chosen {
     ) -> Result<Verdict, Failure> {
         let name = options.file.display().to_string();
         let title = options.file.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
-        let cells = options.telling.csv.cells();
+        let cells = options.timeline_output.csv.cells();
         let mut spool = LateSpool::default();
         let outlet = Outlet { out: &mut output, spool: &mut spool, title: &title, cells };
-        let mut timeline = Measured::new((self.0.open)(outlet), self.0.limits, options.telling.depth.clone());
+        let mut timeline = Measured::new((self.0.open)(outlet), self.0.limits, options.timeline_output.depth.clone());
         let mut reporter = reporter(&opened, options)?;
         let records = match opened {
             Opened::Trace(format, input) => spans(format, input, options, &mut timeline, &mut reporter)?,
@@ -109,7 +111,7 @@ impl Seek for LateSpool {
     }
 }
 
-/// Tells the spans of a trace; gives the number of records read.
+/// Emits the spans of a trace; returns the number of records read.
 fn spans(
     format: &'static dyn Format,
     input: Input,
@@ -118,8 +120,8 @@ fn spans(
     reporter: &mut Reporter,
 ) -> Result<u64, Failure> {
     let name = input.name().to_owned();
-    let (symbols, named) = options.telling.symbols.load_counted(format)?.unzip();
-    let span_options = SpanOptions { tail_chains: options.telling.tail_chains, symbols };
+    let (symbols, named) = options.timeline_output.symbols.load_counted(format)?.unzip();
+    let span_options = SpanOptions { tail_chains: options.timeline_output.tail_chains, symbols };
     let _progress = Progress::watch(&input);
     let trace = open::enter(format, input, &options.input)?;
     let summary = trace.spans(&span_options, timeline, reporter).map_err(|error| Failure::of(&name, &error))?;

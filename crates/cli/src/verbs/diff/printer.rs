@@ -1,20 +1,24 @@
 //! Differences as text or JSON.
 
+mod json;
+mod text;
+
 use std::collections::BTreeMap;
 use std::io::Write;
 
-use anstyle::AnsiColor;
-use anytrace_analysis::diff::{Change, Line, Totals};
-use anytrace_export::json;
+use anytrace_analysis::diff::{Change, Totals};
+use anytrace_export::json::VERSION;
 use serde_json::{Map, Value, json};
 
+use super::fields::{changed_fields, fields};
 use crate::arguments::{DiffArguments, ResultForm};
 use crate::failure::Failure;
-use crate::paint;
-use crate::terminal;
+use crate::{paint, terminal};
+use json::{change_json, fields_json};
+use text::{change_text, fields_text};
 
 /// Keys of a header line that say how the file is encoded and not what the trace is.
-/// XRay's `flags` also hold rubbish; what they mean stands in keys of its own.
+/// XRay's `flags` also hold rubbish; what they mean is in keys of its own.
 const ENCODING_KEYS: [&str; 6] = ["byte_order", "bit_order", "pointer_width", "container", "radix", "flags"];
 
 /// Prints differences as they come (text) or keeps them (JSON), up to the limit.
@@ -104,7 +108,7 @@ impl Printer {
                 })
                 .collect();
             let value = json!({
-                "version": json::VERSION,
+                "version": VERSION,
                 "a": options.a.display().to_string(),
                 "b": options.b.display().to_string(),
                 "equal": is_equal,
@@ -130,69 +134,4 @@ impl Printer {
         }
         self.failed.map_or(Ok(()), |error| Err(Failure::output(&error)))
     }
-}
-
-fn line_json(line: &Line) -> Value {
-    fields(line).map_or_else(|| json!(String::from_utf8_lossy(line.text())), Value::Object)
-}
-
-fn fields_json(changed: &BTreeMap<String, (Value, Value)>) -> Value {
-    Value::Object(changed.iter().map(|(key, (old, new))| (key.clone(), json!([old, new]))).collect())
-}
-
-fn fields_text(changed: &BTreeMap<String, (Value, Value)>) -> String {
-    changed.iter().map(|(key, (old, new))| format!("{key}: {old} -> {new}")).collect::<Vec<_>>().join(", ")
-}
-
-fn change_json(change: &Change) -> Value {
-    match change {
-        Change::Removed { at, line } => json!({"op": "removed", "a": at, "record": line_json(line)}),
-        Change::Added { at, line } => json!({"op": "added", "b": at, "record": line_json(line)}),
-        Change::Changed { at, old, new } => {
-            let changed = changed_fields(&fields(old).unwrap_or_default(), &fields(new).unwrap_or_default());
-            json!({"op": "changed", "a": at.0, "b": at.1, "fields": fields_json(&changed), "old": line_json(old), "new": line_json(new)})
-        }
-    }
-}
-
-fn change_text(change: &Change) -> String {
-    let red = paint::color(AnsiColor::Red);
-    let green = paint::color(AnsiColor::Green);
-    let yellow = paint::color(AnsiColor::Yellow);
-    let text = |line: &Line| String::from_utf8_lossy(line.text()).into_owned();
-    match change {
-        Change::Removed { at, line } => format!("{red}- {at}: {}{red:#}\n", text(line)),
-        Change::Added { at, line } => format!("{green}+ {at}: {}{green:#}\n", text(line)),
-        Change::Changed { at, old, new } => {
-            let (Some(old_fields), Some(new_fields)) = (fields(old), fields(new)) else {
-                return format!("{red}- {}: {}{red:#}\n{green}+ {}: {}{green:#}\n", at.0, text(old), at.1, text(new));
-            };
-            let kind = old_fields.get("kind").and_then(Value::as_str).unwrap_or("record").to_owned();
-            let changed = changed_fields(&old_fields, &new_fields);
-            format!("{yellow}~ {} / {}: {kind}: {}{yellow:#}\n", at.0, at.1, fields_text(&changed))
-        }
-    }
-}
-
-fn fields(line: &Line) -> Option<Map<String, Value>> {
-    serde_json::from_slice(line.text()).ok()
-}
-
-/// Records of the same kind are compared field by field.
-pub(super) fn are_alike(a: &Line, b: &Line) -> bool {
-    match (fields(a), fields(b)) {
-        (Some(a), Some(b)) => a.get("kind") == b.get("kind") && a.get("name") == b.get("name"),
-        _ => false,
-    }
-}
-
-/// The fields that differ, old and new; `null` where a side has none.
-fn changed_fields(old: &Map<String, Value>, new: &Map<String, Value>) -> BTreeMap<String, (Value, Value)> {
-    let keys = old.keys().chain(new.keys());
-    keys.filter(|key| old.get(*key) != new.get(*key))
-        .map(|key| {
-            let value = |side: &Map<String, Value>| side.get(key).cloned().unwrap_or(Value::Null);
-            (key.clone(), (value(old), value(new)))
-        })
-        .collect()
 }

@@ -1,21 +1,21 @@
 //! One side of a comparison: a trace printed as JSON lines by a thread of its own.
 
+mod splitter;
+
 use std::io::Write;
 use std::path::Path;
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 
 use anytrace_analysis::diff::{Line, LineMaker};
 use anytrace_core::{DumpForm, DumpOptions, Error, Format, Trace};
-use serde_json::{Map, Value};
+use serde_json::Value;
 
 use super::Entered;
 use crate::Verdict;
 use crate::arguments::DiffArguments;
 use crate::failure::Failure;
 use crate::report::{Reporter, Way};
-
-/// Records handed from a reading thread to the comparison at once.
-const BATCH_LINES: usize = 256;
+use splitter::Splitter;
 
 /// One trace being read by its own thread.
 pub(super) struct Side<'scope> {
@@ -83,78 +83,17 @@ fn read(
         without_positions: true,
         selection: options.selection.selection(),
     };
-    let mut splitter =
-        Splitter { maker: LineMaker::default(), whole: Vec::new(), ignore: &options.ignore, batch: Vec::new(), sender };
+    let mut splitter = Splitter {
+        maker: LineMaker::default(),
+        line_bytes: Vec::new(),
+        ignore: &options.ignore,
+        batch: Vec::new(),
+        sender,
+    };
     let result: Result<_, Error> = trace.dump(&dump, &mut splitter, &mut reporter);
     result.map_err(|error| Failure::of(&name, &error))?;
     splitter.flush()?;
     Ok(reporter.verdict())
-}
-
-/// Cuts the dump into lines and hands them over in batches.
-struct Splitter<'a> {
-    maker: LineMaker,
-    whole: Vec<u8>,
-    ignore: &'a [String],
-    batch: Vec<Line>,
-    sender: SyncSender<Vec<Line>>,
-}
-
-impl Splitter<'_> {
-    fn end_line(&mut self) -> std::io::Result<()> {
-        let line = if self.ignore.is_empty() {
-            std::mem::take(&mut self.maker).finish()
-        } else {
-            let line = Line::new(&without_fields(&self.whole, self.ignore));
-            self.whole.clear();
-            line
-        };
-        self.batch.push(line);
-        if self.batch.len() >= BATCH_LINES { self.flush() } else { Ok(()) }
-    }
-}
-
-impl Write for Splitter<'_> {
-    fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
-        let mut rest = bytes;
-        while !rest.is_empty() {
-            let end = rest.iter().position(|&b| b == b'\n');
-            let piece = &rest[..end.unwrap_or(rest.len())];
-            if self.ignore.is_empty() {
-                self.maker.push(piece);
-            } else {
-                self.whole.extend_from_slice(piece);
-            }
-            match end {
-                None => break,
-                Some(at) => {
-                    self.end_line()?;
-                    rest = &rest[at + 1..];
-                }
-            }
-        }
-        Ok(bytes.len())
-    }
-
-    fn flush(&mut self) -> std::io::Result<()> {
-        if self.batch.is_empty() {
-            return Ok(());
-        }
-        self.sender
-            .send(std::mem::take(&mut self.batch))
-            .map_err(|_| std::io::Error::from(std::io::ErrorKind::BrokenPipe))
-    }
-}
-
-/// The line as JSON without the fields that do not count; as it is when it is no object.
-fn without_fields(line: &[u8], ignore: &[String]) -> Vec<u8> {
-    match serde_json::from_slice::<Map<String, Value>>(line) {
-        Ok(mut map) => {
-            map.retain(|key, _| !ignore.iter().any(|name| name == key));
-            serde_json::to_vec(&map).unwrap_or_else(|_| line.to_vec())
-        }
-        Err(_) => line.to_vec(),
-    }
 }
 
 /// The records as they come.

@@ -1,161 +1,41 @@
 //! `anytrace heph collect`.
 
+mod arguments;
 mod page;
 mod screen;
+mod shown;
 
 use std::io::Write;
-use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::Duration;
 
-use anytrace_core::{Diagnostic, Error, text};
-use anytrace_live::{
-    Caps, CollectOptions, Earlier, EndOfFile, Endpoint, Fsync, ListenerReport, Observer, Reach, SourceName,
-    StoreOptions, Summary, collect,
-};
-use clap::builder::RangedU64ValueParser;
-use clap::{Args, ValueEnum};
+use anytrace_core::Error;
+use anytrace_live::{Caps, CollectOptions, Earlier, EndOfFile, Endpoint, Reach, StoreOptions, collect};
 
-use super::durations::{duration, some_duration};
-use crate::arguments::{ResultForm, byte_count};
+use crate::arguments::ResultForm;
 use crate::failure::Failure;
 use crate::{Verdict, paint, terminal};
+use arguments::SummaryForm;
 use screen::Screen;
+use shown::{Shown, complain};
 
-/// `heph collect`.
-#[derive(Debug, Args)]
-pub(crate) struct CollectArguments {
-    /// Address to listen on: udp://HOST:PORT, tcp://HOST:PORT, unix:PATH or unixgram:PATH; may be repeated
-    #[arg(long, value_name = "ADDRESS")]
-    listen: Vec<String>,
-    /// Growing file to follow, across truncation and renaming; may be repeated
-    #[arg(long, value_name = "FILE")]
-    follow: Vec<PathBuf>,
-    /// Folder for the files; made where there is none
-    #[arg(short, long, value_name = "DIR")]
-    output: PathBuf,
-    /// Use a folder that holds an earlier collection; its files stay as they are
-    #[arg(long)]
-    append: bool,
-    /// Listen on addresses that other machines can reach: whoever reaches them can send
-    #[arg(long)]
-    allow_remote: bool,
-    /// Read followed files to their end and do not wait for more
-    #[arg(long)]
-    no_follow: bool,
-    #[command(flatten)]
-    ends: EndArguments,
-    #[command(flatten)]
-    files: FileArguments,
-    #[command(flatten)]
-    caps: CapArguments,
-}
-
-/// When it ends and what it shows meanwhile.
-#[derive(Debug, Args)]
-struct EndArguments {
-    /// End after this time
-    #[arg(long, value_name = "TIME", value_parser = some_duration)]
-    duration: Option<Duration>,
-    /// End once so many events are kept
-    #[arg(long, value_name = "N", value_parser = RangedU64ValueParser::<u64>::new().range(1..))]
-    max_events: Option<u64>,
-    /// What to show while it runs
-    #[arg(long, value_enum, default_value_t = SummaryForm::Auto)]
-    summary: SummaryForm,
-    /// Time between two summaries
-    #[arg(long, value_name = "TIME", value_parser = some_duration, default_value = "1s")]
-    interval: Duration,
-    /// How to print the report at the end
-    #[arg(long, value_enum, default_value_t = ResultForm::Text)]
-    format: ResultForm,
-}
-
-/// How summaries are shown.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-enum SummaryForm {
-    /// A screen where standard output is a terminal, else nothing
-    Auto,
-    /// One JSON object a line on standard output
-    Json,
-    /// Nothing
-    None,
-}
-
-#[derive(Debug, Args)]
-#[command(next_help_heading = "Files")]
-struct FileArguments {
-    /// Begin a new file before one gets longer than this; suffixes k, M, G
-    #[arg(long, value_name = "BYTES", value_parser = byte_count)]
-    rotate_bytes: Option<u64>,
-    /// Begin a new file after so many events
-    #[arg(long, value_name = "N", value_parser = RangedU64ValueParser::<u64>::new().range(1..))]
-    rotate_events: Option<u64>,
-    /// Begin a new file after this time
-    #[arg(long, value_name = "TIME", value_parser = some_duration)]
-    rotate_time: Option<Duration>,
-    /// Keep so many closed files of each source and remove older ones
-    #[arg(long, value_name = "N", value_parser = RangedU64ValueParser::<usize>::new().range(1..))]
-    keep: Option<usize>,
-    /// Force bytes to the disk: never, batch (before more is received) or about so often
-    #[arg(long, value_name = "never|batch|TIME", value_parser = fsync, default_value = "1s")]
-    fsync: Fsync,
-}
-
-#[derive(Debug, Args)]
-#[command(next_help_heading = "Limits")]
-struct CapArguments {
-    /// Longest packet, in bytes; suffixes k, M, G
-    #[arg(long, value_name = "BYTES", value_parser = byte_count, default_value = "16M")]
-    max_packet: u64,
-    /// Most connections at a time; more are closed at once
-    #[arg(long, value_name = "N", value_parser = RangedU64ValueParser::<usize>::new().range(1..=65_536), default_value_t = 64)]
-    max_connections: usize,
-    /// Most sources at a time: senders of datagrams, connections, files
-    #[arg(long, value_name = "N", value_parser = RangedU64ValueParser::<usize>::new().range(1..=65_536), default_value_t = 256)]
-    max_sources: usize,
-    /// Most streams of a source whose counters are followed
-    #[arg(long, value_name = "N", value_parser = RangedU64ValueParser::<usize>::new().range(1..), default_value_t = 65_536)]
-    max_streams: usize,
-    /// How long half a packet may stand, and how long a connection may stay without any packet
-    #[arg(long, value_name = "TIME", value_parser = some_duration, default_value = "60s")]
-    idle_timeout: Duration,
-    /// Bytes a second from one sender, 0 is all it sends: a stream is read no faster, datagrams above it are dropped
-    #[arg(long, value_name = "BYTES", value_parser = rate, default_value = "256M")]
-    rate_limit: u64,
-    /// Memory for what was received and is not written yet and for what is known of streams
-    #[arg(long, value_name = "BYTES", value_parser = byte_count, default_value = "64M")]
-    memory: u64,
-}
-
-fn fsync(text: &str) -> Result<Fsync, String> {
-    match text {
-        "never" => Ok(Fsync::Never),
-        "batch" => Ok(Fsync::Batch),
-        time => duration(time).map(|time| if time.is_zero() { Fsync::Batch } else { Fsync::Every(time) }),
-    }
-}
-
-fn rate(text: &str) -> Result<u64, String> {
-    if text == "0" { Ok(0) } else { byte_count(text) }
-}
+pub(crate) use arguments::CollectArguments;
 
 pub(crate) fn run(options: &CollectArguments) -> Result<Verdict, Failure> {
     let how = to_library(options)?;
     for endpoint in how.listen.iter().filter(|endpoint| !endpoint.is_local() && options.allow_remote) {
-        let message = format!("{endpoint} can be reached by other machines; whoever reaches it can send");
+        let message = format!("{endpoint} can be reached by other machines; anyone who can reach it can send");
         paint::complain("warning", message);
     }
     let stop = stop_on_signal();
     let form = options.ends.summary;
     let wants_screen = form == SummaryForm::Auto && terminal::stdout_is_terminal();
     let screen = if wants_screen { Screen::open().ok() } else { None };
-    let mut shown = Shown { form, screen, untold: Vec::new() };
+    let mut shown = Shown { form, screen, unprinted: Vec::new() };
     let collected = collect(&how, &stop, &mut shown);
     // The terminal is as it was before anything else is printed.
     shown.screen = None;
-    for line in &shown.untold {
+    for line in &shown.unprinted {
         complain(line);
     }
     let report = collected.map_err(|error| failure(&error, options))?;
@@ -177,9 +57,9 @@ fn failure(error: &Error, options: &CollectArguments) -> Failure {
     }
     let message = error.to_string();
     let help = if message.contains("can be reached by other machines") {
-        "; --allow-remote allows it"
+        "; use --allow-remote to allow it"
     } else if message.contains("holds an earlier collection") && !options.append {
-        "; --append puts new files beside it"
+        "; use --append to add files to it"
     } else {
         ""
     };
@@ -191,7 +71,7 @@ fn to_library(options: &CollectArguments) -> Result<CollectOptions, Failure> {
     let parse = |word: &String| word.parse::<Endpoint>().map_err(|error| Failure::bare(&error));
     let listen = options.listen.iter().map(parse).collect::<Result<Vec<_>, _>>()?;
     if listen.is_empty() && options.follow.is_empty() {
-        return Err(Failure::usage("nothing to collect from: give --listen or --follow"));
+        return Err(Failure::usage("nothing to collect from: use --listen or --follow"));
     }
     let memory_bytes = usize::try_from(caps.memory).unwrap_or(usize::MAX);
     if memory_bytes < 4 << 20 {
@@ -237,64 +117,4 @@ pub(super) fn stop_on_signal() -> Arc<AtomicBool> {
         }
     });
     stop
-}
-
-/// What is shown while it runs.
-struct Shown {
-    form: SummaryForm,
-    screen: Option<Screen>,
-    /// Complaints that wait until the screen is gone.
-    untold: Vec<String>,
-}
-
-/// Most complaints kept for the end.
-const UNTOLD_MAX: usize = 100;
-
-impl Observer for Shown {
-    fn listening(&mut self, listeners: &[ListenerReport]) -> Result<(), Error> {
-        if self.form == SummaryForm::Json {
-            let addresses: Vec<&str> = listeners.iter().map(|listener| listener.address.as_str()).collect();
-            let line = serde_json::json!({ "version": 1, "type": "listening", "addresses": addresses });
-            return put(&line);
-        }
-        for listener in listeners.iter().filter(|_| self.screen.is_none()) {
-            let buffer = listener.receive_buffer_bytes.map_or(String::new(), |bytes| {
-                format!(", receive buffer {} KiB", crate::units::grouped(u128::from(bytes / 1024)))
-            });
-            let _ = writeln!(terminal::stderr(), "listening on {}{buffer}", listener.address);
-        }
-        Ok(())
-    }
-
-    fn summary(&mut self, summary: &Summary) -> Result<(), Error> {
-        match (&mut self.screen, self.form) {
-            (Some(screen), _) => Ok(screen.draw(summary, self.untold.last().map_or("", String::as_str))?),
-            (None, SummaryForm::Json) => put(&summary.to_json()),
-            (None, _) => Ok(()),
-        }
-    }
-
-    fn damage(&mut self, source: &SourceName, diagnostic: Diagnostic) -> Result<(), Error> {
-        let mut line = format!("{}: ", source.peer);
-        // Writing to a string cannot fail.
-        let _ = diagnostic.render("packet", &mut line);
-        if self.screen.is_none() {
-            complain(&line);
-        } else if self.untold.len() < UNTOLD_MAX {
-            self.untold.push(line);
-        }
-        Ok(())
-    }
-}
-
-/// A complaint about what was received; nothing in it may move a terminal.
-fn complain(line: &str) {
-    let safe: Vec<_> = line.lines().map(text::printable).collect();
-    let _ = writeln!(terminal::stderr(), "{}", safe.join("\n"));
-}
-
-/// One line of JSON, at once.
-fn put(line: &serde_json::Value) -> Result<(), Error> {
-    let mut out = terminal::stdout().json(true);
-    Ok(writeln!(out, "{line}").and_then(|()| out.flush())?)
 }

@@ -19,7 +19,7 @@ pub(crate) struct ConvertArguments {
     /// Trace; - is standard input
     #[arg(value_name = "FILE")]
     file: PathBuf,
-    /// The layout of Heph's own converter; this verb has no other, `anytrace convert` has
+    /// Use the layout of Heph's converter; required, as `anytrace convert` writes all other forms
     #[arg(long, required = true)]
     compat: bool,
     #[command(flatten)]
@@ -34,8 +34,8 @@ pub(crate) fn run(options: &ConvertArguments) -> Result<Verdict, Failure> {
     let mut output = Output::create(&options.output.output, options.output.force)?;
     let opening::Opening { input, mut reporter } = opening::open(&options.file, &options.input)?;
     let open_options = open::open_options(&options.input);
-    // What stands before a late epoch is of that epoch too; a stream cannot be looked at twice.
-    let epoch_ns = if options.file.as_os_str() == "-" {
+    // What precedes a late epoch is of that epoch too; a stream cannot be looked at twice.
+    let epoch_ns = if open::is_read_once(&options.file) {
         None
     } else {
         let again: Input = opening::open(&options.file, &options.input)?.input;

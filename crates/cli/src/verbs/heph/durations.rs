@@ -4,7 +4,7 @@ use std::time::Duration;
 
 /// Reads a time with its unit.
 pub(super) fn duration(text: &str) -> Result<Duration, String> {
-    let wrong = || format!("{text:?} is no time: expected a number and ns, us, ms, s, m or h");
+    let wrong = || format!("expected a time: a number and ns, us, ms, s, m or h, found {text:?}");
     let units = [("ns", 1e-9), ("us", 1e-6), ("ms", 1e-3), ("s", 1.0), ("m", 60.0), ("h", 3600.0)];
     let (digits, unit) =
         units.iter().find_map(|(unit, size)| Some((text.strip_suffix(unit)?, *size))).ok_or_else(wrong)?;
@@ -18,7 +18,7 @@ pub(super) fn duration(text: &str) -> Result<Duration, String> {
 /// The same, and not nothing.
 pub(super) fn some_duration(text: &str) -> Result<Duration, String> {
     let time = duration(text)?;
-    if time.is_zero() { Err("expected more than no time".to_owned()) } else { Ok(time) }
+    if time.is_zero() { Err("expected a time above 0".to_owned()) } else { Ok(time) }
 }
 
 #[cfg(test)]

@@ -1,4 +1,4 @@
-//! What the group's verbs share: opening a Heph trace, and where its damage is told.
+//! What the group's verbs share: opening a Heph trace, and where its damage is reported.
 
 use std::path::Path;
 
@@ -9,7 +9,7 @@ use crate::failure::Failure;
 use crate::open::{self, Opened};
 use crate::report::{Reporter, Way};
 
-/// A trace to read, and where its damage is told.
+/// A trace to read, and where its damage is reported.
 pub(super) struct Opening {
     /// The bytes; none of an empty file.
     pub(super) input: Input,
@@ -26,16 +26,11 @@ pub(super) fn open(path: &Path, options: &InputArguments) -> Result<Opening, Fai
             take(&mut reporter, damage)?;
             Input::from_bytes(&name, Vec::new())
         }
-        Opened::Trace(format, input) if format.name() == "heph" => input,
-        Opened::Trace(format, _) => {
-            let other = format.name();
-            return Err(Failure::usage(format!("{name}: a trace of {other}; `anytrace heph` is for Heph traces")));
+        Opened::Trace(format, input) => {
+            open::must_be_one_of(&name, format, options, |one| one.name() == "heph")?;
+            input
         }
-        Opened::Jsonl(format, _) => {
-            let format = format.name();
-            let help = format!("`anytrace convert {name} -o OUT --to {format}` makes a trace of them");
-            return Err(Failure::usage(format!("{name}: JSON lines of {format}; {help}")));
-        }
+        Opened::Jsonl(format, _) => return Err(open::only_lines(&name, format)),
     };
     Ok(Opening { input, reporter })
 }

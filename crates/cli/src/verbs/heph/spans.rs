@@ -14,12 +14,12 @@ use crate::progress::Progress;
 use crate::results::LostLast;
 use crate::{Verdict, open, paint, terminal};
 
-/// What events nest in.
+/// Nest events by.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 enum LaneArgument {
-    /// A substream of a stream
+    /// Substream of a stream
     Substream,
-    /// A stream with all its substreams
+    /// Stream, with all its substreams
     Stream,
 }
 
@@ -32,22 +32,23 @@ pub(crate) struct SpansArguments {
     /// How to print
     #[arg(long, value_enum, default_value_t = ResultForm::Text)]
     format: ResultForm,
-    /// What events nest in
+    /// Nest events by
     #[arg(long, value_enum, default_value_t = LaneArgument::Substream)]
     by: LaneArgument,
-    /// Only the figures: events, lanes, roots, depth, partial overlaps
+    /// Print only totals: events, lanes, roots, depth, partial overlaps
     #[arg(long)]
     summary: bool,
     /// Show attributes (text only)
     #[arg(long)]
     attributes: bool,
-    /// Tell spans as events come, in bounded memory and without temporary files; parents that come late are not known
+    /// Emit spans as events arrive, in bounded memory and without temporary files; spans may miss parents that arrive
+    /// late
     #[arg(long)]
     streaming: bool,
-    /// With --streaming: how many events of a lane are held back
+    /// With --streaming, events to buffer per lane
     #[arg(long, value_name = "N", default_value_t = Streaming::default().lane_spans_max, requires = "streaming")]
     window: usize,
-    /// With --streaming: tell spans that ended so long before the latest end, as 100ms
+    /// With --streaming, emit spans that ended this long before the latest end, such as 100ms
     #[arg(long, value_name = "TIME", requires = "streaming", value_parser = time_bound)]
     horizon: Option<TimeBound>,
     #[command(flatten)]
@@ -98,14 +99,17 @@ pub(crate) fn run(options: &SpansArguments) -> Result<Verdict, Failure> {
     Ok(reporter.verdict())
 }
 
-/// Says what streaming could not know.
+/// Reports what streaming could not know.
 fn complain(name: &str, summary: &TreeSummary) {
     let name = anytrace_core::text::printable(name);
     if summary.parents_unknown > 0 {
         let count = summary.parents_unknown;
-        paint::complain("note", format!("{name}: {count} spans were told before a parent could come"));
+        paint::complain("note", format!("{name}: {count} spans were emitted before a parent could arrive"));
     }
     if summary.late > 0 {
-        paint::complain("note", format!("{name}: {} events came when their neighbours had been told", summary.late));
+        paint::complain(
+            "note",
+            format!("{name}: {} events arrived after their neighbors had been emitted", summary.late),
+        );
     }
 }

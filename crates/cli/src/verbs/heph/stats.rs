@@ -3,11 +3,10 @@
 mod compare;
 mod text;
 
-use std::io::Write;
 use std::path::{Path, PathBuf};
 
 use anytrace_heph::tools::spans::Lanes;
-use anytrace_heph::tools::stats::{HephStats, StatsOptions, StatsThreshold, stats};
+use anytrace_heph::tools::stats::{HephStats, StatsOptions, StatsThreshold, statistics, stats, threshold};
 use clap::Args;
 
 use super::opening;
@@ -15,7 +14,7 @@ use crate::arguments::{InputArguments, ResultForm};
 use crate::failure::Failure;
 use crate::progress::Progress;
 use crate::results::print_json;
-use crate::{Verdict, for_each_file, open, terminal};
+use crate::{Verdict, arguments, for_each_file, open, terminal};
 
 /// `heph stats`.
 #[derive(Debug, Args)]
@@ -26,27 +25,25 @@ pub(crate) struct StatsArguments {
     /// How to print
     #[arg(long, value_enum, default_value_t = ResultForm::Text)]
     format: ResultForm,
-    /// Rows of each table (text only); 0 is all
-    #[arg(long, value_name = "N", default_value_t = 20)]
+    /// Rows of each table
+    #[arg(short = 'n', long, value_name = "N", value_parser = arguments::rows, default_value = "20",
+          help = format!("{} (text only)", arguments::TOP))]
     top: usize,
     /// How many of the longest runs are shown
     #[arg(long, value_name = "N", default_value_t = StatsOptions::default().longest)]
     longest: usize,
-    /// Compare with another trace, by description and by actors' names
-    #[arg(long, value_name = "BASE")]
+    /// Compare with another trace, by description and actor name
+    #[arg(long = "against", alias = "compare", value_name = "BASE")]
     compare: Option<PathBuf>,
-    /// Exit with 1 when a statistic has grown by more against --compare, as p99=10%; may be repeated
-    #[arg(long, value_name = "STATISTIC=PERCENT", requires = "compare", value_parser = threshold)]
+    /// Exit with 1 if a statistic grew by more than this since BASE, such as p99=10%; may be repeated
+    #[arg(long, value_name = "STATISTIC=PERCENT", requires = "compare", value_parser = heph_threshold)]
     fail_above: Vec<StatsThreshold>,
     #[command(flatten)]
     input: InputArguments,
 }
 
-fn threshold(text: &str) -> Result<StatsThreshold, String> {
-    StatsThreshold::parse(text).ok_or_else(|| {
-        let words = StatsThreshold::words().join(", ");
-        format!("{text:?} is no threshold: one of {words}, and how many per cent, as p99=10%")
-    })
+fn heph_threshold(text: &str) -> Result<StatsThreshold, String> {
+    arguments::threshold(threshold(text), text, statistics(), "p99=10%")
 }
 
 pub(crate) fn run(options: &StatsArguments) -> Result<Verdict, Failure> {
@@ -66,14 +63,14 @@ pub(crate) fn run(options: &StatsArguments) -> Result<Verdict, Failure> {
                 }
                 match options.format {
                     ResultForm::Json => objects.push(comparison.object()),
-                    ResultForm::Text => put(&comparison.page(options.top))?,
+                    ResultForm::Text => terminal::put(&comparison.page(options.top))?,
                 }
             }
             None => match options.format {
                 ResultForm::Json => objects.push(found.to_json(&name)),
                 ResultForm::Text => {
-                    put(if is_first { "" } else { "\n" })?;
-                    put(&text::page(&name, &found, options.top))?;
+                    terminal::put(if is_first { "" } else { "\n" })?;
+                    terminal::put(&text::page(&name, &found, options.top))?;
                 }
             },
         }
@@ -84,11 +81,6 @@ pub(crate) fn run(options: &StatsArguments) -> Result<Verdict, Failure> {
         print_json(objects, options.files.len() > 1)?;
     }
     Ok(verdict)
-}
-
-fn put(text: &str) -> Result<(), Failure> {
-    terminal::stdout().write_all(text.as_bytes())?;
-    Ok(())
 }
 
 fn one(path: &Path, options: &StatsArguments) -> Result<(HephStats, Verdict), Failure> {

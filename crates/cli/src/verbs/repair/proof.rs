@@ -1,9 +1,9 @@
-//! Reads what `repair` wrote, before it gets its name: it must be recognised as the same format, and pass its check.
+//! Reads what `repair` wrote, before it gets its name: it must be recognized as the same format, and pass its check.
 
 use anytrace_core::{
     Diagnostic, Effect, Error, Format, Head, Input, InputOptions, Outcome, Plan, Severity, Sink, TargetOptions,
 };
-use anytrace_formats::{Recognised, recognise};
+use anytrace_formats::{Recognized, recognize};
 
 use crate::arguments::RepairArguments;
 use crate::failure::Failure;
@@ -12,7 +12,7 @@ use crate::output::Output;
 
 /// What became of a repaired trace that was read again.
 pub(super) enum Proof {
-    /// It is a valid trace of so many bytes, without compression.
+    /// It is a valid trace of this many bytes, without compression.
     Valid(u64),
     /// It breaks a rule; to be repaired again.
     Broken(Input),
@@ -46,8 +46,8 @@ pub(super) fn prove(
     if options.input.input_format.is_none() {
         let name = options.output.output.display().to_string();
         let head = Head { name: &name, ..input.head() };
-        match recognise(&head) {
-            Recognised::Trace(found) if found.name() == format.name() => {}
+        match recognize(&head) {
+            Recognized::Trace(found) if found.name() == format.name() => {}
             _ => return Ok(Proof::Other),
         }
     }

@@ -11,7 +11,7 @@ const HEADING: &str =
 
 /// The lines of one trace.
 pub(super) fn lines(results: &Results, text: Cells, with_heading: bool) -> String {
-    let directory = &results.told.done.directory;
+    let directory = &results.read.done.directory;
     let times = Times(directory.source().unit);
     let mut out = if with_heading { HEADING.to_owned() } else { String::new() };
     let file = text.printable(&results.name);

@@ -21,8 +21,8 @@ pub(super) fn page(results: Results, is_first: bool) -> String {
     for note in notes(&results) {
         out.push_str(&format!("  {note}\n"));
     }
-    let Results { told, histograms, longest, gaps, migrations, events, .. } = results;
-    let done = told.done;
+    let Results { read, histograms, longest, gaps, migrations, events, .. } = results;
+    let done = read.done;
     if let Some(histograms) = histograms {
         out.push_str(&details::histograms(&histograms, &done.directory));
     }
@@ -41,14 +41,8 @@ pub(super) fn page(results: Results, is_first: bool) -> String {
     out
 }
 
-/// A heading over a part of the page.
-pub(super) fn heading(text: &str) -> String {
-    let bold = paint::BOLD;
-    format!("\n{bold}{text}{bold:#}\n")
-}
-
 fn headline(results: &Results) -> String {
-    let done = &results.told.done;
+    let done = &results.read.done;
     let times = Times(done.directory.source().unit);
     let mut parts = vec![counted(done.counts.spans, "span"), counted(done.threads, "thread")];
     if let Some((first, last)) = done.range {
@@ -69,7 +63,7 @@ fn table(results: &Results) -> String {
     if results.rows.is_empty() {
         return String::new();
     }
-    let directory = &results.told.done.directory;
+    let directory = &results.read.done.directory;
     let times = Times(directory.source().unit);
     let rare: [(&str, Count); 3] =
         [("recursive", |row| row.recursive), ("unfinished", |row| row.unfinished), ("deduced", |row| row.deduced)];
@@ -102,22 +96,19 @@ fn table(results: &Results) -> String {
 
 /// What a reader of the figures should know.
 fn notes(results: &Results) -> Vec<String> {
-    let edges = results.told.done.edges;
+    let edges = results.read.done.edges;
     let mut notes = Vec::new();
     if edges.unfinished > 0 {
         notes.push(format!(
-            "{} unfinished: still open where the trace ends, counted up to there",
+            "{} unfinished: still open at the end of the trace, counted up to there",
             counted(edges.unfinished, "span")
         ));
     }
     if edges.deduced > 0 {
-        notes.push(format!(
-            "{} deduced: an outer span ended, and nothing says when these did",
-            counted(edges.deduced, "end")
-        ));
+        notes.push(format!("{} deduced: no recorded end; ended with an outer span", counted(edges.deduced, "end")));
     }
     if edges.orphans > 0 {
-        notes.push(format!("{} without a beginning in the trace, not counted", counted(edges.orphans, "end")));
+        notes.push(format!("{} without a start in the trace, not counted", counted(edges.orphans, "end")));
     }
     if edges.instants > 0 {
         notes.push(format!("{}, which --events lists", counted(edges.instants, "event")));

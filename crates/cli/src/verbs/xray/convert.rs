@@ -21,7 +21,7 @@ use crate::{Verdict, open, paint, terminal};
 /// Forms.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 enum Form {
-    /// Basic records, which every reader of XRay traces takes
+    /// Basic records, which every XRay reader accepts
     Raw,
     /// YAML
     Yaml,
@@ -45,16 +45,16 @@ pub(crate) struct ConvertArguments {
     /// Form to write
     #[arg(short = 'f', long, value_enum, default_value_t = Form::Raw)]
     output_format: Form,
-    /// Name functions by the file of --instr-map
+    /// Name functions, using the file of --program
     #[arg(short = 'y', long, value_name = "true|false", num_args = 0..=1, require_equals = true, default_value = "false", default_missing_value = "true", value_parser = BoolishValueParser::new(), action = ArgAction::Set)]
     symbolize: bool,
-    /// Put the records of all threads in order of time; without, only those of each thread are
+    /// Sort the records of all threads by time; otherwise they are sorted only within each thread
     #[arg(short, long, value_name = "true|false", num_args = 0..=1, require_equals = true, default_value = "true", default_missing_value = "true", value_parser = BoolishValueParser::new(), action = ArgAction::Set)]
     sort: bool,
     /// The same as --sort=false
     #[arg(long)]
     no_sort: bool,
-    /// llvm-xray's output byte for byte, its faults included
+    /// Reproduce llvm-xray's output byte for byte, including its bugs
     #[arg(long)]
     compat: bool,
     #[command(flatten)]
@@ -71,7 +71,9 @@ pub(crate) fn run(options: &ConvertArguments) -> Result<Verdict, Failure> {
     };
     let is_stdout = options.output.as_os_str() == "-";
     if is_stdout && form == ConvertForm::Raw && terminal::stdout_is_terminal() {
-        return Err(Failure::usage("raw records are not for a terminal: -o names a file, -f another form"));
+        return Err(Failure::usage(
+            "not writing raw records to a terminal: use -o to name a file or -f to choose another form",
+        ));
     }
     if is_stdout {
         return write(options, form, &mut terminal::stdout().json(form == ConvertForm::TraceEvent));
@@ -108,7 +110,7 @@ fn symbols(options: &ConvertArguments) -> Result<Option<Box<dyn Symbols>>, Failu
         (true, None) => Ok(Some(Box::new(map::Map::default()))),
         (false, None) => Ok(None),
         (false, Some(_)) => {
-            paint::complain("note", "the map of --instr-map names nothing without --symbolize");
+            paint::complain("note", "--program has no effect without --symbolize");
             Ok(None)
         }
     }

@@ -29,7 +29,7 @@ pub(crate) struct ExtractArguments {
     symbolize: bool,
     #[command(flatten)]
     mangling: ManglingArguments,
-    /// Which part of a fat Mach-O file: x86_64, arm64 [default: this machine's, or else the first]
+    /// Architecture to read from a fat Mach-O file: x86_64, arm64 [default: this machine's, or else the first]
     #[arg(long, value_name = "NAME")]
     arch: Option<String>,
 }

@@ -15,7 +15,7 @@ use crate::{Verdict, open, terminal};
 /// When payloads are escaped.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 enum Escape {
-    /// On a terminal only; elsewhere the bytes as they are, as llvm-xray prints them
+    /// On a terminal only; elsewhere print raw bytes, as llvm-xray does
     Auto,
     /// Always
     Always,
@@ -29,10 +29,10 @@ pub(crate) struct FdrDumpArguments {
     /// FDR trace; - is standard input
     #[arg(value_name = "FILE")]
     file: PathBuf,
-    /// Group the records by thread and block, and report those that may not follow the one before
+    /// Group the records by thread and block, and report records that may not follow their predecessor
     #[arg(long, value_name = "true|false", num_args = 0..=1, default_value_t = false, default_missing_value = "true", require_equals = true)]
     verify: bool,
-    /// Whether control characters and other bytes of event payloads are escaped
+    /// Whether to escape control characters and other bytes in event payloads
     #[arg(long, value_enum, default_value_t = Escape::Auto)]
     escape: Escape,
     #[command(flatten)]

@@ -7,7 +7,7 @@ use anytrace_xray::tools::graph::{Pairing, graph};
 use anytrace_xray::tools::{GraphReport, GraphView, Stat};
 use clap::{Args, ValueEnum};
 
-use super::reading::{self, Opened, judge, put_out, say};
+use super::reading::{self, Opened, destination, judge, put_out, say};
 use crate::Verdict;
 use crate::arguments::{CsvArguments, InputArguments};
 use crate::failure::Failure;
@@ -28,22 +28,22 @@ pub(crate) struct GraphArguments {
     /// Replace the output file
     #[arg(long)]
     force: bool,
-    /// Without -d: pass over exits of other calls than the innermost
+    /// Without -d: skip exits that do not match the innermost open call
     #[arg(short = 'k', long)]
     keep_going: bool,
-    /// End calls without an exit with the call around them: the default
+    /// End calls without an exit when the enclosing call ends; this is the default
     #[arg(short = 'd', long)]
     deduce_sibling_calls: bool,
-    /// What stands at edges
+    /// Label edges with this statistic
     #[arg(short = 'e', long, value_enum, default_value_t = StatName::None)]
     edge_label: StatName,
-    /// What stands at vertices, under the name
+    /// Label vertices with this statistic, below the name
     #[arg(short = 'v', long, value_enum, default_value_t = StatName::None)]
     vertex_label: StatName,
-    /// What edges are coloured by
+    /// Color edges by this statistic
     #[arg(short = 'c', long, value_enum, default_value_t = StatName::None)]
     color_edges: StatName,
-    /// What vertices are coloured by
+    /// Color vertices by this statistic
     #[arg(short = 'b', long, value_enum, default_value_t = StatName::None)]
     color_vertices: StatName,
     /// How to print
@@ -79,7 +79,7 @@ pub(super) enum StatName {
     P99,
     /// Longest call
     Max,
-    /// All calls together
+    /// Sum over all calls
     Sum,
 }
 
@@ -109,6 +109,7 @@ pub(super) enum GraphForm {
 
 pub(crate) fn run(options: &GraphArguments) -> Result<Verdict, Failure> {
     let name = options.file.display().to_string();
+    let destination = destination(&options.output, options.force)?;
     let symbols = options.symbols.load(&anytrace_xray::Xray)?;
     let Opened { input, reporter: mut damage, has_evidence, .. } = reading::open(&options.file, &options.input)?;
     let pairing = pairing(options.compat, options.keep_going, options.deduce_sibling_calls);
@@ -130,7 +131,7 @@ pub(crate) fn run(options: &GraphArguments) -> Result<Verdict, Failure> {
     };
     let report = GraphReport::new(&drawn, symbols.as_deref());
     let verdict = judge(&damage, has_evidence, &options.output);
-    put_out(&options.output, options.force, options.format == GraphForm::Json, verdict, |out| {
+    put_out(destination, options.format == GraphForm::Json, verdict, |out| {
         let mut out = BufWriter::new(out);
         match options.format {
             GraphForm::Dot => report.dot(&view, &mut out),
@@ -141,7 +142,7 @@ pub(crate) fn run(options: &GraphArguments) -> Result<Verdict, Failure> {
     })
 }
 
-/// How calls are paired. As in `account`, `-k` without `-d` passes over exits of other calls than the innermost.
+/// How calls are paired. As in `account`, `-k` without `-d` skips exits of calls other than the innermost.
 pub(super) fn pairing(is_compat: bool, keep_going: bool, deduce: bool) -> Pairing {
     let is_peer = is_compat || (keep_going && !deduce);
     if is_peer { Pairing::Compat { keep_going, deduce } } else { Pairing::Right }

@@ -1,21 +1,22 @@
-//! What the group's verbs share: opening traces, and telling what was met in them.
+//! What the group's verbs share: opening traces, and reporting what was met in them.
 
 use std::io::{self, BufWriter, Write};
 use std::path::Path;
 
 use anytrace_core::{Input, InputOptions, Layer, text};
-use anytrace_formats::{Recognised, by_name, recognise};
+use anytrace_formats::by_name;
 use tempfile::NamedTempFile;
 
 use crate::Verdict;
 use crate::arguments::InputArguments;
 use crate::failure::Failure;
+use crate::open::must_be;
 use crate::output::{Output, remove_on_signal};
 use crate::paint;
 use crate::report::{Reporter, Way};
 use crate::terminal;
 
-/// An XRay trace to read, and where its damage is told.
+/// An XRay trace to read, and where its damage is reported.
 pub(super) struct Opened {
     /// Without bytes where the file has none.
     pub(super) input: Input,
@@ -28,27 +29,11 @@ pub(super) struct Opened {
 }
 
 /// Opens a trace for one of the verbs. Only what is clearly another format's is refused: a file whose header is damaged
-/// is read as XRay's, so that the damage is told with its place.
+/// is read as XRay's, so that the damage is reported with its place.
 pub(super) fn open(path: &Path, options: &InputArguments) -> Result<Opened, Failure> {
     let name = path.display().to_string();
     let input = Input::open(path, InputOptions { no_map: options.no_mmap }).map_err(|error| Failure::bare(&error))?;
-    let refused = |what: &str| Err(Failure::usage(format!("{name}: an XRay trace was expected, and {what}")));
-    let mut has_evidence = true;
-    match (options.input_format.as_deref(), recognise(&input.head())) {
-        (Some("xray"), _) => {}
-        (Some(other), _) => return refused(&format!("--input-format says {other}")),
-        (None, Recognised::Trace(format)) if format.name() != "xray" => {
-            return refused(&format!("this is {}; --input-format=xray reads it all the same", format.title()));
-        }
-        (None, Recognised::Jsonl(format)) => {
-            let format = format.name();
-            return refused(&format!(
-                "these are JSON lines of {format}; `anytrace convert {name} -o OUT --to {format}` makes a trace of them"
-            ));
-        }
-        (None, Recognised::Unknown) => has_evidence = false,
-        _ => {}
-    }
+    let has_evidence = must_be(&name, &input, options, "xray")?;
     let mut reporter = Reporter::new(&name, by_name("xray"), Way::Stderr, options.limit);
     let is_empty = input.head().bytes.is_empty();
     if is_empty {
@@ -88,26 +73,30 @@ pub(super) fn judge(reporter: &Reporter, has_evidence: bool, output: &Path) -> V
     Verdict::NoResult
 }
 
-/// Tells on standard error what was met in a file and dealt with.
+/// Reports on standard error what was met in a file and handled.
 pub(super) fn say(file: &str, lines: &[String]) {
     for line in lines {
         paint::complain("note", format!("{}: {line}", text::printable(file)));
     }
 }
 
-/// Writes a result to standard output, or to a file that appears whole or not at all.
+/// The file a result goes to; `None` is standard output. Whether it can be written is checked here, before the trace is
+/// read, which may take long.
+pub(super) fn destination(path: &Path, force: bool) -> Result<Option<Output>, Failure> {
+    if path.as_os_str() == "-" { Ok(None) } else { Output::create(path, force).map(Some) }
+}
+
+/// Writes a result to standard output, or to a file that is written completely or not at all.
 pub(super) fn put_out(
-    path: &Path,
-    force: bool,
+    destination: Option<Output>,
     is_json: bool,
     verdict: Verdict,
     write: impl FnOnce(&mut dyn Write) -> io::Result<()>,
 ) -> Result<Verdict, Failure> {
-    if path.as_os_str() == "-" {
+    let Some(mut output) = destination else {
         write(&mut terminal::stdout().json(is_json))?;
         return Ok(verdict);
-    }
-    let mut output = Output::create(path, force)?;
+    };
     write(&mut output)?;
     output.commit(verdict)
 }

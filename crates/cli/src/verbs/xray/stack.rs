@@ -1,21 +1,19 @@
 //! `anytrace xray stack`: where calls spend time, by call stack.
 
-use std::io::{BufWriter, Write};
-use std::path::{Path, PathBuf};
+mod inputs;
+mod printer;
 
-use anytrace_core::span::Symbols;
-use anytrace_export::cells::Cells;
+use std::io::{BufWriter, Write};
+use std::path::PathBuf;
+
 use anytrace_xray::tools::stack::{Oddities, OrphanRule, StackOptions, StackProfile};
-use anytrace_xray::tools::stack_files::{Beginning, StackFiles, begin, order};
-use anytrace_xray::tools::{StackGrouping, StackReport, StackUnit, StackView, Weight};
+use anytrace_xray::tools::stack_files::StackFiles;
 use clap::{Args, ValueEnum};
 
-use super::reading::{self, Opened, say};
-use crate::arguments::{CsvArguments, InputArguments};
+use super::reading::{Opened, say};
+use crate::arguments::{CsvArguments, InputArguments, TOP, rows};
 use crate::failure::Failure;
-use crate::paint;
 use crate::progress::Progress;
-use crate::results::with_lost;
 use crate::symbols::SymbolArguments;
 use crate::{Verdict, only_one_stdin, open, terminal};
 
@@ -25,13 +23,13 @@ pub(crate) struct StackArguments {
     /// Traces; - is standard input
     #[arg(required = true, value_name = "FILE")]
     files: Vec<PathBuf>,
-    /// Go on after an exit without an entry. Always done but with --compat
+    /// Continue after an exit without an entry; always on except with --compat
     #[arg(short = 'k', long)]
     keep_going: bool,
-    /// One list for each thread
+    /// Print one list per thread
     #[arg(long, conflicts_with = "aggregate_threads")]
     per_thread_stacks: bool,
-    /// Add up equal stacks of different threads
+    /// Combine equal stacks of different threads
     #[arg(long)]
     aggregate_threads: bool,
     /// Print every stack, as folded lines (the same as --stack-format=flame)
@@ -40,22 +38,23 @@ pub(crate) struct StackArguments {
     /// Tables for people, or folded lines for flame graphs
     #[arg(long, value_enum, default_value_t = StackForm::Human)]
     stack_format: StackForm,
-    /// What folded lines weigh
+    /// Weight of folded lines
     #[arg(long, value_enum, default_value_t = Aggregation::Time)]
     aggregation_type: Aggregation,
-    /// What sums are told in
+    /// Unit of sums
     #[arg(long, value_enum, default_value_t = Unit::Ticks)]
     unit: Unit,
     /// Rows of each list of the tables
-    #[arg(short = 'p', long, value_name = "N", default_value_t = 10)]
+    #[arg(short = 'p', visible_short_alias = 'n', long, value_name = "N", value_parser = rows, default_value = "10",
+          help = format!("{TOP} (text only)"))]
     top: usize,
     /// How to print: as --stack-format says, or every stack as JSON or CSV
     #[arg(long, value_enum, default_value_t = Form::Text)]
     format: Form,
-    /// One result for each file instead of one for all
+    /// Print one result per file instead of one for all
     #[arg(long)]
     per_file: bool,
-    /// Output of llvm-xray as it is: time of inner calls counted twice in flame graphs, errors where it stops
+    /// Reproduce llvm-xray's output, including nested time counted twice in flame graphs, and its errors
     #[arg(long)]
     compat: bool,
     #[command(flatten)]
@@ -98,7 +97,7 @@ pub(crate) fn run(options: &StackArguments) -> Result<Verdict, Failure> {
     let stack = StackOptions { orphans: orphans(options), make_file: Some(tempfile::tempfile), tops: tops(options) };
     let mut verdict = Verdict::Fine;
     let mut together = StackFiles::new(stack);
-    for (path, opened) in in_order(options)? {
+    for (path, opened) in inputs::in_order(options)? {
         let Opened { input, reporter: mut damage, .. } = opened;
         let name = path.display().to_string();
         let (files, open) = (&mut together, open::open_options(&options.input));
@@ -116,14 +115,14 @@ pub(crate) fn run(options: &StackArguments) -> Result<Verdict, Failure> {
         if options.files.len() > 1 && options.format == Form::Text {
             writeln!(out, "{name}:")?;
         }
-        print(&profile, options, symbols.as_deref(), &mut out)?;
+        printer::print(&profile, options, symbols.as_deref(), &mut out)?;
     }
     if options.files.len() > 1 && !options.per_file {
         let profile = together.finish();
         refuse(&profile)?;
-        // The rest was told by file.
+        // The rest was reported by file.
         say("all files", &Oddities { unfinished: profile.oddities.unfinished, ..Oddities::default() }.lines());
-        print(&profile, options, symbols.as_deref(), &mut out)?;
+        printer::print(&profile, options, symbols.as_deref(), &mut out)?;
     }
     out.flush()?;
     Ok(verdict)
@@ -142,67 +141,11 @@ fn refuse(profile: &StackProfile) -> Result<(), Failure> {
     profile.failure.as_ref().map_or(Ok(()), |failure| Err(Failure::breach(failure.clone())))
 }
 
-/// The traces, in the order in which they were recorded unless they are counted one by one or as llvm-xray does.
-fn in_order(options: &StackArguments) -> Result<Vec<(&Path, Opened)>, Failure> {
-    let paths = options.files.iter().map(PathBuf::as_path);
-    let inputs = paths.map(|path| Ok((path, reading::open(path, &options.input)?)));
-    let mut inputs = inputs.collect::<Result<Vec<_>, Failure>>()?;
-    if inputs.len() > 1 && !options.per_file && !options.compat {
-        let open = open::open_options(&options.input);
-        let beginnings: Vec<Beginning> =
-            inputs.iter().map(|(_, opened)| begin(opened.input.head().bytes, &open)).collect();
-        let mut places = vec![0; inputs.len()];
-        for (place, number) in order(&beginnings).into_iter().enumerate() {
-            if let Some(own) = places.get_mut(number) {
-                *own = place;
-            }
-        }
-        let mut placed: Vec<_> = places.into_iter().zip(inputs).collect();
-        placed.sort_by_key(|(place, _)| *place);
-        inputs = placed.into_iter().map(|(_, input)| input).collect();
-    }
-    Ok(inputs)
-}
-
 /// How many rows, where top lists of one trace, of all its threads together, are all that will be printed.
 fn tops(options: &StackArguments) -> Option<usize> {
     let is_one = options.files.len() == 1 || options.per_file;
     let is_table = options.format == Form::Text && options.stack_format == StackForm::Human && !options.all_stacks;
     let is_plain = !options.per_thread_stacks && !options.aggregate_threads && !options.compat;
-    (is_one && is_table && is_plain).then_some(if options.top == 0 { 10 } else { options.top })
-}
-
-fn print(
-    profile: &StackProfile,
-    options: &StackArguments,
-    symbols: Option<&dyn Symbols>,
-    out: &mut dyn Write,
-) -> Result<(), Failure> {
-    if profile.is_empty() && options.compat {
-        return Err(Failure::breach("No instrumented calls were accounted in the input file."));
-    }
-    let view = StackView {
-        grouping: match (options.per_thread_stacks, options.aggregate_threads) {
-            (true, _) => StackGrouping::PerThread,
-            (_, true) => StackGrouping::Aggregate,
-            _ => StackGrouping::Separate,
-        },
-        unit: if options.unit == Unit::Seconds { StackUnit::Seconds } else { StackUnit::Ticks },
-        top: options.top,
-        threads: open::open_options(&options.input).threads,
-        is_compat: options.compat,
-    };
-    let report = StackReport::new(profile, view, symbols).map_err(|error| Failure::bare(&error))?;
-    let weight = if options.aggregation_type == Aggregation::Count { Weight::Count } else { Weight::Time };
-    match options.format {
-        Form::Json => with_lost(out, |out| report.json(out))?,
-        Form::Csv => report.csv(if options.compat { Cells::Raw } else { options.csv.cells() }, out)?,
-        Form::Text if options.all_stacks || options.stack_format == StackForm::Flame => report.flame(weight, out)?,
-        Form::Text => report.tables(out)?,
-    }
-    if report.shortened() > 0 {
-        let line = format!("{} stacks have more than 512 frames: those in the middle are left out", report.shortened());
-        paint::complain("note", line);
-    }
-    Ok(())
+    // All stacks are no top list.
+    (is_one && is_table && is_plain && options.top != usize::MAX).then_some(options.top)
 }

@@ -6,14 +6,14 @@
 use std::collections::BTreeMap;
 
 use anytrace_core::bytes::array_at;
-use anytrace_core::{Cursor, Diagnostic, Error, Input, Limits, OpenOptions, Sink};
+use anytrace_core::{Cursor, Diagnostic, Error, Input, Limits, OpenOptions, Place, Sink};
 
 use super::{Accounts, LossOptions, LossReport, SourceLoss};
-use crate::flaw::Damage;
-use crate::parse::parse;
-use crate::reader::{Place, Reader, Visitor};
-use crate::record::Packet;
 use crate::rules;
+use crate::wire::fault::Damage;
+use crate::wire::parse::parse_within;
+use crate::wire::reader::{Reader, Visitor};
+use crate::wire::record::Record;
 
 /// Port and length.
 const HEAD_BYTES: usize = 6;
@@ -79,7 +79,7 @@ impl Capture<'_> {
         self.number += 1;
         let mut rest = bytes;
         while !rest.is_empty() {
-            match parse(rest, self.limits.record_bytes_max) {
+            match parse_within(rest, self.limits.record_bytes_max) {
                 Ok((packet, used)) => {
                     let (packet_bytes, after) = rest.split_at(used);
                     take(&packet, packet_bytes, source, accounts);
@@ -103,7 +103,7 @@ impl Capture<'_> {
     fn too_long(&mut self, offset: u64, length: usize) -> Result<(), Error> {
         let report = rules::CAPTURE_CUT.at(offset).record(self.number).field("length");
         let report = report.expected(format!("at most {}", self.limits.record_bytes_max)).found(length.to_string());
-        self.sink.report(report.help("nothing behind it can be framed; --record-limit raises the limit"))
+        self.sink.report(report.help("nothing after it can be read; use --record-limit to raise the limit"))
     }
 
     fn finish(self) -> LossReport {
@@ -115,12 +115,12 @@ impl Capture<'_> {
     }
 }
 
-fn take(packet: &Packet<'_>, bytes: &[u8], source: &mut SourceLoss, accounts: &mut Accounts) {
+fn take(packet: &Record<'_>, bytes: &[u8], source: &mut SourceLoss, accounts: &mut Accounts) {
     match packet {
-        Packet::Event(event) => {
+        Record::Event(event) => {
             accounts.event(event.header.stream, event.header.counter, bytes, 0);
         }
-        Packet::Metadata(metadata) => {
+        Record::Metadata(metadata) => {
             source.metadata += 1;
             if let Some(epoch_ns) = metadata.epoch_ns() {
                 source.epoch(epoch_ns);
@@ -142,7 +142,7 @@ fn salvage(
 ) -> Result<(), Error> {
     let input = Input::from_bytes_as_is("datagram", rest.to_vec());
     let options = OpenOptions { limits: *limits, ..OpenOptions::default() };
-    Reader::new(input, &options).read(&mut Salvage { rest, offset, number, source, accounts, sink })?;
+    Reader::new(input, &options)?.read(&mut Salvage { rest, offset, number, source, accounts, sink })?;
     Ok(())
 }
 
@@ -156,7 +156,7 @@ struct Salvage<'a> {
 }
 
 impl Visitor for Salvage<'_> {
-    fn packet(&mut self, _: Place, bytes: &[u8], packet: &Packet<'_>) -> Result<(), Error> {
+    fn packet(&mut self, _: Place, bytes: &[u8], packet: &Record<'_>) -> Result<(), Error> {
         take(packet, bytes, self.source, self.accounts);
         Ok(())
     }

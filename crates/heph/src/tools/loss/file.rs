@@ -1,11 +1,11 @@
 //! Counters of a trace file: one source.
 
-use anytrace_core::{Diagnostic, Error, Input, OpenOptions, Sink};
+use anytrace_core::{Diagnostic, Error, Input, OpenOptions, Place, Sink};
 
 use super::{Accounts, LossOptions, SourceLoss};
-use crate::flaw::Damage;
-use crate::reader::{Place, Reader, Visitor};
-use crate::record::Packet;
+use crate::wire::fault::Damage;
+use crate::wire::reader::{Reader, Visitor};
+use crate::wire::record::Record;
 
 /// Reads a trace and returns the counts of its counters. Damage is reported to the sink, and counters of damaged
 /// packets count if they are readable.
@@ -21,7 +21,7 @@ pub fn read_file(
 ) -> Result<SourceLoss, Error> {
     let source = SourceLoss { name: name.to_owned(), ..SourceLoss::default() };
     let mut counting = Counting { accounts: Accounts::new(*options), source, sink };
-    Reader::new(input, open).read(&mut counting)?;
+    Reader::new(input, open)?.read(&mut counting)?;
     let Counting { accounts, mut source, .. } = counting;
     source.close(&accounts);
     Ok(source)
@@ -35,12 +35,12 @@ pub(super) struct Counting<'s> {
 
 impl Visitor for Counting<'_> {
     #[inline]
-    fn packet(&mut self, _: Place, bytes: &[u8], packet: &Packet<'_>) -> Result<(), Error> {
+    fn packet(&mut self, _: Place, bytes: &[u8], packet: &Record<'_>) -> Result<(), Error> {
         match packet {
-            Packet::Event(event) => {
+            Record::Event(event) => {
                 self.accounts.event(event.header.stream, event.header.counter, bytes, 0);
             }
-            Packet::Metadata(metadata) => {
+            Record::Metadata(metadata) => {
                 self.source.metadata += 1;
                 if let Some(epoch_ns) = metadata.epoch_ns() {
                     self.source.epoch(epoch_ns);

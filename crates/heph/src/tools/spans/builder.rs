@@ -3,38 +3,19 @@
 use anytrace_core::Error;
 use anytrace_core::hash::Map;
 
-use super::actors::{Actor, Runs};
-use super::collect::Facts;
-use super::event::Sorted;
-use super::names::{NO_ROOM, Names};
+use super::line::{About, Line};
 use super::printer::Printer;
-use super::rule::Sweep;
-use crate::tools::runtime::{self, Kind};
-
-/// Data for the lines of the tree.
-#[derive(Clone, Copy)]
-pub(super) struct About<'a> {
-    pub(super) names: &'a Names,
-    pub(super) facts: &'a Facts,
-}
+use crate::lanes::actors::Runs;
+use crate::lanes::event::Sorted;
+use crate::lanes::names::NO_ROOM;
+use crate::lanes::rule::Sweep;
+use crate::lanes::runtime::{self, Kind};
 
 /// An open span.
 #[derive(Debug, Clone, Copy)]
 struct TreeNode {
     name: u32,
     seq: u64,
-}
-
-/// One span to print.
-pub(super) struct Line<'a> {
-    pub(super) event: &'a Sorted<'a>,
-    pub(super) description: &'a [u8],
-    /// Description and record of the enclosing span.
-    pub(super) parent: Option<(&'a [u8], u64)>,
-    pub(super) overlaps: Option<&'a [u8]>,
-    pub(super) depth: u32,
-    pub(super) is_parent_unknown: bool,
-    pub(super) actor: Option<Actor<'a>>,
 }
 
 /// Makes a tree of events in order.
@@ -67,7 +48,7 @@ impl Builder {
     ) -> Result<(), Error> {
         let lane = (event.stream, event.lane);
         let gone = &mut self.gone;
-        let mut closed = |done: super::rule::OpenSpan<TreeNode>| {
+        let mut closed = |done: crate::lanes::rule::OpenSpan<TreeNode>| {
             if done.what.name == NO_ROOM {
                 gone.push(done.what.seq);
             }

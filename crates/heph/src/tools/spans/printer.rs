@@ -4,11 +4,11 @@ use std::io::Write;
 
 use anytrace_core::{Error, text};
 
-use super::builder::{About, Line};
-use super::tree::{TreeForm, TreeOptions, TreeSummary};
-use crate::dump::push_attributes;
-use crate::select::Filter;
-use crate::tools::runtime;
+use super::line::{About, Line};
+use super::tree_options::{TreeForm, TreeOptions, TreeSummary};
+use crate::lanes::runtime;
+use crate::verbs::attribute_text::push_attributes;
+use crate::verbs::select::Filter;
 
 /// Text is written in pieces of this size.
 const FLUSH_BYTES: usize = 1 << 16;
@@ -33,19 +33,12 @@ impl<'a> Printer<'a> {
     pub(super) fn new(options: &TreeOptions, filter: Filter<'a>, out: &'a mut dyn Write) -> Self {
         let (form, with_attributes) = (options.form, options.with_attributes);
         let summary = TreeSummary::default();
-        Self { form, with_attributes, filter, out, bytes: Vec::new(), heading: None, printed: 0, summary }
+        let opening: &[u8] = if form == TreeForm::Json { b"{\"version\":1,\"spans\":[" } else { b"" };
+        Self { form, with_attributes, filter, out, bytes: opening.to_vec(), heading: None, printed: 0, summary }
     }
 
-    /// True when attributes are printed, or needed to find an event's actor.
     pub(super) fn wants_attributes(&self) -> bool {
-        self.form == TreeForm::Text
-    }
-
-    pub(super) fn begin(&mut self) -> Result<(), Error> {
-        if self.form == TreeForm::Json {
-            self.bytes.extend_from_slice(b"{\"version\":1,\"spans\":[");
-        }
-        Ok(())
+        self.form.wants_attributes()
     }
 
     /// A lane begins; one that is emitted in pieces may begin again.

@@ -7,18 +7,19 @@
 
 use std::collections::BTreeMap;
 
-use anytrace_core::{Diagnostic, Error, Sink};
+use anytrace_core::{Diagnostic, Error, Place, Sink};
 
-use super::Lanes;
-use super::builder::{About, Builder};
-use super::collect::Taker;
-use super::event::StoredEvent;
-use super::names::NO_ROOM;
+use super::builder::Builder;
+use super::line::About;
 use super::printer::Printer;
-use super::tree::Streaming;
-use crate::flaw::Damage;
-use crate::reader::{Place, Reader, Visitor};
-use crate::record::Packet;
+use super::tree_options::Streaming;
+use crate::lanes::Lanes;
+use crate::lanes::collect::Taker;
+use crate::lanes::event::StoredEvent;
+use crate::lanes::names::NO_ROOM;
+use crate::wire::fault::Damage;
+use crate::wire::reader::{Reader, Visitor};
+use crate::wire::record::Record;
 
 /// Most events buffered over all lanes; if there are more, the lanes that have been longest without an event are
 /// emitted. With their attributes at most 80 MiB.
@@ -180,8 +181,8 @@ impl Window<'_, '_, '_> {
 }
 
 impl Visitor for Window<'_, '_, '_> {
-    fn packet(&mut self, place: Place, _: &[u8], packet: &Packet<'_>) -> Result<(), Error> {
-        let Packet::Event(event) = packet else {
+    fn packet(&mut self, place: Place, _: &[u8], packet: &Record<'_>) -> Result<(), Error> {
+        let Record::Event(event) = packet else {
             self.taker.option(place, packet);
             return Ok(());
         };

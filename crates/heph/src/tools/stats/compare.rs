@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use anytrace_analysis::threshold::{Threshold, growth_percent};
 use serde_json::{Value, json};
 
 use super::HephStats;
@@ -9,29 +10,20 @@ use super::HephStats;
 /// The compared statistics, in order.
 const WORDS: [&str; 8] = ["count", "total", "self", "p50", "p90", "p99", "p99.9", "max"];
 
-/// A statistic that must not grow by more than a percentage.
-#[derive(Debug, Clone, PartialEq)]
-pub struct StatsThreshold {
-    statistic: usize,
-    percent: f64,
+/// A statistic, by its place in [`statistics`], that must not grow by more than a percentage.
+pub type StatsThreshold = Threshold<usize>;
+
+/// The words of the compared statistics, in order.
+pub fn statistics() -> &'static [&'static str] {
+    &WORDS
 }
 
-impl StatsThreshold {
-    /// Reads `p99=10%` (or `p99=10`); the statistics are count, total, self, p50, p90, p99, p99.9, max.
-    pub fn parse(text: &str) -> Option<Self> {
-        let (word, percent) = text.split_once('=')?;
-        let statistic = WORDS.iter().position(|known| *known == word)?;
-        let percent: f64 = percent.trim_end_matches('%').parse().ok()?;
-        (percent.is_finite() && percent >= 0.0).then_some(Self { statistic, percent })
-    }
-
-    /// The statistics that [`Self::parse`] knows.
-    pub fn words() -> &'static [&'static str] {
-        &WORDS
-    }
+/// Reads `p99=10%` (or `p99=10`).
+pub fn threshold(text: &str) -> Option<StatsThreshold> {
+    Threshold::parse(text, |word| WORDS.iter().position(|known| *known == word))
 }
 
-/// The figures of a row, in the order of [`StatsThreshold::words`]; `None` if there is no such row.
+/// The figures of a row, in the order of [`statistics`]; `None` if there is no such row.
 type Side = Option<[u128; 8]>;
 
 /// Something in both traces: a description, or the runs of all actors of a name.
@@ -41,7 +33,7 @@ pub struct Change {
     pub is_actor: bool,
     /// The description, or the name of the actors.
     pub name: Vec<u8>,
-    /// Its figures in the base, in the order of [`StatsThreshold::words`]; `None` if it has no such row.
+    /// Its figures in the base, in the order of [`statistics`]; `None` if it has no such row.
     pub base: Option<[u128; 8]>,
     /// Its figures in the other trace.
     pub shown: Option<[u128; 8]>,
@@ -50,10 +42,9 @@ pub struct Change {
 }
 
 impl Change {
-    /// Growth of a statistic in percent; `None` if there is no base value.
+    /// Growth of a statistic in percent: infinite from 0, `None` where both are 0 or a side has no such row.
     pub fn growth_percent(&self, statistic: usize) -> Option<f64> {
-        let (base, shown) = (self.base?.get(statistic).copied()?, self.shown?.get(statistic).copied()?);
-        (base > 0).then(|| (shown as f64 - base as f64) / base as f64 * 100.0)
+        growth_percent(self.base?.get(statistic).copied()?, self.shown?.get(statistic).copied()?)
     }
 
     /// As JSON.
@@ -93,14 +84,7 @@ pub fn compare(base: &HephStats, shown: &HephStats, thresholds: &[StatsThreshold
     }
     let made = rows.into_iter().map(|((is_actor, name), (base, shown))| {
         let mut change = Change { is_actor, name, base, shown, exceeded: Vec::new() };
-        let over = thresholds.iter().filter(|threshold| {
-            let of = |side: Side| side.and_then(|figures| figures.get(threshold.statistic).copied());
-            match (of(base), of(shown)) {
-                (Some(0), Some(shown)) => shown > 0,
-                (Some(_), Some(_)) => change.growth_percent(threshold.statistic).is_some_and(|n| n > threshold.percent),
-                _ => false,
-            }
-        });
+        let over = thresholds.iter().filter(|one| one.is_exceeded(change.growth_percent(one.statistic)));
         change.exceeded = over.map(|threshold| (threshold.statistic, threshold.percent)).collect();
         change
     });

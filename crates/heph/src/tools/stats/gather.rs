@@ -9,12 +9,12 @@ use anytrace_core::hash::Map;
 use super::lengths::Lengths;
 use super::queues::Queues;
 use super::{ActorStats, Described, HephStats, LongRun, StatsOptions, Worker};
-use crate::tools::runtime::{self, Kind};
-use crate::tools::spans::actors::run_of;
-use crate::tools::spans::collect::Facts;
-use crate::tools::spans::event::Sorted;
-use crate::tools::spans::names::{NO_ROOM, Names};
-use crate::tools::spans::rule::{OpenSpan, Sweep};
+use crate::lanes::actors::run_of;
+use crate::lanes::collect::Facts;
+use crate::lanes::event::Sorted;
+use crate::lanes::names::{NO_ROOM, Names};
+use crate::lanes::rule::{OpenSpan, Sweep};
+use crate::lanes::runtime::{self, Kind};
 
 /// Most actors distinguished.
 const ACTORS_MAX: usize = 65_536;

@@ -13,9 +13,9 @@ pub struct Lengths {
     pub min_ns: u64,
     /// The median.
     pub p50_ns: u64,
-    /// Nine tenths are shorter.
+    /// The 90th percentile.
     pub p90_ns: u64,
-    /// 99 of 100 are shorter.
+    /// The 99th percentile.
     pub p99_ns: u64,
     /// 999 of 1,000 are shorter.
     pub p999_ns: u64,

@@ -12,13 +12,13 @@ mod queues;
 
 use anytrace_core::{Error, Input, OpenOptions, Sink};
 
-pub use compare::{Change, StatsThreshold, compare};
+pub use compare::{Change, StatsThreshold, compare, statistics, threshold};
 pub use lengths::Lengths;
 pub use queues::{QUEUE_STEPS, Queue, Step};
 
-use super::spans::Lanes;
-use super::spans::collect::{Collected, collect};
-use crate::reader::Reader;
+use crate::lanes::Lanes;
+use crate::lanes::collect::{Collected, collect};
+use crate::wire::reader::Reader;
 
 /// Options of [`stats`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -152,7 +152,7 @@ pub fn stats(
     options: &StatsOptions,
     sink: &mut dyn Sink,
 ) -> Result<HephStats, Error> {
-    let Collected { sorter, names, facts, .. } = collect(Reader::new(input, open), options.lanes, true, sink)?;
+    let Collected { sorter, names, facts, .. } = collect(Reader::new(input, open)?, options.lanes, true, sink)?;
     let mut gather = gather::Gather::new(&names, &facts, options);
     sorter.each(&mut |event| {
         gather.event(event);

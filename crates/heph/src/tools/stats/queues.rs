@@ -2,8 +2,8 @@
 
 use std::collections::BTreeMap;
 
-use crate::record::Value;
-use crate::tools::spans::event::Sorted;
+use crate::lanes::event::Sorted;
+use crate::wire::record::Value;
 
 /// Number of equal parts into which the trace's time is divided.
 pub const QUEUE_STEPS: usize = 60;

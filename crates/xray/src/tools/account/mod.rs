@@ -9,8 +9,8 @@ use std::collections::BTreeMap;
 
 use anytrace_core::{Error, Input, OpenOptions, Sink, Summary};
 
-use crate::calls::{CallCounts, CallOptions, Mismatch};
-use crate::ordered::{Facts, Ordered};
+use crate::lanes::calls::{CallCounts, CallOptions, Mismatch};
+use crate::lanes::ordered::{Facts, Ordered};
 use crate::tools::map::Map;
 use tally::{Accountant, Lengths};
 
@@ -68,7 +68,7 @@ pub struct Row {
     pub p99: u64,
     /// Longest call.
     pub max: u64,
-    /// All calls together.
+    /// Sum over all calls.
     pub sum: u128,
     /// Record that ended the first call.
     pub first_seq: u64,

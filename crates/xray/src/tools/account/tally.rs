@@ -6,8 +6,8 @@ use anytrace_analysis::quantiles::Quantiles;
 use anytrace_core::span::EdgeFlags;
 use anytrace_core::{Diagnostic, Error};
 
-use crate::calls::{CallCounts, CallOptions, CallVisitor, Calls, End, Frame};
-use crate::moment::{Moment, Moments};
+use crate::lanes::calls::{CallCounts, CallOptions, CallVisitor, Calls, End, Frame};
+use crate::wire::moment::{Moment, Moments};
 
 /// Function ids below this are looked up in a table.
 const TABLE_MAX: usize = 1 << 16;

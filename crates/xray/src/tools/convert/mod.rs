@@ -16,9 +16,9 @@ use std::io::Write;
 use anytrace_core::span::Symbols;
 use anytrace_core::{Diagnostic, Error, Input, OpenOptions, Sink, Summary};
 
-use crate::moment::{Moment, Moments};
-use crate::ordered::{Ordered, SourceForm};
-use crate::yaml::YamlHeader;
+use crate::lanes::ordered::{Ordered, SourceForm};
+use crate::wire::moment::{Moment, Moments};
+use crate::wire::yaml::YamlHeader;
 use batch::{Interner, Naming, Shared};
 use stage::Bench;
 
@@ -175,11 +175,11 @@ struct Counts {
 impl Counts {
     fn notes(&self) -> Vec<String> {
         let rows = [
-            (self.events_left_out, "events were left out: Basic records have no payload; -f yaml keeps them"),
-            (self.cut_processors, "records have a processor number above 255, of which Basic records keep 8 bits"),
-            (self.orphans, "exits match no open call; they are shown as instants"),
-            (self.deduced, "calls without an exit ended where a call around them did"),
-            (self.unfinished, "calls are still open where the trace ends; viewers show them as not finished"),
+            (self.events_left_out, "events were left out: Basic records have no payload; use -f yaml to keep them"),
+            (self.cut_processors, "records have a processor number above 255, which Basic records truncate to 8 bits"),
+            (self.orphans, "exits do not match an open call; they are shown as instants"),
+            (self.deduced, "calls without an exit ended with an enclosing call"),
+            (self.unfinished, "calls are still open at the end of the trace; viewers show them as unfinished"),
         ];
         let mut notes: Vec<String> =
             rows.iter().filter(|(count, _)| *count > 0).map(|(count, what)| format!("{count} {what}.")).collect();

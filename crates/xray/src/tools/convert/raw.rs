@@ -6,10 +6,10 @@ use anytrace_core::{Endian, Error};
 
 use super::yaml::Staleness;
 use super::{Counts, Feed};
-use crate::moment::{Moment, MomentKind};
-use crate::ordered::Facts;
-use crate::record::{BASIC_VERSION_MAX, BasicBody, BasicRecord, FunctionKind, Header, TYPE_BASIC};
-use crate::writer::{put_basic, put_header};
+use crate::lanes::ordered::Facts;
+use crate::wire::moment::{Moment, MomentKind};
+use crate::wire::put::{put_basic, put_header};
+use crate::wire::record::{BASIC_VERSION_MAX, BasicBody, BasicRecord, FunctionKind, Header, TYPE_BASIC};
 
 /// How much is buffered before it is written.
 const FLUSH_BYTES: usize = 128 * 1024;

@@ -2,10 +2,9 @@
 
 use std::ops::Range;
 
-use anytrace_core::{Diagnostic, Error};
+use anytrace_core::{Diagnostic, Error, Place};
 
-use crate::moment::{Moment, MomentKind, Moments};
-use crate::reader::At;
+use crate::wire::moment::{Moment, MomentKind, Moments};
 
 /// No arguments and no payload.
 const NOTHING: u32 = u32::MAX;
@@ -45,7 +44,7 @@ impl Taken {
     pub(super) fn each(&self, mut take: impl FnMut(&Moment<'_>)) {
         for &Entry { tsc, function, thread, process, more, kind, cpu } in &self.entries {
             let (arguments, data) = if more == NOTHING { Default::default() } else { self.payload(more) };
-            let at = At { offset: 0, seq: 0 };
+            let at = Place { offset: 0, seq: 0 };
             take(&Moment { kind, function, name: &[], arguments, cpu, thread, process, tsc, data, at, buffer: 0 });
         }
     }

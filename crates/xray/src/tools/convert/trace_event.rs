@@ -16,8 +16,8 @@ use super::stacks::{Frame, Match, OUTSIDE, Open, Places, STACKS_MAX, Stacks, UNN
 use super::stage::{Formatter, Stage, put_all};
 use super::taken::Taken;
 use super::{Counts, Feed};
-use crate::moment::{Moment, MomentKind};
-use crate::ordered::Windows;
+use crate::lanes::ordered::Windows;
+use crate::wire::moment::{Moment, MomentKind};
 
 /// Kinds of entries.
 const BEGIN: u8 = 0;

@@ -10,11 +10,13 @@ use super::batch::{Batch, Entry, Interner, NONE, Name, Naming, Owner, Shared, pu
 use super::pool::{self, Turns, Worker};
 use super::stage::{Formatter, Stage};
 use super::{Counts, Feed};
-use crate::moment::{Moment, MomentKind, Moments};
-use crate::ordered::Windows;
-use crate::record::FunctionKind;
-use crate::yaml::YamlHeader;
-use crate::yaml_write::{put_arguments, put_data, put_function, put_kind, put_owner, put_yaml_end, put_yaml_header};
+use crate::lanes::ordered::Windows;
+use crate::wire::moment::{Moment, MomentKind, Moments};
+use crate::wire::record::FunctionKind;
+use crate::wire::yaml::YamlHeader;
+use crate::wire::yaml_write::{
+    put_arguments, put_data, put_function, put_kind, put_owner, put_yaml_end, put_yaml_header,
+};
 
 /// Kinds of entries, by number.
 const KINDS: [MomentKind; 6] = [

@@ -74,7 +74,7 @@ pub(super) fn debug_data<'a>(object: &ObjectFile<'a>, notes: &mut Vec<String>) -
     match object.debug_data() {
         Ok(data) => Some(data).filter(|data| !data.is_empty()),
         Err(error) => {
-            notes.push(format!("{error}; functions have no places in source code"));
+            notes.push(format!("{error}; functions have no source locations"));
             None
         }
     }
@@ -97,7 +97,7 @@ impl<'a> Namer<'a> {
         let lines = match debug.map(DebugData::lines).transpose() {
             Ok(lines) => lines,
             Err(error) => {
-                notes.push(format!("{error}; functions have no places in source code"));
+                notes.push(format!("{error}; functions have no source locations"));
                 None
             }
         };

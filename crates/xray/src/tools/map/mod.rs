@@ -51,13 +51,15 @@ pub fn load(sources: &[SymbolSource], mangling: Mangling) -> Result<Map, Error> 
     for source in sources {
         let object = source.object.unwrap_or(0);
         if object > u32::MAX >> LOCAL_BITS {
-            return Err(Error::usage(format!("{object} is no number of an object: they are 0 to 255")));
+            return Err(Error::usage(format!("expected an object number from 0 to 255, found {object}")));
         }
         let binary = Binary::open(&source.path, InputOptions::default())?;
         let functions = functions::functions(&binary, mangling, &mut map.notes)?;
         if map.objects.insert(object, functions).is_some() {
             let path = source.path.display();
-            return Err(Error::usage(format!("{path}: object {object} has a map already; OBJECT=PATH names another")));
+            return Err(Error::usage(format!(
+                "{path}: object {object} already has a map; use OBJECT=PATH to name another object"
+            )));
         }
     }
     Ok(map)

@@ -8,8 +8,8 @@ use anytrace_symbols::Binary;
 
 use super::sleds::{Sled, SledKind};
 use crate::rules;
-use crate::yaml_scan::{Bad, Scanner};
-use crate::yaml_write::put_scalar;
+use crate::wire::yaml_scan::{Scanner, YamlFault};
+use crate::wire::yaml_write::put_scalar;
 
 /// The fields of an entry (page, section 1.7), in the order in which they are written.
 const FIELDS: [&str; 7] = ["id", "address", "function", "kind", "always-instrument", "function-name", "version"];
@@ -75,7 +75,7 @@ struct Piece<'a> {
     line: u64,
 }
 
-/// Cuts a document into entries: each begins on a line with a hyphen and goes on to the next.
+/// Cuts a document into entries: each begins on a line with a hyphen and extends to the next.
 fn pieces(bytes: &[u8]) -> Vec<Piece<'_>> {
     let mut pieces: Vec<Piece<'_>> = Vec::new();
     let (mut offset, mut is_open) = (0, false);
@@ -107,7 +107,7 @@ fn is_empty_list(bytes: &[u8]) -> bool {
     text.strip_suffix(b"...").unwrap_or(text).trim_ascii() == b"[]"
 }
 
-fn entry(text: &[u8]) -> Result<Entry, Bad> {
+fn entry(text: &[u8]) -> Result<Entry, YamlFault> {
     let mut scanner = Scanner::with_fields(text, &FIELDS);
     scanner.item()?;
     let start = scanner.place();
@@ -130,7 +130,7 @@ fn entry(text: &[u8]) -> Result<Entry, Bad> {
         }
         scanner.separator(is_flow)?;
     }
-    let missing = |field: &'static str| Bad {
+    let missing = |field: &'static str| YamlFault {
         at: start,
         field: Some(field.into()),
         expected: "a number".into(),
@@ -142,8 +142,8 @@ fn entry(text: &[u8]) -> Result<Entry, Bad> {
     Ok(Entry { sled, name })
 }
 
-fn kind_of(word: &[u8], at: usize) -> Result<SledKind, Bad> {
-    std::str::from_utf8(word).ok().and_then(SledKind::from_name).ok_or_else(|| Bad {
+fn kind_of(word: &[u8], at: usize) -> Result<SledKind, YamlFault> {
+    std::str::from_utf8(word).ok().and_then(SledKind::from_name).ok_or_else(|| YamlFault {
         at,
         field: Some("kind".into()),
         expected: "a kind of sled".into(),
@@ -151,7 +151,7 @@ fn kind_of(word: &[u8], at: usize) -> Result<SledKind, Bad> {
     })
 }
 
-fn wrong(piece: &Piece<'_>, record: usize, bad: &Bad) -> Error {
+fn wrong(piece: &Piece<'_>, record: usize, bad: &YamlFault) -> Error {
     let rule = if bad.field.is_some() { &rules::YAML_FIELD } else { &rules::YAML_SYNTAX };
     let before = piece.text.get(..bad.at).unwrap_or_default();
     let lines = before.iter().filter(|&&byte| byte == b'\n').count() as u64;

@@ -2,9 +2,9 @@
 
 use anytrace_core::{Diagnostic, Error};
 
-use crate::moment::{Moment, MomentKind, Moments};
 use crate::tools::open_search::OpenSearch;
-use crate::tools::stack::{DEPTH_MAX, OPEN_MAX, Oddities};
+use crate::tools::stack_profile::{DEPTH_MAX, OPEN_MAX, Oddities};
+use crate::wire::moment::{Moment, MomentKind, Moments};
 
 /// Process and thread.
 pub(super) type Key = (u32, u32);

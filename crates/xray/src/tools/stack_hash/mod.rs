@@ -9,12 +9,13 @@ use std::cmp::Reverse;
 use std::collections::{BinaryHeap, HashMap};
 use std::hash::Hasher;
 
+use anytrace_analysis::stack_runs::StackSums;
 use anytrace_core::{Error, hash};
 
-use super::stack::{Oddities, StackSums};
-use super::stack_stream::{Top, Tops, in_order, offer};
-use crate::moment::Moment;
-use crate::ordered::Pieces;
+use super::stack_profile::Oddities;
+use super::stack_tops::{Top, Tops, in_order, offer};
+use crate::lanes::ordered::Pieces;
+use crate::wire::moment::Moment;
 
 mod machine;
 mod paths;

@@ -2,12 +2,13 @@
 
 use std::collections::{BTreeMap, HashMap};
 
+use anytrace_analysis::stack_runs::StackSums;
 use anytrace_core::Error;
 
 use super::machine::{Call, Key, Machine, Watch};
-use crate::ordered::Pieces;
-use crate::tools::stack::{DEPTH_MAX, StackSums};
-use crate::tools::stack_stream::Frame;
+use crate::lanes::ordered::Pieces;
+use crate::tools::stack_profile::DEPTH_MAX;
+use crate::tools::stack_tops::Frame;
 
 /// A call on none of the paths.
 const NONE: u32 = u32::MAX;

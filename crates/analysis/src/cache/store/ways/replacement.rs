@@ -54,7 +54,7 @@ impl Replacement {
         }
     }
 
-    /// A way is empty, or about to be filled anew.
+    /// A way is empty, or about to be refilled.
     pub(super) fn leave(&mut self, set: usize, way: usize) {
         match self {
             Self::Rrip(rrip) => rrip.leave(set, way),
@@ -93,6 +93,7 @@ impl Tree {
         let (mut node, mut first, mut half) = (0, 0, self.ways / 2);
         while half > 0 {
             let is_left = way < first + half;
+            // Bits point away from the way that was used: a set bit sends the victim's search to the right.
             self.bits.set(set, node, is_left);
             node = 2 * node + if is_left { 1 } else { 2 };
             first += if is_left { 0 } else { half };
@@ -122,6 +123,7 @@ impl BitLru {
     fn touch(&mut self, set: usize, way: usize) {
         self.used.set(set, way, true);
         if self.used.lowest_clear(set).is_none() {
+            // Only the latest use remains known, so at least one way is always a candidate (unless there is just one).
             self.used.clear(set);
             self.used.set(set, way, true);
         }
@@ -217,6 +219,7 @@ impl Future {
         self.leave(set, way);
         if let (Some(next), Some(order)) = (self.next_of.get_mut(set * self.ways + way), self.order.get_mut(set)) {
             *next = self.next;
+            // The complement makes the lowest of the ways that are never used again the last in order.
             order.insert((self.next, usize::MAX - way));
         }
     }

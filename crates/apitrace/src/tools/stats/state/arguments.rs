@@ -1,7 +1,7 @@
 //! Arguments of a call by index, and their values as words that are equal when the values are.
 
-use crate::tools::dictionary::{Dictionary, number as signed};
-use crate::tools::wire::{Value, Wire};
+use crate::lanes::dictionary::{Dictionary, number as signed};
+use crate::lanes::wire::{Value, Wire};
 
 /// Arguments beyond this are ignored; no function of the table has as many.
 const ARGUMENTS: usize = 12;

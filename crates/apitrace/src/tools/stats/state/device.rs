@@ -1,9 +1,9 @@
 //! State of Direct3D devices.
 
-use super::rules::{Act, Family};
 use super::store::{Key, List};
 use super::{Arguments, Place, StateTracker, Verdict};
-use crate::tools::dictionary::Dictionary;
+use crate::lanes::dictionary::Dictionary;
+use crate::tools::gl::commands::effects::{Act, Family};
 
 impl StateTracker {
     /// Calls of Direct3D devices: the device is argument 0, and the context.

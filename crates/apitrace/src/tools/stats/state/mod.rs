@@ -15,14 +15,12 @@ mod setters;
 mod store;
 mod table;
 
-use crate::tools::calls::Call;
-use crate::tools::dictionary::Dictionary;
+use crate::lanes::calls::Call;
+use crate::lanes::dictionary::Dictionary;
+use crate::tools::gl::commands::effects::{Act, Depends, FAMILIES, Family, ObjectKind};
 pub(super) use arguments::Arguments;
 use contexts::Contexts;
 pub(super) use rules::Role;
-#[cfg(test)]
-pub(in crate::tools) use rules::key_arguments;
-use rules::{Act, Depends, FAMILIES, Family, ObjectKind};
 use store::{BYTES_MAX, ENTRY_BYTES, Entry, Key, List, OWN, Objects};
 
 /// Most names in a list of names that become free.

@@ -1,152 +1,15 @@
-//! How functions affect the state: a table of those that set it by value, and of those that change it otherwise.
+//! How functions affect the state: the table of commands, and those that change it otherwise.
 //!
 //! The table defines which arguments identify a state (its key) and what else the key depends on. A function that is
 //! not in it changes no state that is followed here, or makes all of it unknown.
 
-use super::table::{CONTEXTS, DEVICE, GL, NONE_OF_THEM, OTHERS};
-use crate::tools::flags::{CallFlags, call_flags};
-
-/// Families of state. The states of a family can become unknown together.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-#[repr(u8)]
-pub(super) enum Family {
-    Capability,
-    /// Capabilities that can be set for all draw buffers or viewports, and for single ones.
-    CapabilityOfAll,
-    CapabilityOfOne,
-    ClientArray,
-    Fixed,
-    BlendOfAll,
-    BlendOfOne,
-    ColorMaskOfAll,
-    ColorMaskOfOne,
-    ViewportOfAll,
-    ViewportOfOne,
-    Faced,
-    TextureBinding,
-    TextureParameter,
-    TextureEnvironment,
-    SamplerBinding,
-    SamplerParameter,
-    ImageBinding,
-    BufferBinding,
-    IndexedBuffer,
-    ArrayPointer,
-    Program,
-    Uniform,
-    BlockBinding,
-    Framebuffer,
-    Direct3D,
-}
-
-/// The number of families.
-pub(super) const FAMILIES: usize = Family::Direct3D as usize + 1;
-
-/// Kinds of objects.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-#[repr(u8)]
-pub(super) enum ObjectKind {
-    Texture,
-    /// The unnamed texture of a target.
-    DefaultTexture,
-    Buffer,
-    Framebuffer,
-    Renderbuffer,
-    Program,
-    VertexArray,
-    Sampler,
-    Pipeline,
-}
-
-/// What the key of a state contains besides arguments.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Depends {
-    Nothing,
-    /// The active texture unit.
-    Unit,
-    /// The vertex array object.
-    VertexArray,
-    /// The vertex array object, and the buffer that is bound for vertices is part of the value.
-    VertexArrayAndBuffer,
-    /// The first argument names an object of this kind, which may be shared between contexts.
-    Object(ObjectKind),
-}
-
-/// How arguments make a value.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Form {
-    /// Unchanged.
-    Plain,
-    /// The color value applies to alpha too.
-    Twice,
-}
-
-/// A state that is set by value.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Setter {
-    pub(super) family: Family,
-    /// Distinguishes states of one family.
-    pub(super) slot: u8,
-    /// The number of leading arguments that form the key; the rest are the value.
-    pub(super) keys: u8,
-    pub(super) depends: Depends,
-    pub(super) form: Form,
-    /// Put in front of the value: enabled or not.
-    pub(super) mark: Option<bool>,
-    /// The family that becomes unknown, if state can be set both for all and one by one.
-    pub(super) unsettles: Option<Family>,
-    /// The argument that names an object of this kind: a new object with the same name is a different value.
-    pub(super) names: Option<(u8, ObjectKind)>,
-}
-
-/// What a function does.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Act {
-    Set(Setter),
-    /// `glEnable` and `glDisable`.
-    Capability(bool),
-    /// The face in the first argument, or both if there is none.
-    Faced {
-        slot: u8,
-        has_face: bool,
-    },
-    ActiveTexture,
-    BindTexture,
-    TextureParameter,
-    BindBuffer,
-    /// Binds to a numbered binding point, and to the target itself.
-    BindIndexed,
-    BindFramebuffer,
-    BindVertexArray,
-    UseProgram,
-    /// A uniform. `has_count`: an array with a count; `has_program`: of the program in the first argument.
-    Uniform {
-        has_program: bool,
-        has_count: bool,
-        kind: u16,
-    },
-    /// The names in an array, or one name, become free, or get a new meaning.
-    Delete(ObjectKind),
-    Renew(ObjectKind),
-    /// These families become unknown.
-    Unsettle(&'static [Family]),
-    UnsettleAll,
-    /// Makes a context current; the argument that contains it.
-    MakeCurrent {
-        at: u8,
-        is_zero_success: bool,
-    },
-    DestroyContext(u8),
-    /// Calls until the end of the list are recorded in it.
-    NewList,
-    EndList,
-    /// Direct3D: the device is argument 0.
-    Device(u8, u8),
-    DeviceUnsettle,
-    DeviceRelease,
-    BeginStateBlock,
-    EndStateBlock,
-}
+use super::table::{DEVICE, NONE_OF_THEM, OTHERS};
+use crate::lanes::flags::{CallFlags, call_flags};
+use crate::tools::gl::commands;
+use crate::tools::gl::commands::effects::{Act, Family, ObjectKind};
+use crate::tools::gl::contexts::{ContextVerb, System, context_action};
+use crate::tools::gl::kind::Kind;
+use crate::tools::gl::lifecycle::{Action, Verb, action, stem};
 
 /// What the statistics need to know about a function.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -198,8 +61,11 @@ fn act(name: &[u8]) -> Option<Act> {
     {
         return gl_act(rest);
     }
-    if let Ok(at) = CONTEXTS.binary_search_by(|(known, _)| known.as_bytes().cmp(name)) {
-        return CONTEXTS.get(at).map(|(_, act)| *act);
+    if name == b"glXCopyContext" {
+        return Some(Act::UnsettleAll);
+    }
+    if let Some((system, verb)) = context_action(name) {
+        return context_act(system, verb);
     }
     let at = name.windows(2).position(|pair| pair == b"::")?;
     device_act(name.get(..at)?, name.get(at + 2..)?)
@@ -213,8 +79,10 @@ fn gl_act(name: &[u8]) -> Option<Act> {
         return Some(Act::UnsettleAll);
     }
     let base = without_suffix(name);
-    if let Ok(at) = GL.binary_search_by(|(known, _)| known.as_bytes().cmp(base)) {
-        return GL.get(at).map(|(_, act)| *act);
+    if let Ok(base) = std::str::from_utf8(base)
+        && let Some(act) = commands::act(base).or_else(|| object_act(base))
+    {
+        return Some(act);
     }
     if let Some(uniform) = uniform(base) {
         return Some(uniform);
@@ -223,6 +91,31 @@ fn gl_act(name: &[u8]) -> Option<Act> {
     let is_unknown = base.starts_with(b"Bind") && !is_harmless
         || [&b"StateCapture"[..], b"CallCommandList", b"DrawCommandsStates"].iter().any(|stem| base.starts_with(stem));
     is_unknown.then_some(Act::UnsettleAll)
+}
+
+/// Deleting objects: their names become free.
+fn object_act(base: &str) -> Option<Act> {
+    let name = format!("gl{base}");
+    // Further suffixes are those of other functions.
+    let Action { kind, verb, .. } = action(name.as_bytes()).filter(|_| stem(&name) == name)?;
+    match verb {
+        Verb::DeleteMany { .. } if kind == Kind::AssemblyProgram => Some(Act::Unsettle(&[Family::Fixed])),
+        Verb::DeleteMany { .. } => ObjectKind::of(kind).map(Act::Delete),
+        Verb::Delete(_) if kind == Kind::Program => Some(Act::Renew(ObjectKind::Program)),
+        _ => None,
+    }
+}
+
+/// Functions of the window systems.
+fn context_act(system: System, verb: ContextVerb) -> Option<Act> {
+    let argument = |at: usize| u8::try_from(at).ok();
+    match verb {
+        ContextVerb::MakeCurrent(at) => {
+            Some(Act::MakeCurrent { at: argument(at)?, is_zero_success: system == System::Cgl })
+        }
+        ContextVerb::Destroy(at) => argument(at).map(Act::DestroyContext),
+        _ => None,
+    }
 }
 
 /// The name without the suffix of an extension whose functions became part of OpenGL unchanged.
@@ -295,27 +188,12 @@ fn sets_otherwise(name: &[u8]) -> bool {
             || stage == 3 && method.get(2..5) == Some(b"Set"))
 }
 
-/// Functions without `gl`, and how many of their arguments select what they set.
-#[cfg(test)]
-pub(in crate::tools) fn key_arguments() -> impl Iterator<Item = (&'static str, usize)> {
-    GL.iter().filter_map(|(name, act)| match act {
-        Act::Set(setter) => Some((*name, usize::from(setter.keys))),
-        _ => None,
-    })
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
 
     #[test]
     fn tables_are_sorted() {
-        assert!(
-            GL.is_sorted_by(|a, b| a.0 < b.0),
-            "{:?}",
-            GL.windows(2).find(|pair| pair[0].0 >= pair[1].0).map(|pair| pair[1].0)
-        );
-        assert!(CONTEXTS.is_sorted_by(|a, b| a.0 < b.0));
         assert!(DEVICE.is_sorted_by(|a, b| a.0 < b.0));
     }
 
@@ -323,8 +201,9 @@ mod tests {
     fn every_function_of_the_tables_exists() {
         let known = include_str!("../../../../corpus/callflags.tsv");
         // The list contains only functions with flags. These have none, and are known not to draw.
-        for (name, _) in GL.iter().filter(|(name, _)| !name.starts_with("CallList")) {
+        for name in commands::acting_names().filter(|name| !name.starts_with("CallList")) {
             let role = Role::of(format!("gl{name}").as_bytes());
+            assert!(role.act.is_some(), "{name}");
             assert!(!role.flags.has(CallFlags::RENDER.with(CallFlags::NO_SIDE_EFFECTS)), "{name}");
         }
         assert!(known.contains("glCallList"));
@@ -339,6 +218,43 @@ mod tests {
         assert_eq!(act(b"glBindSomethingNV"), Some(Act::UnsettleAll));
         assert_eq!(act(b"glBindAttribLocation"), None);
         assert_eq!((act(b"glVertex3f"), act(b"glXSwapBuffers"), act(b"malloc"), act(b"gl")), (None, None, None, None));
+    }
+
+    #[test]
+    fn names_that_become_free_are_those_of_deleted_objects() {
+        for (name, expected) in [
+            ("glDeleteTexturesEXT", Some(Act::Delete(ObjectKind::Texture))),
+            ("glDeleteVertexArraysOES", Some(Act::Delete(ObjectKind::VertexArray))),
+            ("glDeleteProgramPipelines", Some(Act::Delete(ObjectKind::Pipeline))),
+            ("glDeleteProgram", Some(Act::Renew(ObjectKind::Program))),
+            ("glDeleteObjectARB", Some(Act::Renew(ObjectKind::Program))),
+            ("glDeleteProgramsARB", Some(Act::Unsettle(&[Family::Fixed]))),
+            ("glDeleteProgramsNV", None),
+            ("glDeleteQueries", None),
+            ("glDeleteShader", None),
+            ("glGenTextures", None),
+        ] {
+            assert_eq!(act(name.as_bytes()), expected, "{name}");
+        }
+    }
+
+    #[test]
+    fn contexts_of_all_systems_are_followed() {
+        let current = |at, is_zero_success| Some(Act::MakeCurrent { at, is_zero_success });
+        for (name, expected) in [
+            ("glXMakeCurrent", current(2, false)),
+            ("eglMakeCurrent", current(3, false)),
+            ("wglMakeContextCurrentARB", current(2, false)),
+            ("CGLSetCurrentContext", current(0, true)),
+            ("glXDestroyContext", Some(Act::DestroyContext(1))),
+            ("glXFreeContextEXT", Some(Act::DestroyContext(1))),
+            ("wglDeleteContext", Some(Act::DestroyContext(0))),
+            ("glXCopyContext", Some(Act::UnsettleAll)),
+            ("eglTerminate", None),
+            ("glXCreateContext", None),
+        ] {
+            assert_eq!(act(name.as_bytes()), expected, "{name}");
+        }
     }
 
     #[test]

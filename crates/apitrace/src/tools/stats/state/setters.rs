@@ -1,9 +1,9 @@
 //! OpenGL state that is set by value.
 
-use super::rules::{Act, Depends, Family, Form, ObjectKind, Setter};
 use super::store::Key;
 use super::{Arguments, Place, StateTracker, Verdict};
-use crate::tools::dictionary::Dictionary;
+use crate::lanes::dictionary::Dictionary;
+use crate::tools::gl::commands::effects::{Act, Depends, Family, Form, ObjectKind, Setter};
 
 /// Most elements of a uniform array that are followed.
 const ELEMENTS_MAX: u64 = 1024;
@@ -131,8 +131,8 @@ impl StateTracker {
             self.value.push(buffer);
             named = Some((ObjectKind::Buffer, buffer));
         }
-        if let Some((argument, kind)) = names {
-            named = of.number(argument, dictionary).map(|name| (kind, name));
+        if let Some(kind) = names {
+            named = of.number(keys, dictionary).map(|name| (kind, name));
         }
         Some(self.store(at, Place { family, key, object, named }))
     }

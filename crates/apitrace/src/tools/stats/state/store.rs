@@ -4,7 +4,7 @@ use std::hash::{Hash, Hasher};
 
 use anytrace_core::hash::Map;
 
-use super::rules::{FAMILIES, Family, ObjectKind};
+use crate::tools::gl::commands::effects::{FAMILIES, Family, ObjectKind};
 
 /// Most bytes for the known state; beyond this, everything is forgotten.
 pub(super) const BYTES_MAX: usize = 8 << 20;

@@ -300,7 +300,7 @@ static void open_display(void)
 
 static Egl config_for(int api)
 {
-    /* Surface type: pbuffer; kind: OpenGL or OpenGL ES 2; eight bits a colour, depth 24, stencil 8. */
+    /* Surface type: pbuffer; kind: OpenGL or OpenGL ES 2; eight bits a color, depth 24, stencil 8. */
     const int wanted[] = {0x3033, 1, 0x3040, api == API_ES ? 4 : 8, 0x3024, 8, 0x3023, 8, 0x3022, 8, 0x3021, 8, 0x3025, 24, 0x3026, 8, 0x3038};
     Egl config = NULL;
     int count = 0;
@@ -374,7 +374,7 @@ void make_current(int number, int drawable)
     if (!egl_make_current(display, *surface, *surface, context->real)) fail("a context cannot be made current");
     current = number, current_drawable = drawable;
     if (is_new) {
-        /* 0x0C01: GL_DRAW_BUFFER. A surface without a window has one colour buffer. */
+        /* 0x0C01: GL_DRAW_BUFFER. A surface without a window has one color buffer. */
         context->window_buffer = context->api == API_GL ? (GLenum)state(0x0C01) : 0;
         clear_errors();
     }
@@ -431,7 +431,7 @@ void *address(uint64_t traced)
     return nowhere == MAP_FAILED ? NULL : nowhere;
 }
 
-/* The buffer that a target stands for. */
+/* The buffer of a target. */
 static GLuint buffer_at(GLuint target, int is_name)
 {
     static const GLenum bindings[][2] = {

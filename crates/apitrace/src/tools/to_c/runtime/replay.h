@@ -1,4 +1,4 @@
-/* What the calls of a trace stand on: types, data, names of objects, contexts. */
+/* What the calls of a trace depend on: types, data, names of objects, contexts. */
 #ifndef REPLAY_H
 #define REPLAY_H
 
@@ -56,7 +56,7 @@ void allocated(uint64_t traced, uint64_t length);
 void released(uint64_t traced);
 void copied(uint64_t traced, const void *from, uint64_t length);
 
-/* The window's colour buffer has another name here. */
+/* The window's color buffer has another name here. */
 GLenum window_buffer(GLenum traced);
 
 /* True when pixels are read into a buffer. */
@@ -70,7 +70,7 @@ void end_context(int context);
 void make_current(int context, int drawable);
 void frame_end(uint64_t call);
 
-/* What stands in functions.c. */
+/* The contents of functions.c. */
 struct function { const char *name; void **place; };
 extern const struct function functions[];
 struct size { int width, height; };

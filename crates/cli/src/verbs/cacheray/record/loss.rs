@@ -1,4 +1,4 @@
-//! What the recorder says it lost: it runs in another process, whose exit code is the program's own.
+//! What the recorder reports as lost: it runs in another process, whose exit code is the program's own.
 //!
 //! The recorder's `loss.rs` describes the file that it leaves its word in.
 
@@ -86,8 +86,9 @@ fn loss(bytes: &[u8]) -> Option<Loss> {
         return None;
     }
     let reason = bytes.get(REASON..UNFOLLOWED).unwrap_or_default().split(|byte| *byte == 0).next().unwrap_or_default();
-    let is_whole = state == 2 && !reason.is_empty();
-    let reason = if is_whole { String::from_utf8_lossy(reason).into_owned() } else { "the recorder failed".to_owned() };
+    let is_complete = state == 2 && !reason.is_empty();
+    let reason =
+        if is_complete { String::from_utf8_lossy(reason).into_owned() } else { "the recorder failed".to_owned() };
     Some(Loss { count, reason })
 }
 

@@ -27,8 +27,8 @@ pub(super) fn compile(source: &Path, to: &Path) -> Result<(), Failure> {
 fn attempt(rustc: &std::ffi::OsStr, source: &Path, to: &Path) -> Result<(), Failure> {
     let output = call(rustc, source, to).map_err(|error| {
         Failure::usage(format!(
-            "cannot build the recorder: {} cannot be run: {error}; install Rust, name the compiler by RUSTC, or the \
-             folder of a finished library by {FOLDER}",
+            "cannot build the recorder: {} cannot be run: {error}; install Rust, or set RUSTC to the compiler or \
+             {FOLDER} to the folder of a prebuilt library",
             rustc.display()
         ))
     })?;
@@ -44,7 +44,7 @@ fn call(rustc: &std::ffi::OsStr, source: &Path, to: &Path) -> std::io::Result<Ou
     command.args(["--edition", "2024", "--cfg", "feature=\"engine\"", "--crate-name", "anytrace_cacheray_recorder"]);
     command.args(["--crate-type", "staticlib", "--crate-type", "cdylib", "--cap-lints", "allow"]);
     command.args(["-C", "opt-level=3", "-C", "codegen-units=1", "-C", "strip=debuginfo"]);
-    // The compiler links by `cc`; where only the others are, it must be told.
+    // The compiler links by `cc`; where only the others exist, name one.
     let is_here = |name: &&str| Command::new(name).arg("--version").output().is_ok();
     if let Some(linker) = ["cc", "gcc", "clang"].into_iter().find(is_here) {
         command.args(["-C", &format!("linker={linker}")]);

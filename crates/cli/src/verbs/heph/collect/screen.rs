@@ -1,5 +1,7 @@
 //! The live summary on a terminal.
 
+mod widgets;
+
 use std::io::{self, Stdout};
 
 use anytrace_core::text::printable;
@@ -9,12 +11,11 @@ use ratatui::crossterm::execute;
 use ratatui::crossterm::terminal::{EnterAlternateScreen, LeaveAlternateScreen};
 use ratatui::layout::{Constraint, Layout};
 use ratatui::style::{Color, Style, Stylize};
-use ratatui::text::Line;
-use ratatui::widgets::{Block, Paragraph, Row, Table};
+use ratatui::widgets::{Block, Paragraph};
 use ratatui::{Frame, Terminal};
 
 use crate::terminal;
-use crate::units::{grouped, nanoseconds};
+use widgets::{description_table, figures, source_table};
 
 /// The alternate screen; the terminal is as it was when this value is gone.
 pub(super) struct Screen {
@@ -59,102 +60,6 @@ fn draw(frame: &mut Frame<'_>, summary: &Summary, complaint: &str) {
     let line = complaint.lines().next().unwrap_or_default();
     frame.render_widget(Paragraph::new(printable(line)).style(Style::new().fg(Color::Yellow)), notice);
     frame.render_widget(Paragraph::new("Ctrl-C ends the collection and prints the report").dim(), keys);
-}
-
-fn figures(summary: &Summary) -> Vec<Line<'static>> {
-    let total = &summary.total;
-    let (lost, lengths) = (&total.totals, &total.lengths);
-    let time = |ns: u64| nanoseconds(u128::from(ns));
-    let lost_style = if lost.lost > 0 { Style::new().fg(Color::Red).bold() } else { Style::new() };
-    vec![
-        Line::from(format!(
-            "{:>14} events/s   {:>10} MB/s   {:>16} events   {:>10} MB   {}",
-            number(summary.events_per_second() as u64),
-            format!("{:.1}", summary.bytes_per_second() / 1e6),
-            number(total.events),
-            format!("{:.1}", total.bytes as f64 / 1e6),
-            nanoseconds(u128::from(total.elapsed.as_secs()) * 1_000_000_000),
-        ))
-        .bold(),
-        Line::from(format!(
-            "lost {}   twice {}   late {}   restarts {}   damaged {}",
-            number(lost.lost),
-            number(lost.duplicates),
-            number(lost.out_of_order),
-            number(lost.restarts),
-            number(total.damaged_places),
-        ))
-        .style(lost_style),
-        Line::from(format!(
-            "dropped: kernel {} datagrams   queue {} events   over rate {} events   refused {}",
-            number(total.kernel_dropped()),
-            number(total.dropped.events),
-            number(total.over_rate.events),
-            number(total.refused()),
-        )),
-        Line::from(format!(
-            "lengths: p50 {}   p90 {}   p99 {}   p99.9 {}   max {}",
-            time(lengths.p50_ns),
-            time(lengths.p90_ns),
-            time(lengths.p99_ns),
-            time(lengths.p999_ns),
-            time(lengths.max_ns),
-        )),
-    ]
-}
-
-fn source_table(summary: &Summary) -> Table<'static> {
-    let heading = Row::new(["source", "events", "lost", "twice", "late", "damaged", "sender", "lost by stream"]).bold();
-    // Those that still send come last in the report and first here.
-    let rows = summary.total.sources.iter().rev().map(|source| {
-        let lossy = source.streams.iter().filter(|stream| stream.lost > 0).take(4);
-        let by_stream: Vec<String> = lossy.map(|stream| format!("{}:{}", stream.stream, number(stream.lost))).collect();
-        Row::new([
-            source.name.number.to_string(),
-            number(source.events),
-            number(source.totals.lost),
-            number(source.totals.duplicates),
-            number(source.totals.out_of_order),
-            number(source.damaged_places),
-            format!("{} {}", source.name.kind, printable(&source.name.peer)),
-            by_stream.join(" "),
-        ])
-    });
-    let widths = [
-        Constraint::Length(6),
-        Constraint::Length(12),
-        Constraint::Length(9),
-        Constraint::Length(7),
-        Constraint::Length(7),
-        Constraint::Length(7),
-        Constraint::Length(28),
-        Constraint::Min(10),
-    ];
-    Table::new(rows.collect::<Vec<_>>(), widths).header(heading).block(Block::bordered())
-}
-
-fn description_table(summary: &Summary) -> Table<'static> {
-    let heading = Row::new(["events", "p50", "p90", "p99", "p99.9", "max", "description"]).bold();
-    let time = |ns: u64| nanoseconds(u128::from(ns));
-    let rows = summary.total.descriptions.iter().map(|row| {
-        Row::new([
-            number(row.count),
-            time(row.lengths.p50_ns),
-            time(row.lengths.p90_ns),
-            time(row.lengths.p99_ns),
-            time(row.lengths.p999_ns),
-            time(row.lengths.max_ns),
-            printable(&row.description),
-        ])
-    });
-    let mut widths = vec![Constraint::Length(14)];
-    widths.extend([Constraint::Length(10); 5]);
-    widths.push(Constraint::Min(20));
-    Table::new(rows.collect::<Vec<_>>(), widths).header(heading).block(Block::bordered())
-}
-
-fn number(number: u64) -> String {
-    grouped(u128::from(number))
 }
 
 #[cfg(test)]

@@ -1,16 +1,16 @@
-//! `heph stats --compare`: two traces, by description and by actors' names.
+//! `heph stats --against`: two traces, by description and by actors' names.
 
 use std::path::Path;
 
 use anytrace_core::text::{escaped, printable};
-use anytrace_heph::tools::stats::{Change, HephStats, StatsThreshold, compare};
+use anytrace_heph::tools::stats::{Change, HephStats, StatsThreshold, compare, statistics};
 use serde_json::{Value, json};
 
-use crate::paint;
 use crate::table::{Align, Table};
 use crate::units::{grouped, nanoseconds};
+use crate::{paint, units};
 
-/// Places of the statistics in [`StatsThreshold::words`].
+/// Places of the statistics in [`statistics`].
 const COUNT: usize = 0;
 const TOTAL: usize = 1;
 const GROWTHS: [usize; 5] = [TOTAL, 3, 4, 5, 7];
@@ -49,9 +49,8 @@ impl Comparison {
     }
 
     pub(super) fn page(&self, top: usize) -> String {
-        let top = if top == 0 { usize::MAX } else { top };
         let (bold, red) = (paint::BOLD, paint::severity(anytrace_core::Severity::Error));
-        let words = StatsThreshold::words();
+        let words = statistics();
         let mut columns =
             vec![("count", Align::Right), ("was", Align::Right), ("total", Align::Right), ("was", Align::Right)];
         columns.extend(GROWTHS.iter().map(|n| (words.get(*n).copied().unwrap_or_default(), Align::Right)));
@@ -89,14 +88,7 @@ fn label(change: &Change) -> String {
     if change.is_actor { format!("runs of {name}") } else { name }
 }
 
-/// `+12.3%`, `new`, `gone`, `=`.
+/// Growth for people.
 fn growth(change: &Change, statistic: usize) -> String {
-    match (change.base, change.shown, change.growth_percent(statistic)) {
-        (None, _, _) => "new".to_owned(),
-        (_, None, _) => "gone".to_owned(),
-        (Some(base), Some(shown), None) if base.get(statistic) == shown.get(statistic) => "=".to_owned(),
-        (_, _, None) => "from 0".to_owned(),
-        (_, _, Some(0.0)) => "=".to_owned(),
-        (_, _, Some(percent)) => format!("{percent:+.1}%"),
-    }
+    units::growth(change.base.is_some(), change.shown.is_some(), change.growth_percent(statistic))
 }

@@ -1,0 +1,3 @@
+//! The trace in the terms of the engines: spans or accesses.
+
+pub(crate) mod accesses;

@@ -1,0 +1,12 @@
+//! The bytes: records, their parser, reader and writer, and what a reader does after damage.
+
+pub(crate) mod damage_start;
+pub(crate) mod detect;
+pub(crate) mod likeness;
+pub(crate) mod mix;
+pub(crate) mod parallel;
+pub(crate) mod parse;
+pub(crate) mod reader;
+pub(crate) mod record;
+pub(crate) mod resync;
+pub(crate) mod writer;

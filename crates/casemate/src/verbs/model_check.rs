@@ -1,0 +1,66 @@
+//! The break-before-make checker as part of `check`: the architecture's rules, continuing after each violation.
+
+use anytrace_core::{Error, Severity};
+
+use crate::model::{Checker, Options, Violation};
+use crate::wire::record::Record;
+use crate::wire::walk::{Here, Item};
+
+/// Checks one trace, piece by piece. Memory: see [`Checker`].
+pub(crate) struct ModelCheck {
+    checker: Checker,
+    /// Bytes were lost: the effect of the steps in them is unknown.
+    has_loss: bool,
+}
+
+impl ModelCheck {
+    pub(crate) fn new() -> Self {
+        Self { checker: Checker::new(Options { goes_on: true, ..Options::ARCHITECTURE }), has_loss: false }
+    }
+
+    #[inline]
+    pub(crate) fn take(&mut self, item: &Item<'_>, place: &mut Here<'_>) -> Result<(), Error> {
+        match item {
+            Item::Record(record) => {
+                if self.checker.step(record.thread, &record.transition).is_empty() {
+                    return Ok(());
+                }
+                self.report(record, place)
+            }
+            Item::Lost(_) => {
+                self.has_loss = true;
+                Ok(())
+            }
+            _ => Ok(()),
+        }
+    }
+
+    #[cold]
+    fn report(&mut self, record: &Record<'_>, place: &mut Here<'_>) -> Result<(), Error> {
+        for violation in self.checker.found() {
+            let mut complaint = place.complaint(violation.breach.rule, 0).record(place.seq);
+            complaint = complaint.found(found(violation, record));
+            if self.has_loss && violation.is_error() {
+                let help = "records before this one were lost; they may have made it valid";
+                complaint = complaint.severity(Severity::Warning).help(help);
+            }
+            place.report(complaint)?;
+        }
+        Ok(())
+    }
+}
+
+fn found(violation: &Violation, record: &Record<'_>) -> String {
+    let mut text = format!("{} (id {}, thread {}", record.kind().name(), record.id, record.thread);
+    if let Some(location) = violation.location {
+        text.push_str(&format!(", at {location:#x}"));
+    }
+    if violation.more > 0 {
+        text.push_str(&format!(" and {} more", violation.more));
+    }
+    if let Some(words) = violation.change.and_then(|change| change.words(true)) {
+        text.push_str(&format!(", {words}"));
+    }
+    text.push(')');
+    text
+}

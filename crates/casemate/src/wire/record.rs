@@ -1,0 +1,507 @@
+//! The contents of a record: one transition with its thread and place in the source, borrowed from the trace.
+//!
+//! Names and forms are those of table 1.2 in the format's chapter of the book; the first name of each keyword is what
+//! a writer emits, the others are synonyms from older logs and from the document's own example.
+
+use crate::wire::words::keywords;
+
+keywords! {
+    /// The twelve kinds of transition.
+    Kind {
+        /// A write of one word.
+        MemWrite = "mem-write",
+        /// A read of one word.
+        MemRead = "mem-read",
+        /// Zero-initialized memory.
+        MemInit = "mem-init" | "mem-zalloc",
+        /// Memory given back.
+        MemFree = "mem-free",
+        /// A wide write of one byte value.
+        MemSet = "mem-set",
+        /// ISB or DSB.
+        Barrier = "barrier",
+        /// TLB maintenance.
+        Tlbi = "tlbi",
+        /// A write of a system register.
+        SysregWrite = "sysreg-write" | "msr",
+        /// A change of logical state only.
+        Hint = "hint",
+        /// Acquires a lock.
+        Lock = "lock",
+        /// Releases a lock.
+        Unlock = "unlock",
+        /// Acquires a lock that the same thread may hold already.
+        Trylock = "trylock",
+    }
+}
+
+keywords! {
+    /// Memory order of a write.
+    MemoryOrder {
+        /// Plain.
+        Plain = "plain",
+        /// Release.
+        Release = "release",
+        /// The value goes to all 512 words of the page (the Rocq model's word).
+        Page = "page",
+    }
+}
+
+keywords! {
+    /// Which accesses a DSB waits for. The document has only the first four.
+    Domain {
+        /// Inner shareable.
+        Ish = "ish" | "inner_shareable",
+        /// Inner shareable, stores.
+        Ishst = "ishst",
+        /// Non shareable.
+        Nsh = "nsh" | "non_shareable",
+        /// Full system.
+        Sy = "sy" | "full_system",
+        /// Outer shareable.
+        Osh = "osh" | "outer_shareable",
+        /// Outer shareable, stores.
+        Oshst = "oshst",
+        /// Full system, stores.
+        St = "st",
+        /// Non shareable, stores.
+        Nshst = "nshst",
+        /// Inner shareable, loads.
+        Ishld = "ishld",
+        /// Non shareable, loads.
+        Nshld = "nshld",
+        /// Outer shareable, loads.
+        Oshld = "oshld",
+        /// Full system, loads.
+        Ld = "ld",
+    }
+}
+
+impl Domain {
+    /// True for the four kinds in the document.
+    pub fn is_documented(self) -> bool {
+        matches!(self, Self::Ish | Self::Ishst | Self::Nsh | Self::Sy)
+    }
+}
+
+keywords! {
+    /// TLB maintenance operations.
+    TlbiOp {
+        /// All of both stages by VMID, this core.
+        Vmalls12e1 = "vmalls12e1",
+        /// All of both stages by VMID.
+        Vmalls12e1is = "vmalls12e1is",
+        /// Stage 1 by VMID, this core.
+        Vmalle1 = "vmalle1",
+        /// Stage 1 by VMID.
+        Vmalle1is = "vmalle1is",
+        /// All of EL1&0, this core.
+        Alle1 = "alle1",
+        /// All of EL1&0.
+        Alle1is = "alle1is",
+        /// All of EL2, this core.
+        Alle2 = "alle2",
+        /// All of EL2.
+        Alle2is = "alle2is",
+        /// By address, EL2, this core.
+        Vae2 = "vae2",
+        /// By address, EL2.
+        Vae2is = "vae2is",
+        /// By address, EL2, last level, this core.
+        Vale2 = "vale2",
+        /// By address, EL2, last level.
+        Vale2is = "vale2is",
+        /// By intermediate address, stage 2, this core.
+        Ipas2e1 = "ipas2e1",
+        /// By intermediate address, stage 2.
+        Ipas2e1is = "ipas2e1is",
+        /// By intermediate address, stage 2, last level.
+        Ipas2le1is = "ipas2le1is",
+    }
+}
+
+impl TlbiOp {
+    /// True when the operation names an address and so has an operand.
+    #[inline]
+    pub fn takes_operand(self) -> bool {
+        self >= Self::Vae2
+    }
+
+    /// True when the operation reaches all cores of the inner shareable domain.
+    pub fn is_broadcast(self) -> bool {
+        self.name().ends_with("is")
+    }
+
+    /// True for operations on EL2's own (stage 1) tables.
+    pub fn is_el2(self) -> bool {
+        matches!(self, Self::Alle2 | Self::Alle2is | Self::Vae2 | Self::Vae2is | Self::Vale2 | Self::Vale2is)
+    }
+
+    /// True when only entries of the last level are dropped.
+    pub fn is_last_level(self) -> bool {
+        matches!(self, Self::Vale2 | Self::Vale2is | Self::Ipas2le1is)
+    }
+}
+
+keywords! {
+    /// System registers the checker knows.
+    Sysreg {
+        /// Base of stage 2.
+        VttbrEl2 = "vttbr_el2" | "vttbr",
+        /// Base of EL2's stage 1.
+        Ttbr0El2 = "ttbr0_el2" | "ttbr_el2",
+        /// Geometry of stage 2.
+        VtcrEl2 = "vtcr_el2",
+        /// Hypervisor configuration; bit 0 enables stage 2.
+        HcrEl2 = "hcr_el2",
+        /// Geometry of stage 1.
+        TcrEl2 = "tcr_el2",
+        /// System control; bit 0 enables stage 1.
+        SctlrEl2 = "sctlr_el2",
+        /// Memory attributes.
+        MairEl2 = "mair_el2",
+    }
+}
+
+keywords! {
+    /// Kinds of hint.
+    HintKind {
+        /// The root at `location` is guarded by the lock `value`.
+        SetRootLock = "set_root_lock",
+        /// The page at `location` belongs to the root `value`.
+        SetOwnerRoot = "set_owner_root",
+        /// The table at `location` is no longer used.
+        ReleaseTable = "release_table" | "release",
+        /// The entry at `location` belongs to the thread `value`.
+        SetPteThreadOwner = "set_pte_thread_owner",
+    }
+}
+
+/// ISB or DSB.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Barrier {
+    /// Instruction synchronization.
+    Isb,
+    /// Data synchronization.
+    Dsb(Domain),
+}
+
+/// What a TLBI names in addition to its operation.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Operand {
+    /// Nothing.
+    None,
+    /// The register operand: page number in bits 43:0, TTL in 47:44, ASID in 63:48.
+    Value(u64),
+    /// The older form: separate page number and level.
+    AddressLevel {
+        /// Page number.
+        address: u64,
+        /// Level hint (TTL).
+        level: u64,
+    },
+}
+
+impl Operand {
+    /// The register operand, whichever form it is written in.
+    pub fn value(self) -> Option<u64> {
+        match self {
+            Self::None => None,
+            Self::Value(value) => Some(value),
+            Self::AddressLevel { address, level } => Some(address | (level & 0xf) << 44),
+        }
+    }
+}
+
+/// One step of the traced program.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum Transition {
+    /// A write of one word.
+    MemWrite {
+        /// Order.
+        order: MemoryOrder,
+        /// Address in bytes.
+        address: u64,
+        /// The word written.
+        value: u64,
+    },
+    /// A read of one word.
+    MemRead {
+        /// Address in bytes.
+        address: u64,
+        /// The word read.
+        value: u64,
+    },
+    /// Zero-initialized memory.
+    MemInit {
+        /// Address in bytes.
+        address: u64,
+        /// Length in bytes.
+        size: u64,
+    },
+    /// Memory given back.
+    MemFree {
+        /// Address in bytes.
+        address: u64,
+        /// Length in bytes.
+        size: u64,
+    },
+    /// A wide write; the document says `value` goes to every byte.
+    MemSet {
+        /// Address in bytes.
+        address: u64,
+        /// Length in bytes.
+        size: u64,
+        /// A byte by the document; wider values are kept and reported.
+        value: u64,
+    },
+    /// A barrier.
+    Barrier(Barrier),
+    /// TLB maintenance.
+    Tlbi {
+        /// Operation.
+        op: TlbiOp,
+        /// What it names.
+        operand: Operand,
+    },
+    /// A write of a system register.
+    SysregWrite {
+        /// Register.
+        register: Sysreg,
+        /// Value.
+        value: u64,
+    },
+    /// A hint.
+    Hint {
+        /// Kind of hint.
+        hint: HintKind,
+        /// The object of the hint.
+        location: u64,
+        /// The value that the hint assigns to it.
+        value: u64,
+    },
+    /// Acquires a lock.
+    Lock {
+        /// Address of the lock.
+        address: u64,
+    },
+    /// Releases a lock.
+    Unlock {
+        /// Address of the lock.
+        address: u64,
+    },
+    /// Acquires a lock that the same thread may hold already.
+    Trylock {
+        /// Address of the lock.
+        address: u64,
+    },
+}
+
+impl Transition {
+    /// The kind.
+    #[inline]
+    pub fn kind(&self) -> Kind {
+        match self {
+            Self::MemWrite { .. } => Kind::MemWrite,
+            Self::MemRead { .. } => Kind::MemRead,
+            Self::MemInit { .. } => Kind::MemInit,
+            Self::MemFree { .. } => Kind::MemFree,
+            Self::MemSet { .. } => Kind::MemSet,
+            Self::Barrier(_) => Kind::Barrier,
+            Self::Tlbi { .. } => Kind::Tlbi,
+            Self::SysregWrite { .. } => Kind::SysregWrite,
+            Self::Hint { .. } => Kind::Hint,
+            Self::Lock { .. } => Kind::Lock,
+            Self::Unlock { .. } => Kind::Unlock,
+            Self::Trylock { .. } => Kind::Trylock,
+        }
+    }
+}
+
+/// Where in the traced program a transition was made.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Source<'a> {
+    /// Not stated.
+    Absent,
+    /// A string, usually `file:line`, without its quotes.
+    Text(&'a [u8]),
+    /// A key into a map stored elsewhere.
+    Key(u64),
+}
+
+impl<'a> Source<'a> {
+    /// File and line, where the text ends in a colon and digits.
+    pub fn file_line(&self) -> Option<(&'a [u8], u64)> {
+        let Self::Text(text) = *self else { return None };
+        let colon = text.iter().rposition(|b| *b == b':')?;
+        let (file, line) = (text.get(..colon)?, text.get(colon + 1..)?);
+        let line = std::str::from_utf8(line).ok()?;
+        let all_digits = !line.is_empty() && line.bytes().all(|b| b.is_ascii_digit());
+        all_digits.then(|| Some((file, line.parse().ok()?)))?
+    }
+}
+
+/// How a record is spelled, beyond its values: a set of flags.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Hash)]
+pub struct Spelling(pub(crate) u16);
+
+impl Spelling {
+    /// The name of the kind begins with a capital.
+    pub const UPPER_CASE: Self = Self(1);
+    /// At least one field is written `(key value)`.
+    pub const KEYED: Self = Self(1 << 1);
+    /// At least one field is a bare value.
+    pub const POSITIONAL: Self = Self(1 << 2);
+    /// The source place comes before the kind's own fields.
+    pub const SOURCE_EARLY: Self = Self(1 << 3);
+    /// There is no source place.
+    pub const SOURCE_ABSENT: Self = Self(1 << 4);
+    /// The source place is an integer.
+    pub const SOURCE_KEY: Self = Self(1 << 5);
+    /// At least one number of the kind's own fields has `0x` in front.
+    pub const PREFIXED: Self = Self(1 << 6);
+    /// At least one number of the kind's own fields has no `0x` in front.
+    pub const BARE: Self = Self(1 << 7);
+    /// A synonym is used: `msr`, `mem-zalloc`, `thread`, `cpu`, `release`, `ttbr_el2`, `(addr p)(level l)` and the like.
+    pub const SYNONYM: Self = Self(1 << 8);
+    /// Fields are in another order than in the document.
+    pub const REORDERED: Self = Self(1 << 9);
+    /// Field names or values begin with capitals.
+    pub const UPPER_CASE_FIELD: Self = Self(1 << 10);
+
+    /// How many combinations there are.
+    pub(crate) const COMBINATIONS: usize = 1 << 11;
+
+    /// Every flag with its name in `info`.
+    pub(crate) const NAMES: [(Self, &'static str); 11] = [
+        (Self::UPPER_CASE, "upper_case_kind"),
+        (Self::UPPER_CASE_FIELD, "upper_case_field"),
+        (Self::KEYED, "keyed"),
+        (Self::POSITIONAL, "positional"),
+        (Self::SOURCE_EARLY, "src_early"),
+        (Self::SOURCE_ABSENT, "src_absent"),
+        (Self::SOURCE_KEY, "src_integer"),
+        (Self::PREFIXED, "hex_prefix"),
+        (Self::BARE, "no_hex_prefix"),
+        (Self::SYNONYM, "synonym"),
+        (Self::REORDERED, "reordered"),
+    ];
+
+    /// True when all flags of `other` are set.
+    #[inline]
+    pub fn has(self, other: Self) -> bool {
+        self.0 & other.0 == other.0
+    }
+
+    /// Sets the flags of `other`.
+    #[inline]
+    pub fn set(&mut self, other: Self) {
+        self.0 |= other.0;
+    }
+
+    /// The convention that this record follows: `head`, `seed`, `positional` or `mixed`.
+    pub fn dialect(self) -> Dialect {
+        let any = |flags: Self| self.0 & flags.0 != 0;
+        match (self.has(Self::KEYED), self.has(Self::POSITIONAL)) {
+            (true, true) => Dialect::Mixed,
+            (false, _) => Dialect::Positional,
+            _ if any(Self::UPPER_CASE) || any(Self::SOURCE_EARLY) || any(Self::SYNONYM) => Dialect::Seed,
+            _ => Dialect::Head,
+        }
+    }
+}
+
+/// The known conventions of records.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Dialect {
+    /// `(key value)` fields, lower case, source last or absent: what today's tracer writes.
+    Head,
+    /// `(key value)` fields with capitals, synonyms or an early source: what the format's first document shows.
+    Seed,
+    /// Values without keys.
+    Positional,
+    /// Keys for some fields and not for others.
+    Mixed,
+}
+
+impl Dialect {
+    /// Every dialect.
+    pub const ALL: [Self; 4] = [Self::Head, Self::Seed, Self::Positional, Self::Mixed];
+
+    /// Lower-case name.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Head => "head",
+            Self::Seed => "seed",
+            Self::Positional => "positional",
+            Self::Mixed => "mixed",
+        }
+    }
+}
+
+/// One record: a transition with its number, thread and source, and the bytes it was read from.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Record<'a> {
+    /// The number that the tracer assigned; the reference does not check it.
+    pub id: u64,
+    /// The thread (core) that made the step.
+    pub thread: u32,
+    /// What the step did.
+    pub transition: Transition,
+    /// Where in the program.
+    pub source: Source<'a>,
+    /// How it is written.
+    pub spelling: Spelling,
+    /// Its bytes, from `(` to `)`.
+    pub text: &'a [u8],
+}
+
+impl Record<'_> {
+    /// The kind of the transition.
+    pub fn kind(&self) -> Kind {
+        self.transition.kind()
+    }
+
+    /// True when id, thread, transition and source are equal, whatever their spelling.
+    pub fn means_same(&self, other: &Record<'_>) -> bool {
+        self.id == other.id
+            && self.thread == other.thread
+            && self.transition == other.transition
+            && self.source == other.source
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_source_is_split_at_the_last_colon_before_digits() {
+        assert_eq!(Source::Text(b"a:b.c:12").file_line(), Some((&b"a:b.c"[..], 12)));
+        assert_eq!(Source::Text(b"a.c:1x").file_line(), None);
+        assert_eq!(Source::Text(b"a.c:").file_line(), None);
+        assert_eq!(Source::Text(b"nocolon").file_line(), None);
+        assert_eq!(Source::Key(7).file_line(), None);
+    }
+
+    #[test]
+    fn the_older_operand_form_gives_the_register_value() {
+        assert_eq!(Operand::AddressLevel { address: 0x123, level: 3 }.value(), Some(0x3000_0000_0123));
+        assert_eq!(Operand::None.value(), None);
+    }
+
+    #[test]
+    fn operations_by_address_take_an_operand() {
+        let with: Vec<_> = TlbiOp::ALL.iter().filter(|op| op.takes_operand()).map(|op| op.name()).collect();
+        assert_eq!(with, ["vae2", "vae2is", "vale2", "vale2is", "ipas2e1", "ipas2e1is", "ipas2le1is"]);
+    }
+
+    #[test]
+    fn synonyms_are_read_in_any_case() {
+        assert_eq!(Kind::from_name("MSR"), Some(Kind::SysregWrite));
+        assert_eq!(HintKind::from_name("Set_PTE_Thread_Owner"), Some(HintKind::SetPteThreadOwner));
+        assert_eq!(Sysreg::from_name("VTTBR_El2"), Some(Sysreg::VttbrEl2));
+        assert_eq!(MemoryOrder::from_name("relaxed"), None);
+    }
+}

@@ -1,0 +1,56 @@
+//! The environment of the program: the options of the recorder, and its library where it is to be loaded.
+
+use std::ffi::OsString;
+use std::os::unix::ffi::OsStrExt;
+use std::process::Command;
+
+use super::super::recorder_library;
+use super::RecordArguments;
+use crate::failure::Failure;
+
+/// The environment variable: the user's own first, as the last word counts.
+pub(super) fn recorder_options(options: &RecordArguments) -> Result<OsString, Failure> {
+    let output = std::path::absolute(&options.output).unwrap_or_else(|_| options.output.clone());
+    if output.as_os_str().as_bytes().contains(&b':') {
+        return Err(Failure::usage(format!(
+            "{}: the recorder's options are separated by colons, so a path may not contain one",
+            output.display()
+        )));
+    }
+    let mut text = std::env::var_os("CACHERAY_OPTIONS").unwrap_or_default();
+    if !text.is_empty() {
+        text.push(":");
+    }
+    text.push("enabled=1:tracefile=");
+    text.push(output);
+    text.push(format!(":range={}", options.range));
+    if options.no_malloc {
+        text.push(":malloc=0");
+    }
+    if let Some(records) = options.flush {
+        text.push(format!(":flush={records}"));
+    }
+    Ok(text)
+}
+
+/// Loads the recorder into a program that was linked without it.
+pub(super) fn preload(command: &mut Command, children: bool) -> Result<(), Failure> {
+    let library = recorder_library::find()?;
+    let before = std::env::var_os("LD_PRELOAD").unwrap_or_default();
+    let mut all = library.shared.into_os_string();
+    if all.as_bytes().iter().any(|byte| matches!(byte, b' ' | b':')) {
+        return Err(Failure::usage(format!(
+            "{}: the path of a preloaded library may not contain spaces or colons",
+            all.display()
+        )));
+    }
+    if !before.is_empty() {
+        all.push(":");
+        all.push(&before);
+    }
+    command.env("LD_PRELOAD", all);
+    if !children {
+        command.env("CACHERAY_PRELOAD_BEFORE", before);
+    }
+    Ok(())
+}

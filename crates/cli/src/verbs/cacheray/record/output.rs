@@ -1,0 +1,54 @@
+//! The files that a recording makes: the trace and those of forked processes.
+
+use std::ffi::OsStr;
+use std::fs;
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Path, PathBuf};
+
+use crate::failure::Failure;
+
+/// Refuses to replace a file; true when the trace will be one.
+pub(super) fn look_at_output(path: &Path, force: bool) -> Result<bool, Failure> {
+    if path.as_os_str() == "-" {
+        return Err(Failure::usage("standard output belongs to the program; use a FIFO to stream a trace"));
+    }
+    match fs::metadata(path) {
+        Ok(meta) if meta.is_dir() => Err(Failure::usage(format!("cannot write {}: it is a directory", path.display()))),
+        Ok(meta) if meta.is_file() && !force => {
+            Err(Failure::usage(format!("{} exists; use --force to replace it", path.display())))
+        }
+        Ok(meta) if meta.is_file() => {
+            // What is reported afterwards must be of this run.
+            fs::remove_file(path)
+                .map_err(|error| Failure::usage(format!("cannot replace {}: {error}", path.display())))?;
+            Ok(true)
+        }
+        Ok(_) => Ok(false),
+        Err(_) => {
+            let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
+            if folder.is_dir() {
+                return Ok(true);
+            }
+            Err(Failure::usage(format!("cannot write {}: {} is not a directory", path.display(), folder.display())))
+        }
+    }
+}
+
+/// The trace and those of forked processes, in order of their names.
+pub(super) fn traces(output: &Path) -> Vec<PathBuf> {
+    let name = output.file_name().unwrap_or_default().as_bytes();
+    let folder = output.parent().filter(|folder| !folder.as_os_str().is_empty());
+    let is_of_this = |file: &OsStr| {
+        let rest = file.as_bytes().strip_prefix(name);
+        rest.is_some_and(|rest| {
+            rest.is_empty()
+                || (rest.starts_with(b".") && rest.iter().all(|byte| byte.is_ascii_digit() || *byte == b'.'))
+        })
+    };
+    let entries = fs::read_dir(folder.unwrap_or(Path::new("."))).into_iter().flatten().flatten();
+    let names = entries.map(|entry| entry.file_name()).filter(|file| is_of_this(file));
+    let mut found: Vec<_> =
+        names.map(|file| folder.map_or_else(|| file.clone().into(), |folder| folder.join(&file))).collect();
+    found.sort();
+    found
+}

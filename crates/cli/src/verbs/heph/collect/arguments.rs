@@ -1,0 +1,130 @@
+//! The options of `collect`, and how their values are read.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use anytrace_live::Fsync;
+use clap::builder::RangedU64ValueParser;
+use clap::{Args, ValueEnum};
+
+use super::super::durations::{duration, some_duration};
+use crate::arguments::{ResultForm, byte_count};
+
+/// `heph collect`.
+#[derive(Debug, Args)]
+pub(crate) struct CollectArguments {
+    /// Address to listen on: udp://HOST:PORT, tcp://HOST:PORT, unix:PATH or unixgram:PATH; may be repeated
+    #[arg(long, value_name = "ADDRESS")]
+    pub(super) listen: Vec<String>,
+    /// Growing file to follow, even if truncated or renamed; may be repeated
+    #[arg(long, value_name = "FILE")]
+    pub(super) follow: Vec<PathBuf>,
+    /// Folder for the files; created if needed
+    #[arg(short, long, value_name = "DIR")]
+    pub(super) output: PathBuf,
+    /// Allow a folder with an earlier collection; its files are kept unchanged
+    #[arg(long)]
+    pub(super) append: bool,
+    /// Listen on addresses that other machines can reach; anyone who can reach them can send
+    #[arg(long)]
+    pub(super) allow_remote: bool,
+    /// Read followed files to the end and do not wait for more
+    #[arg(long)]
+    pub(super) no_follow: bool,
+    #[command(flatten)]
+    pub(super) ends: EndArguments,
+    #[command(flatten)]
+    pub(super) files: FileArguments,
+    #[command(flatten)]
+    pub(super) caps: CapArguments,
+}
+
+/// When it ends and what it shows meanwhile.
+#[derive(Debug, Args)]
+pub(super) struct EndArguments {
+    /// End after this time
+    #[arg(long, value_name = "TIME", value_parser = some_duration)]
+    pub(super) duration: Option<Duration>,
+    /// End after storing N events
+    #[arg(long, value_name = "N", value_parser = RangedU64ValueParser::<u64>::new().range(1..))]
+    pub(super) max_events: Option<u64>,
+    /// Progress output
+    #[arg(long, value_enum, default_value_t = SummaryForm::Auto)]
+    pub(super) summary: SummaryForm,
+    /// Time between summaries
+    #[arg(long, value_name = "TIME", value_parser = some_duration, default_value = "1s")]
+    pub(super) interval: Duration,
+    /// How to print the report at the end
+    #[arg(long, value_enum, default_value_t = ResultForm::Text)]
+    pub(super) format: ResultForm,
+}
+
+/// How summaries are shown.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(super) enum SummaryForm {
+    /// A screen if standard output is a terminal, else nothing
+    Auto,
+    /// One JSON object per line on standard output
+    Json,
+    /// Nothing
+    None,
+}
+
+#[derive(Debug, Args)]
+#[command(next_help_heading = "Files")]
+pub(super) struct FileArguments {
+    /// Start a new file before one exceeds this size; suffixes k, M, G
+    #[arg(long, value_name = "BYTES", value_parser = byte_count)]
+    pub(super) rotate_bytes: Option<u64>,
+    /// Start a new file after N events
+    #[arg(long, value_name = "N", value_parser = RangedU64ValueParser::<u64>::new().range(1..))]
+    pub(super) rotate_events: Option<u64>,
+    /// Start a new file after this time
+    #[arg(long, value_name = "TIME", value_parser = some_duration)]
+    pub(super) rotate_time: Option<Duration>,
+    /// Keep the last N closed files of each source and remove older ones
+    #[arg(long, value_name = "N", value_parser = RangedU64ValueParser::<usize>::new().range(1..))]
+    pub(super) keep: Option<usize>,
+    /// Sync files to disk: never, after each batch, or about this often
+    #[arg(long, value_name = "never|batch|TIME", value_parser = fsync, default_value = "1s")]
+    pub(super) fsync: Fsync,
+}
+
+#[derive(Debug, Args)]
+#[command(next_help_heading = "Limits")]
+pub(super) struct CapArguments {
+    /// Longest packet, in bytes; suffixes k, M, G
+    #[arg(long, value_name = "BYTES", value_parser = byte_count, default_value = "16M")]
+    pub(super) max_packet: u64,
+    /// Maximum number of connections; further ones are closed immediately
+    #[arg(long, value_name = "N", value_parser = RangedU64ValueParser::<usize>::new().range(1..=65_536), default_value_t = 64)]
+    pub(super) max_connections: usize,
+    /// Maximum number of sources: datagram senders, connections, files
+    #[arg(long, value_name = "N", value_parser = RangedU64ValueParser::<usize>::new().range(1..=65_536), default_value_t = 256)]
+    pub(super) max_sources: usize,
+    /// Maximum number of streams per source to check for losses
+    #[arg(long, value_name = "N", value_parser = RangedU64ValueParser::<usize>::new().range(1..), default_value_t = 65_536)]
+    pub(super) max_streams: usize,
+    /// How long to wait for the rest of a packet, and how long a connection may be idle
+    #[arg(long, value_name = "TIME", value_parser = some_duration, default_value = "60s")]
+    pub(super) idle_timeout: Duration,
+    /// Maximum bytes per second from one sender; 0 is unlimited. Streams are read no faster; excess datagrams are
+    /// dropped
+    #[arg(long, value_name = "BYTES", value_parser = rate, default_value = "256M")]
+    pub(super) rate_limit: u64,
+    /// Memory for received data not yet written and for the state of streams
+    #[arg(long, value_name = "BYTES", value_parser = byte_count, default_value = "64M")]
+    pub(super) memory: u64,
+}
+
+fn fsync(text: &str) -> Result<Fsync, String> {
+    match text {
+        "never" => Ok(Fsync::Never),
+        "batch" => Ok(Fsync::Batch),
+        time => duration(time).map(|time| if time.is_zero() { Fsync::Batch } else { Fsync::Every(time) }),
+    }
+}
+
+fn rate(text: &str) -> Result<u64, String> {
+    if text == "0" { Ok(0) } else { byte_count(text) }
+}

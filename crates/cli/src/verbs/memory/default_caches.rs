@@ -1,0 +1,24 @@
+//! The caches that verbs simulate unless they are told otherwise.
+
+use anytrace_analysis::cache::config::Config;
+use anytrace_analysis::cache::presets::{PRESETS, Preset};
+
+use super::processor;
+use crate::paint;
+
+/// The caches that are simulated where none are named; which they are is a note.
+pub(super) fn default_config() -> Config {
+    let cpuinfo = std::fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
+    let (preset, why) = match processor::preset_name(&cpuinfo).and_then(Preset::of_name) {
+        Some(preset) => (preset, "this machine's processor"),
+        None => (
+            Preset::of_name(DEFAULT_PRESET).unwrap_or(&PRESETS[0]),
+            "the default: this machine's processor has no preset",
+        ),
+    };
+    paint::complain("note", format!("no --config: simulates the caches of {} ({why})", preset.name));
+    preset.config()
+}
+
+/// The preset for machines whose processor has none.
+const DEFAULT_PRESET: &str = "zen3";

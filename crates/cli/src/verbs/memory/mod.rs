@@ -1,0 +1,106 @@
+//! `anytrace memory …`: which types and fields miss, why, and what to change; one file per verb.
+//!
+//! The verbs work on every format whose traces have memory accesses. `anytrace cacheray …` runs them too.
+
+mod advise;
+mod caches;
+mod compare;
+mod configs;
+mod default_caches;
+mod heatmap;
+mod lifetime;
+mod mrc;
+mod opening;
+mod processor;
+mod remapping;
+mod schedules;
+mod sharing;
+mod sim;
+mod type_data;
+mod type_label;
+mod types;
+mod what_if;
+
+use clap::{Args, Subcommand};
+
+use crate::Verdict;
+use crate::failure::Failure;
+
+/// The group.
+#[derive(Debug, Args)]
+pub(crate) struct MemoryArguments {
+    /// What to do.
+    #[command(subcommand)]
+    pub(crate) verb: MemoryVerb,
+}
+
+/// The group's verbs.
+#[derive(Debug, Subcommand)]
+pub(crate) enum MemoryVerb {
+    /// Propose type layouts with fewer misses, each with its simulated gain
+    #[command(after_help = "Example:\n  anytrace memory advise run.trace -m ./prog --config zen3")]
+    Advise(Box<advise::AdviseArguments>),
+    /// Compare two traces, or two layouts of one trace, in the same caches, by level and type, with thresholds
+    #[command(
+        after_help = "Examples:\n  anytrace memory compare --config zen3 --fail-above misses=5% \\\n    before.trace after.trace\n  \
+                      anytrace memory compare --config zen3 --remap split.json run.trace"
+    )]
+    Compare(Box<compare::CompareArguments>),
+    /// Draw a heat map of memory accesses: addresses over time, or cache lines by byte
+    #[command(
+        after_help = "Examples:\n  anytrace memory heatmap run.trace -o run.svg\n  anytrace memory heatmap run.trace --by line --type Node -o node.svg"
+    )]
+    Heatmap(Box<heatmap::HeatmapArguments>),
+    /// Report lifetimes of typed memory, and find leaks, accesses after removal, reads before the first write and
+    /// memory that is never accessed
+    #[command(after_help = "Example:\n  anytrace memory lifetime run.trace -m ./prog --fail")]
+    Lifetime(Box<lifetime::LifetimeArguments>),
+    /// Compute miss ratios for caches of all sizes: exact curves in one pass, by type or thread, or from a sample
+    #[command(
+        after_help = "The caches are fully associative and evict the least recently used line. Sizes are in bytes, with\n\
+                      an optional suffix k, M or G.\n\n\
+                      Exit codes: 0 fine, 1 the trace is damaged, 2 the command failed.\n\n\
+                      Example:\n  anytrace memory mrc --by type --plot app.svg app.trace\n  \
+                      anytrace memory mrc --sample 0.01 --working-set huge.trace"
+    )]
+    Mrc(Box<mrc::MrcArguments>),
+    /// Find cache lines that threads contend for: which fields, which threads, how often, what to pad
+    #[command(
+        after_help = "Each core has a private write-back cache with LRU; copies follow the MESI protocol, in the order of\n\
+                      records or as --interleave says. A miss is true sharing if any access before the core loses the\n\
+                      line again touches bytes that others have written since the core last lost it, else false sharing.\n\
+                      All advice was simulated and reduces misses.\n\n\
+                      Exit codes: 0 fine, 1 the trace is damaged, 2 the command failed.\n\n\
+                      Example:\n  anytrace memory sharing app.trace -m ./app\n  \
+                      anytrace memory sharing --cores 2 --format json app.trace | jq '.pairs[0]'"
+    )]
+    Sharing(Box<sharing::SharingArguments>),
+    /// Simulate caches: misses by type, field, level and set
+    #[command(
+        after_help = "Examples:\n  anytrace memory sim --config zen3 --types app.trace\n  anytrace memory sim --config caches.json --classes --format json app.trace"
+    )]
+    Sim(Box<sim::SimArguments>),
+    /// Count reads, writes and cache misses of each type and field, and show live memory per type over time
+    #[command(after_help = "Example:\n  anytrace memory types run.trace -m ./prog --type Node")]
+    Types(Box<types::TypesArguments>),
+}
+
+/// Runs one of the group's verbs.
+pub(crate) fn run(verb: &MemoryVerb) -> Result<Verdict, Failure> {
+    match verb {
+        MemoryVerb::Advise(options) => advise::run(options),
+        MemoryVerb::Compare(options) => compare::run(options),
+        MemoryVerb::Heatmap(options) => heatmap::run(options),
+        MemoryVerb::Lifetime(options) => lifetime::run(options),
+        MemoryVerb::Mrc(options) => mrc::run(options),
+        MemoryVerb::Sharing(options) => sharing::run(options),
+        MemoryVerb::Sim(options) => sim::run(options),
+        MemoryVerb::Types(options) => types::run(options),
+    }
+}
+
+/// The names of the group's verbs.
+pub(crate) fn names() -> Vec<String> {
+    let group = MemoryVerb::augment_subcommands(clap::Command::new("memory"));
+    group.get_subcommands().map(|verb| verb.get_name().to_owned()).collect()
+}

@@ -1,0 +1,47 @@
+//! `--program`: where layouts of types come from, for all verbs that name fields.
+
+use std::path::{Path, PathBuf};
+
+use anytrace_core::layout::{Layouts, NoLayouts};
+use anytrace_core::{InputOptions, text};
+use anytrace_symbols::layouts::{TypeData, with_type_data};
+use clap::Args;
+
+use crate::failure::Failure;
+use crate::paint;
+
+/// Type data.
+#[derive(Debug, Clone, Args)]
+#[command(next_help_heading = "Type data")]
+pub(crate) struct TypeDataArguments {
+    /// Program, library or object file with debug data (-g), for field names and sizes; or JSON from `types
+    /// --layouts` or dwarf2json; may be repeated
+    #[arg(short = 'm', long = "program", value_name = "PROGRAM", aliases = ["binary", "types-json"])]
+    pub(crate) binary: Vec<PathBuf>,
+}
+
+impl TypeDataArguments {
+    /// Hands the layouts to `work`; without files those of no type. Reports what was noticed afterwards.
+    pub(super) fn with<T>(&self, work: impl FnOnce(&mut dyn Layouts) -> Result<T, Failure>) -> Result<T, Failure> {
+        if self.binary.is_empty() {
+            return work(&mut NoLayouts);
+        }
+        self.with_data(|data| work(data))
+    }
+
+    /// The same for what needs all of them.
+    pub(super) fn with_data<T>(
+        &self,
+        work: impl FnOnce(&mut TypeData<'_>) -> Result<T, Failure>,
+    ) -> Result<T, Failure> {
+        let paths: Vec<&Path> = self.binary.iter().map(PathBuf::as_path).collect();
+        let done = with_type_data(&paths, InputOptions::default(), |data| {
+            let done = work(data);
+            for note in data.notes() {
+                paint::complain("note", text::printable(note));
+            }
+            done
+        });
+        done.map_err(|error| Failure::bare(&error))?
+    }
+}

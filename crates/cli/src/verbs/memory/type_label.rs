@@ -1,0 +1,90 @@
+//! Names of types in tables, where the longest name makes every line as long.
+//!
+//! Allocations without a type are called by the place that makes them, and functions of templates have names of hundreds
+//! of letters. Headings, JSON and CSV have them in full.
+
+use anytrace_core::span::Mangling;
+use anytrace_core::text::printable;
+use anytrace_symbols::demangle;
+
+/// Names of up to this many letters are shown unchanged.
+const LETTERS_MAX: usize = 72;
+
+/// The name of a type for a table: Rust's names as in the source, long ones without what their brackets hold.
+pub(super) fn type_label(name: &str) -> String {
+    let place = name.rfind("+0x").unwrap_or(name.len());
+    let (function, place) = name.split_at(place);
+    let readable = demangle(function, Mangling::Demangled);
+    if readable.chars().count() + place.chars().count() <= LETTERS_MAX {
+        return printable(&format!("{readable}{place}"));
+    }
+    let without = without_brackets(&readable);
+    let room = LETTERS_MAX.saturating_sub(place.chars().count());
+    if without.chars().count() <= room {
+        return printable(&format!("{without}{place}"));
+    }
+    // The end says more than the beginning: the function comes after its namespaces.
+    let cut = without.chars().count() - room.saturating_sub(1);
+    let end: String = without.chars().skip(cut).collect();
+    printable(&format!("…{end}{place}"))
+}
+
+/// `a<…>::b(…)` for `a<int>::b(long)`.
+fn without_brackets(name: &str) -> String {
+    let mut kept = String::new();
+    let mut depth = 0_usize;
+    for letter in name.chars() {
+        // The brackets of `operator<`, `operator->` and `operator()` do not count as brackets.
+        let is_operator = depth == 0 && (kept.ends_with("operator") || kept.ends_with('-'));
+        match letter {
+            '<' | '(' if !is_operator => {
+                if depth == 0 {
+                    kept.push(letter);
+                    kept.push('…');
+                }
+                depth += 1;
+            }
+            '>' | ')' if depth > 0 => {
+                depth -= 1;
+                if depth == 0 {
+                    kept.push(letter);
+                }
+            }
+            _ if depth == 0 => kept.push(letter),
+            _ => {}
+        }
+    }
+    kept
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn long_names_of_templates_lose_what_their_brackets_hold() {
+        let long = "void std::deque<std::function<void (int)>, std::allocator<std::function<void (int)> > >::\
+                    _M_push_back_aux<std::function<void (int)> >(std::function<void (int)>&&)+0x139";
+        assert_eq!(type_label(long), "void std::deque<…>::_M_push_back_aux<…>(…)+0x139");
+        let operator = format!("{}::operator()(int)+0x1", "a<b>::".repeat(12));
+        assert!(type_label(&operator).ends_with("a<…>::::operator()(…)+0x1"), "{}", type_label(&operator));
+    }
+
+    #[test]
+    fn what_is_still_too_long_keeps_its_end() {
+        let label = type_label(&format!("{}::the_end+0x7", "n".repeat(200)));
+        assert!(label.starts_with('…') && label.ends_with("n::the_end+0x7"), "{label}");
+        assert_eq!(label.chars().count(), LETTERS_MAX);
+    }
+
+    #[test]
+    fn short_names_stay_and_those_of_rust_are_readable() {
+        for name in ["struct Node", "std::map<int, long>", "main+0x1f", "rust::alloc", ""] {
+            assert_eq!(type_label(name), name);
+        }
+        assert_eq!(
+            type_label("_RNvMs_NtNtCsjrHSEGnQ3l9_3std6thread6threadNtB4_6Thread3new+0x5c"),
+            "<std::thread::thread::Thread>::new+0x5c"
+        );
+    }
+}

@@ -1,0 +1,224 @@
+//! The first pass: passes every event to the sorter, and collects what must be known about the entire trace before the
+//! first span is emitted.
+
+use std::collections::BTreeSet;
+
+use anytrace_core::hash::Map;
+use anytrace_core::{Diagnostic, Error, Place, Sink, Summary};
+
+use super::actors::{self, Actors};
+use super::event::StoredEvent;
+use super::names::Names;
+use super::sorter::Sorter;
+use super::{Lanes, report_oddities};
+use crate::lanes::runtime::{self, Kind};
+use crate::wire::dialect::Signs;
+use crate::wire::fault::Damage;
+use crate::wire::reader::{Reader, Visitor};
+use crate::wire::record::{Event, Record};
+
+/// Most streams whose counters are followed and whose role is stored.
+const STREAMS_MAX: usize = 65_536;
+
+/// Most distinct epochs stored.
+const EPOCHS_MAX: usize = 16;
+
+/// Counters in 64 bits begin here, so that there is room below for late ones.
+const ORDER_BASE: u64 = 1 << 40;
+
+/// Facts about the entire trace.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Facts {
+    pub(crate) events: u64,
+    /// The earliest start and the latest end.
+    pub(crate) range: Option<(u64, u64)>,
+    /// Distinct epochs in order of arrival, nanoseconds since 1970. A late one applies to the entire trace.
+    pub(crate) epochs_ns: Vec<u64>,
+    /// Number of events that end before they start, and the first of them.
+    pub(crate) backward: u64,
+    first_backward: Option<Place>,
+    second_epoch: Option<(Place, u64, u64)>,
+    /// Streams that do the work of a worker or of the coordinator.
+    pub(crate) workers: BTreeSet<u32>,
+    /// Names of actors by their ids.
+    pub(crate) actors: Actors,
+    signs: Signs,
+}
+
+impl Facts {
+    /// `old` or `new`, if the trace shows it. `overlaps`: events of a lane overlap partly.
+    pub(crate) fn dialect(&self, overlaps: bool) -> Option<&'static str> {
+        self.signs.dialect(overlaps)
+    }
+
+    /// Reports oddities of the entire trace.
+    pub(crate) fn report(&self, sink: &mut dyn Sink) -> Result<(), Error> {
+        report_oddities(self.second_epoch, self.first_backward.map(|place| (place, self.backward)), sink)
+    }
+}
+
+/// A trace read to its end.
+pub(crate) struct Collected {
+    pub(crate) sorter: Sorter,
+    pub(crate) names: Names,
+    pub(crate) facts: Facts,
+    pub(crate) summary: Summary,
+}
+
+/// Reads a trace. Attributes are stored if they are needed.
+pub(crate) fn collect(
+    mut reader: Reader,
+    lanes: Lanes,
+    wants_attributes: bool,
+    sink: &mut dyn Sink,
+) -> Result<Collected, Error> {
+    let mut collector = Collector { sorter: Sorter::default(), taker: Taker::new(lanes), wants_attributes, sink };
+    let summary = reader.read(&mut collector)?;
+    let Collector { sorter, taker, sink, .. } = collector;
+    taker.facts.report(sink)?;
+    Ok(Collected { sorter, names: taker.names, facts: taker.facts, summary })
+}
+
+struct Collector<'s> {
+    sorter: Sorter,
+    taker: Taker,
+    wants_attributes: bool,
+    sink: &'s mut dyn Sink,
+}
+
+impl Visitor for Collector<'_> {
+    #[inline]
+    fn packet(&mut self, place: Place, _: &[u8], packet: &Record<'_>) -> Result<(), Error> {
+        let Record::Event(event) = packet else {
+            self.taker.option(place, packet);
+            return Ok(());
+        };
+        let kept = self.taker.event(place, event);
+        let description = if kept.name == super::names::NO_ROOM { event.description } else { &[] };
+        let (attributes, nesting) =
+            if self.wants_attributes { (event.attributes, event.nesting) } else { (&[][..], &[][..]) };
+        self.sorter.push(kept, [description, attributes, nesting])
+    }
+
+    fn report(&mut self, diagnostic: Diagnostic) -> Result<(), Error> {
+        self.sink.report(diagnostic)
+    }
+
+    fn damage(&mut self, damage: &Damage) -> Result<(), Error> {
+        self.sink.report(damage.to_diagnostic())
+    }
+}
+
+/// Turns packets into what is stored of them.
+pub(crate) struct Taker {
+    lanes: Lanes,
+    pub(crate) names: Names,
+    pub(crate) facts: Facts,
+    /// The kind of runtime event that each description denotes.
+    kinds: Vec<Kind>,
+    streams: Map<u32, u64>,
+    /// The stream of the last event and its last counter.
+    last: (u32, Option<u64>),
+    last_worker: Option<u32>,
+}
+
+impl Taker {
+    pub(crate) fn new(lanes: Lanes) -> Self {
+        let (names, facts, kinds) = (Names::default(), Facts::default(), Vec::new());
+        Self { lanes, names, facts, kinds, streams: Map::default(), last: (0, None), last_worker: None }
+    }
+
+    #[inline]
+    pub(crate) fn event(&mut self, place: Place, event: &Event<'_>) -> StoredEvent {
+        let header = &event.header;
+        let name = self.names.number(event.description);
+        if self.names.len() > self.kinds.len() {
+            self.new_name(event);
+        }
+        let kind = self.kinds.get(name as usize).copied().unwrap_or(Kind::User);
+        if kind.is_of_scheduler() {
+            self.runtime(kind, event);
+        }
+        self.facts.events += 1;
+        self.facts.signs.event(event);
+        let end = header.end_ns.max(header.start_ns);
+        let backward = end - header.end_ns;
+        if backward > 0 {
+            self.facts.backward += 1;
+            self.facts.first_backward.get_or_insert(place);
+        }
+        let (first, last) = self.facts.range.unwrap_or((u64::MAX, 0));
+        self.facts.range = Some((first.min(header.start_ns), last.max(end)));
+        StoredEvent {
+            stream: header.stream,
+            lane: if self.lanes == Lanes::Stream { 0 } else { header.substream },
+            substream: header.substream,
+            start: header.start_ns,
+            end,
+            order: self.order(header.stream, header.counter),
+            seq: place.seq,
+            backward,
+            name,
+            ..StoredEvent::BEFORE
+        }
+    }
+
+    #[cold]
+    fn new_name(&mut self, event: &Event<'_>) {
+        self.kinds.push(runtime::kind_of(event.description()));
+    }
+
+    /// Derives facts about streams and actors from scheduling and running events.
+    #[inline]
+    fn runtime(&mut self, kind: Kind, event: &Event<'_>) {
+        let stream = event.header.stream;
+        if self.last_worker != Some(stream) {
+            self.last_worker = Some(stream);
+            if self.facts.workers.len() < STREAMS_MAX {
+                self.facts.workers.insert(stream);
+            }
+        }
+        if kind == Kind::Run
+            && let Some(run) = actors::run_of(event.attributes())
+        {
+            self.facts.actors.met(run.0, run.1);
+        }
+    }
+
+    /// The counter in 64 bits, without wrap-around: near the previous one in its stream.
+    #[inline]
+    fn order(&mut self, stream: u32, counter: u32) -> u64 {
+        let before = match self.last {
+            (last, before) if last == stream && before.is_some() => before,
+            (last, before) => {
+                if let Some(before) = before
+                    && (self.streams.len() < STREAMS_MAX || self.streams.contains_key(&last))
+                {
+                    self.streams.insert(last, before);
+                }
+                self.streams.get(&stream).copied()
+            }
+        };
+        let order = match before {
+            None => ORDER_BASE + u64::from(counter),
+            Some(before) => before.wrapping_add_signed(i64::from(counter.wrapping_sub(before as u32).cast_signed())),
+        };
+        self.last = (stream, Some(order));
+        order
+    }
+
+    #[cold]
+    pub(crate) fn option(&mut self, place: Place, packet: &Record<'_>) {
+        let Record::Metadata(metadata) = packet else { return };
+        let Some(now) = metadata.epoch_ns() else { return };
+        if self.facts.epochs_ns.contains(&now) {
+            return;
+        }
+        if let Some(&before) = self.facts.epochs_ns.last() {
+            self.facts.second_epoch.get_or_insert((place, before, now));
+        }
+        if self.facts.epochs_ns.len() < EPOCHS_MAX {
+            self.facts.epochs_ns.push(now);
+        }
+    }
+}

@@ -1,0 +1,8 @@
+//! The bytes: records, their parser, reader and writer, and what a reader does after damage.
+
+pub(crate) mod message;
+pub(crate) mod parse;
+pub(crate) mod probe;
+pub(crate) mod reader;
+pub(crate) mod record;
+pub(crate) mod writer;

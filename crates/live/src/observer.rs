@@ -1,0 +1,26 @@
+//! What a caller is informed of while a collection runs.
+
+use anytrace_core::{Diagnostic, Error};
+
+use crate::report::{ListenerReport, SourceName, Summary};
+
+/// Is informed of a collection while it runs. An error ends it.
+pub trait Observer {
+    /// Everything is open; addresses have the ports the system chose.
+    ///
+    /// # Errors
+    /// Ends the collection.
+    fn listening(&mut self, listeners: &[ListenerReport]) -> Result<(), Error>;
+
+    /// An interval is over.
+    ///
+    /// # Errors
+    /// Ends the collection.
+    fn summary(&mut self, summary: &Summary) -> Result<(), Error>;
+
+    /// A source sent bytes that are not a packet; the offset counts bytes of that source.
+    ///
+    /// # Errors
+    /// Ends the collection.
+    fn damage(&mut self, source: &SourceName, diagnostic: Diagnostic) -> Result<(), Error>;
+}

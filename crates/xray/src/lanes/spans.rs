@@ -1,0 +1,333 @@
+//! Emits a trace as spans: calls on the tracks of their threads, events as instants, arguments as attributes.
+
+use std::collections::HashMap;
+
+use anytrace_core::span::{
+    Edge, EdgeBatch, EdgeFlags, EdgeKind, NameId, SpanSource, Symbols, TimeUnit, Track, TrackId, Value,
+};
+use anytrace_core::{Diagnostic, Error, Place, Sink, SpanOptions, SpanSink, Summary};
+
+use crate::lanes::calls::{CallOptions, CallVisitor, Calls, End, Frame, Mismatch};
+use crate::lanes::ordered::{Facts, Ordered};
+use crate::rules;
+use crate::wire::moment::{Moment, MomentKind, Moments};
+
+/// A counter of one tick per nanosecond with a value above this counts nanoseconds since 1970: the emulated clock
+/// (page, section 1.1). No machine has been up for thirty years.
+const EMULATED_MIN: u64 = 1_000_000_000_000_000_000;
+
+/// Function ids below this are looked up in a table.
+const TABLE_MAX: usize = 1 << 16;
+
+/// No name has been assigned yet.
+const UNNAMED: NameId = NameId::MAX;
+
+/// Emits an ordered trace as spans.
+pub(crate) fn emit(
+    ordered: Ordered,
+    options: &SpanOptions,
+    out: &mut dyn SpanSink,
+    sink: &mut dyn Sink,
+) -> Result<Summary, Error> {
+    let facts = *ordered.header();
+    let calls = CallOptions { mismatch: Mismatch::Deduce, tail_chains: options.tail_chains };
+    let mut emitter = SpanEmitter {
+        calls: Calls::new(calls),
+        output: SpanOutput {
+            out,
+            names: Names::new(options.symbols.as_deref()),
+            batch: EdgeBatch::default(),
+            tracks: Vec::new(),
+            argument_keys: Vec::new(),
+            moved: 0,
+            first_moved: None,
+        },
+        facts,
+        origin: ordered.first_tsc(),
+        is_begun: false,
+    };
+    let summary = ordered.by_thread(&mut emitter, sink)?;
+    let moved = emitter.finish()?;
+    if let Some((at, moved)) = moved {
+        let report = rules::TSC_BACKWARDS.at(at.offset).record(at.seq).expected("increasing times on each thread");
+        let help = "spans that would end before a preceding event were extended to it";
+        sink.report(report.found(format!("{moved} times before earlier ones; this is the first")).help(help))?;
+    }
+    Ok(summary)
+}
+
+/// Receives moments and emits edges.
+struct SpanEmitter<'a> {
+    calls: Calls,
+    output: SpanOutput<'a>,
+    facts: Facts,
+    origin: Option<u64>,
+    is_begun: bool,
+}
+
+/// What was emitted for a thread.
+struct Thread {
+    last: u64,
+    /// Names of open calls, outermost first.
+    open: Vec<NameId>,
+}
+
+/// The emitting part, which receives calls.
+struct SpanOutput<'a> {
+    out: &'a mut dyn SpanSink,
+    names: Names<'a>,
+    batch: EdgeBatch,
+    tracks: Vec<Thread>,
+    argument_keys: Vec<NameId>,
+    /// Times that had to be moved so that time never goes backwards.
+    moved: u64,
+    first_moved: Option<Place>,
+}
+
+impl SpanEmitter<'_> {
+    #[cold]
+    fn begin(&mut self, first: u64) -> Result<(), Error> {
+        self.is_begun = true;
+        let frequency = self.facts.cycle_frequency;
+        let origin = self.origin.unwrap_or(first);
+        let is_emulated = frequency == 1_000_000_000 && origin > EMULATED_MIN;
+        let unit = TimeUnit::Ticks { per_second: (frequency > 0).then_some(frequency) };
+        self.output.out.source(&SpanSource { format: "xray", unit, origin, epoch_ns: is_emulated.then_some(0) })
+    }
+
+    /// Ends all open calls; returns how many times were moved, and where the first was.
+    fn finish(mut self) -> Result<Option<(Place, u64)>, Error> {
+        if !self.is_begun {
+            self.begin(0)?;
+        }
+        self.calls.finish(&mut self.output)?;
+        self.output.flush()?;
+        Ok(self.output.first_moved.map(|at| (at, self.output.moved)))
+    }
+}
+
+impl Moments for SpanEmitter<'_> {
+    fn moment(&mut self, moment: &Moment<'_>) -> Result<(), Error> {
+        if !self.is_begun {
+            self.begin(moment.tsc)?;
+        }
+        // Nothing is emitted beyond the limit on threads: the calls count these moments.
+        if let Some(number) = self.calls.thread_number(moment)
+            && number >= self.output.tracks.len()
+        {
+            self.output.track(moment)?;
+        }
+        self.calls.moment(moment, &mut self.output)?;
+        if !matches!(moment.kind, MomentKind::Function(_))
+            && let Some(number) = self.calls.thread_number(moment)
+        {
+            self.output.event(number, moment)?;
+        }
+        Ok(())
+    }
+
+    fn report(&mut self, _diagnostic: Diagnostic) -> Result<(), Error> {
+        Ok(())
+    }
+}
+
+impl SpanOutput<'_> {
+    #[cold]
+    fn track(&mut self, moment: &Moment<'_>) -> Result<(), Error> {
+        let id = TrackId::try_from(self.tracks.len()).unwrap_or(TrackId::MAX);
+        let (process, thread) = (u64::from(moment.process), u64::from(moment.thread));
+        self.out.track(id, &Track { process, thread, ..Track::default() })?;
+        self.tracks.push(Thread { last: 0, open: Vec::new() });
+        Ok(())
+    }
+
+    #[inline]
+    fn push(&mut self, track: usize, edge: Edge, at: Place) -> Result<(), Error> {
+        if self.batch.is_full() {
+            self.flush()?;
+        }
+        let Some(thread) = self.tracks.get_mut(track) else { return Ok(()) };
+        let time = edge.time.max(thread.last);
+        if time != edge.time {
+            self.moved += 1;
+            self.first_moved.get_or_insert(at);
+        }
+        thread.last = time;
+        self.batch.push(Edge { time, ..edge });
+        Ok(())
+    }
+
+    fn flush(&mut self) -> Result<(), Error> {
+        if !self.batch.is_empty() {
+            self.out.edges(&self.batch)?;
+            self.batch.clear();
+        }
+        Ok(())
+    }
+
+    #[cold]
+    fn arguments(&mut self, moment: &Moment<'_>) -> Result<(), Error> {
+        for (n, &value) in moment.arguments.iter().enumerate() {
+            let key = match self.argument_keys.get(n) {
+                Some(&key) => key,
+                None => {
+                    let key = self.names.text(&format!("arg{n}"), self.out)?;
+                    self.argument_keys.push(key);
+                    key
+                }
+            };
+            self.batch.attribute(key, Value::U64(value));
+        }
+        Ok(())
+    }
+
+    #[cold]
+    fn event(&mut self, track: usize, moment: &Moment<'_>) -> Result<(), Error> {
+        let name = match moment.kind {
+            MomentKind::Typed(number) => self.names.text(&format!("typed event {number}"), self.out)?,
+            _ => self.names.text("custom event", self.out)?,
+        };
+        let key = self.names.text("data", self.out)?;
+        self.push(track, edge(EdgeKind::Instant, track, name, moment), moment.at)?;
+        let data = moment.data;
+        let value = if is_text(data) { Value::Text(data) } else { Value::Bytes(data) };
+        self.batch.attribute(key, value);
+        Ok(())
+    }
+}
+
+fn edge(kind: EdgeKind, track: usize, name: NameId, moment: &Moment<'_>) -> Edge {
+    let track = TrackId::try_from(track).unwrap_or(TrackId::MAX);
+    let (seq, time, cpu) = (moment.at.seq, moment.tsc, moment.cpu);
+    Edge { seq, time, track, name, attributes: (0, 0), cpu, kind, flags: EdgeFlags::NONE }
+}
+
+/// True for UTF-8 without control characters other than tabs and line ends.
+fn is_text(data: &[u8]) -> bool {
+    std::str::from_utf8(data).is_ok_and(|text| !text.chars().any(|c| c.is_control() && !"\t\r\n".contains(c)))
+}
+
+impl CallVisitor for SpanOutput<'_> {
+    #[inline]
+    fn begin(&mut self, thread: usize, frame: &Frame, _depth: usize, moment: &Moment<'_>) -> Result<(), Error> {
+        let name = self.names.function(moment, self.out)?;
+        let begin = edge(EdgeKind::Begin, thread, name, moment);
+        self.push(thread, Edge { flags: frame.flags, ..begin }, moment.at)?;
+        if let Some(track) = self.tracks.get_mut(thread) {
+            track.open.push(name);
+        }
+        if !moment.arguments.is_empty() {
+            self.arguments(moment)?;
+        }
+        Ok(())
+    }
+
+    #[inline]
+    fn end(&mut self, thread: usize, _frame: &Frame, _depth: usize, end: &End) -> Result<(), Error> {
+        let Some(name) = self.tracks.get_mut(thread).and_then(|track| track.open.pop()) else { return Ok(()) };
+        let track = TrackId::try_from(thread).unwrap_or(TrackId::MAX);
+        let (kind, attributes) = (EdgeKind::End, (0, 0));
+        let edge =
+            Edge { seq: end.at.seq, time: end.tsc, track, name, attributes, cpu: end.cpu, kind, flags: end.flags };
+        self.push(thread, edge, end.at)
+    }
+
+    fn orphan(&mut self, thread: usize, moment: &Moment<'_>) -> Result<(), Error> {
+        let name = self.names.function(moment, self.out)?;
+        let orphan = edge(EdgeKind::Instant, thread, name, moment);
+        self.push(thread, Edge { flags: EdgeFlags::ORPHAN, ..orphan }, moment.at)
+    }
+}
+
+/// Numbers of names.
+struct Names<'a> {
+    symbols: Option<&'a dyn Symbols>,
+    next: NameId,
+    /// Names of functions without a name of their own, by id: small ids, and the rest.
+    small: Vec<NameId>,
+    large: HashMap<u32, NameId>,
+    /// Names of functions with a name (YAML): the key is the name, a zero byte, and the id. Other texts have no id.
+    texts: HashMap<Vec<u8>, NameId>,
+    scratch: Vec<u8>,
+}
+
+impl<'a> Names<'a> {
+    fn new(symbols: Option<&'a dyn Symbols>) -> Self {
+        let (small, large, texts, scratch) = (Vec::new(), HashMap::new(), HashMap::new(), Vec::new());
+        Self { symbols, next: 0, small, large, texts, scratch }
+    }
+
+    /// The name of a moment's function.
+    #[inline]
+    fn function(&mut self, moment: &Moment<'_>, out: &mut dyn SpanSink) -> Result<NameId, Error> {
+        if !moment.name.is_empty() {
+            return self.named(moment, out);
+        }
+        match self.small.get(moment.function as usize) {
+            Some(&name) if name != UNNAMED => Ok(name),
+            _ => self.numbered(moment.function, out),
+        }
+    }
+
+    #[cold]
+    fn numbered(&mut self, id: u32, out: &mut dyn SpanSink) -> Result<NameId, Error> {
+        if let Some(&name) = self.large.get(&id) {
+            return Ok(name);
+        }
+        let symbol = self.symbols.and_then(|symbols| symbols.symbol(u64::from(id)));
+        let name = self.next;
+        self.next += 1;
+        match symbol {
+            Some((symbol, location)) => out.name(name, symbol.as_bytes(), location)?,
+            None => out.name(name, format!("#{id}").as_bytes(), None)?,
+        }
+        let place = id as usize;
+        if place < TABLE_MAX {
+            if self.small.len() <= place {
+                self.small.resize(place + 1, UNNAMED);
+            }
+            if let Some(slot) = self.small.get_mut(place) {
+                *slot = name;
+            }
+        } else {
+            self.large.insert(id, name);
+        }
+        Ok(name)
+    }
+
+    /// A name from the trace. The peer writes the id where it knows no name.
+    fn named(&mut self, moment: &Moment<'_>, out: &mut dyn SpanSink) -> Result<NameId, Error> {
+        self.scratch.clear();
+        self.scratch.extend_from_slice(moment.name);
+        self.scratch.push(0);
+        self.scratch.extend_from_slice(&moment.function.to_le_bytes());
+        if let Some(&name) = self.texts.get(&self.scratch) {
+            return Ok(name);
+        }
+        let name = if moment.name == moment.function.to_string().as_bytes() {
+            match self.small.get(moment.function as usize) {
+                Some(&name) if name != UNNAMED => name,
+                _ => self.numbered(moment.function, out)?,
+            }
+        } else {
+            let name = self.next;
+            self.next += 1;
+            out.name(name, moment.name, None)?;
+            name
+        };
+        self.texts.insert(self.scratch.clone(), name);
+        Ok(name)
+    }
+
+    /// A fixed text of this program.
+    fn text(&mut self, text: &str, out: &mut dyn SpanSink) -> Result<NameId, Error> {
+        if let Some(&name) = self.texts.get(text.as_bytes()) {
+            return Ok(name);
+        }
+        let name = self.next;
+        self.next += 1;
+        out.name(name, text.as_bytes(), None)?;
+        self.texts.insert(text.as_bytes().to_vec(), name);
+        Ok(name)
+    }
+}

@@ -1,0 +1,40 @@
+//! What a recording thread and the writer share: chunks on their way from one to the other.
+
+use std::collections::VecDeque;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex};
+
+use crate::chunk::{Chunk, Pool};
+
+/// The chunks of a thread that are not read to their end.
+#[derive(Debug, Default)]
+pub(crate) struct Chunks {
+    /// Oldest first.
+    pub(crate) queue: VecDeque<Arc<Chunk>>,
+    /// True when the thread is done with all of them; else it appends to the last.
+    pub(crate) is_last_full: bool,
+}
+
+/// What a recording thread and the writer share.
+#[derive(Debug, Default)]
+pub(crate) struct Feed {
+    pub(crate) chunks: Mutex<Chunks>,
+    /// True when the thread's own chunk is read to its end, and it may reuse it.
+    pub(crate) is_own_free: AtomicBool,
+    /// Events for which there was no memory. Only the thread itself adds.
+    pub(crate) dropped: AtomicU64,
+    /// True when the thread is gone and nothing will follow.
+    pub(crate) is_ended: AtomicBool,
+}
+
+impl Feed {
+    /// Takes back a chunk that was read to its end.
+    pub(crate) fn give(&self, chunk: Arc<Chunk>, pool: &Pool) {
+        if chunk.is_own() {
+            chunk.clear();
+            self.is_own_free.store(true, Ordering::Release);
+        } else {
+            pool.give(chunk);
+        }
+    }
+}

@@ -1,0 +1,128 @@
+//! The files of both packages.
+
+use std::path::Path;
+use std::process::Command;
+
+use super::archive::{Entry, ar, gzip, tar_gz};
+use super::{Release, notices};
+use crate::shell::{output, root};
+
+#[derive(Debug)]
+pub(super) struct Contents {
+    program: Vec<u8>,
+    /// Name and text of each manual page.
+    pages: Vec<(String, Vec<u8>)>,
+    bash: Vec<u8>,
+    fish: Vec<u8>,
+    zsh: Vec<u8>,
+    readme: Vec<u8>,
+    changes: Vec<u8>,
+    mit: Vec<u8>,
+    apache: Vec<u8>,
+    /// Names and licenses of the crates that are linked in.
+    notices: String,
+}
+
+impl Contents {
+    /// Has the program write its pages and scripts; reads the rest from the project.
+    pub(super) fn gather(binary: &Path, program: Vec<u8>, release: &Release, work: &Path) -> Result<Self, String> {
+        let read = |name: &str| std::fs::read(root().join(name)).map_err(|error| format!("{name}: {error}"));
+        let binary = std::path::absolute(binary).map_err(|error| format!("{}: {error}", binary.display()))?;
+        let folder = work.join("pages");
+        output(Command::new(&binary).args(["man", "--force", "--dir"]).arg(&folder))?;
+        let script = |shell: &str| output(Command::new(&binary).args(["completions", shell]));
+        Ok(Self {
+            program,
+            pages: pages(&folder)?,
+            bash: script("bash")?,
+            fish: script("fish")?,
+            zsh: script("zsh")?,
+            // The one that needs no other file of the project.
+            readme: read("crates/cli/README.md")?,
+            changes: read("CHANGELOG.md")?,
+            mit: read("LICENSE-MIT")?,
+            apache: read("LICENSE-APACHE")?,
+            notices: notices::of("anytrace", &release.target)?,
+        })
+    }
+
+    fn program(&self, path: &str) -> Entry {
+        Entry { path: path.to_owned(), is_program: true, bytes: self.program.clone() }
+    }
+
+    /// One folder that can be unpacked anywhere; `bin` and `share` are laid out as in `/usr/local`.
+    pub(super) fn tarball(&self, release: &Release) -> Result<Vec<u8>, String> {
+        let mut entries = vec![
+            self.program("bin/anytrace"),
+            Entry::file("README.md", self.readme.clone()),
+            Entry::file("CHANGELOG.md", self.changes.clone()),
+            Entry::file("LICENSE-MIT", self.mit.clone()),
+            Entry::file("LICENSE-APACHE", self.apache.clone()),
+            Entry::file("LICENSES-DEPENDENCIES", self.notices.as_str()),
+            Entry::file("share/bash-completion/completions/anytrace", self.bash.clone()),
+            Entry::file("share/fish/vendor_completions.d/anytrace.fish", self.fish.clone()),
+            Entry::file("share/zsh/site-functions/_anytrace", self.zsh.clone()),
+        ];
+        entries
+            .extend(self.pages.iter().map(|(name, text)| Entry::file(format!("share/man/man1/{name}"), text.clone())));
+        tar_gz(&release.name(), &entries, release.time_s)
+    }
+
+    pub(super) fn deb(&self, release: &Release) -> Result<Vec<u8>, String> {
+        let doc = "usr/share/doc/anytrace";
+        let mut entries = vec![
+            self.program("usr/bin/anytrace"),
+            Entry::file("usr/share/bash-completion/completions/anytrace", self.bash.clone()),
+            Entry::file("usr/share/fish/vendor_completions.d/anytrace.fish", self.fish.clone()),
+            Entry::file("usr/share/zsh/vendor-completions/_anytrace", self.zsh.clone()),
+            Entry::file(format!("{doc}/README.md"), self.readme.clone()),
+            Entry::file(format!("{doc}/changelog.gz"), gzip(&self.changes)?),
+            Entry::file(format!("{doc}/copyright"), self.copyright()),
+        ];
+        for (name, text) in &self.pages {
+            entries.push(Entry::file(format!("usr/share/man/man1/{name}.gz"), gzip(text)?));
+        }
+        let installed_kib: usize = entries.iter().map(|entry| entry.bytes.len().div_ceil(1024)).sum();
+        let control = [Entry::file("control", control(release, installed_kib)?)];
+        let members = [
+            ("debian-binary", b"2.0\n".to_vec()),
+            ("control.tar.gz", tar_gz(".", &control, release.time_s)?),
+            ("data.tar.gz", tar_gz(".", &entries, release.time_s)?),
+        ];
+        Ok(ar(&members, release.time_s))
+    }
+
+    /// What Debian wants in one file.
+    fn copyright(&self) -> Vec<u8> {
+        let mut text = b"anytrace is licensed under MIT or Apache-2.0, at your option.\n\n".to_vec();
+        for part in [&self.mit, &self.apache, self.notices.as_bytes()] {
+            text.extend(part);
+            text.extend(b"\n");
+        }
+        text
+    }
+}
+
+/// The manual pages in a folder, by name.
+fn pages(folder: &Path) -> Result<Vec<(String, Vec<u8>)>, String> {
+    let failed = |error: std::io::Error| format!("{}: {error}", folder.display());
+    let mut pages = Vec::new();
+    for entry in std::fs::read_dir(folder).map_err(failed)? {
+        let entry = entry.map_err(failed)?;
+        let text = std::fs::read(entry.path()).map_err(failed)?;
+        pages.push((entry.file_name().to_string_lossy().into_owned(), text));
+    }
+    pages.sort();
+    if pages.is_empty() { Err(format!("{}: no manual page was written", folder.display())) } else { Ok(pages) }
+}
+
+/// The file by which dpkg knows the package. A static program depends on no other package.
+fn control(release: &Release, installed_kib: usize) -> Result<String, String> {
+    let Release { version, description, maintainer, .. } = release;
+    let architecture = release.architecture()?;
+    Ok(format!(
+        "Package: anytrace\nVersion: {version}\nArchitecture: {architecture}\nMaintainer: {maintainer}\n\
+         Installed-Size: {installed_kib}\nSection: devel\nPriority: optional\nDescription: {description}\n \
+         \"anytrace formats\" lists the formats.\n",
+    ))
+}

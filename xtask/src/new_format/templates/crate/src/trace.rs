@@ -1,0 +1,93 @@
+//! The entry points: [`NewFormat`] and its opened trace.
+
+use std::io::Write;
+
+use anytrace_core::{
+    Confidence, DumpOptions, Error, Format, FormatOption, Head, ImportOptions, Info, Input, OpenOptions, Outcome, Plan,
+    Rule, Sink, Summary, Target, Trace,
+};
+
+use crate::options::OPTIONS;
+use crate::rules::RULES;
+use crate::verbs::{check, dump, import, info, rewrite};
+use crate::wire::probe;
+use crate::wire::reader::Reader;
+use crate::wire::record::NAME;
+
+/// The format, for the entry points of [`anytrace_core`].
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct NewFormat;
+
+impl Format for NewFormat {
+    fn name(&self) -> &'static str {
+        NAME
+    }
+
+    fn title(&self) -> &'static str {
+        "NewFormat"
+    }
+
+    fn noun(&self) -> &'static str {
+        "record"
+    }
+
+    fn rules(&self) -> &'static [&'static Rule] {
+        &RULES
+    }
+
+    fn targets(&self) -> &'static [(&'static str, &'static str)] {
+        &[(NAME, "the same lines"), ("jsonl", "JSON lines, one object per record")]
+    }
+
+    fn options(&self) -> &'static [FormatOption] {
+        OPTIONS
+    }
+
+    fn extensions(&self) -> &'static [&'static str] {
+        &[NAME]
+    }
+
+    fn probe(&self, head: &Head<'_>) -> Confidence {
+        probe::probe(head)
+    }
+
+    fn open(&self, input: Input, options: &OpenOptions) -> Result<Box<dyn Trace>, Error> {
+        options.only(NAME, &[], OPTIONS)?;
+        Ok(Box::new(Opened(Reader::new(input, options)?)))
+    }
+
+    fn import(
+        &self,
+        input: Input,
+        options: &ImportOptions<'_>,
+        out: &mut dyn Target,
+        _sink: &mut dyn Sink,
+    ) -> Result<Outcome, Error> {
+        import::import(input, options, out)
+    }
+}
+
+struct Opened(Reader);
+
+impl Trace for Opened {
+    fn info(self: Box<Self>, sink: &mut dyn Sink) -> Result<Info, Error> {
+        info::info(self.0, sink)
+    }
+
+    fn dump(
+        self: Box<Self>,
+        options: &DumpOptions,
+        out: &mut dyn Write,
+        sink: &mut dyn Sink,
+    ) -> Result<Summary, Error> {
+        dump::dump(self.0, options, out, sink)
+    }
+
+    fn check(self: Box<Self>, sink: &mut dyn Sink) -> Result<Summary, Error> {
+        check::check(self.0, sink)
+    }
+
+    fn rewrite(self: Box<Self>, plan: &Plan, out: &mut dyn Target, sink: &mut dyn Sink) -> Result<Outcome, Error> {
+        rewrite::rewrite(self.0, plan, out, sink)
+    }
+}
