@@ -5,6 +5,7 @@
 use std::io::Write;
 
 use crate::span::{Mangling, SymbolSource, Symbols};
+use crate::table::{RowSink, Scan, Table};
 use crate::{
     AccessSink, Confidence, DumpOptions, Error, FormatOption, Head, Info, Input, Limits, OpenOptions, Outcome, Plan,
     Rule, Sink, SpanOptions, SpanSink, Summary, Target, TargetOptions, jsonl,
@@ -69,6 +70,12 @@ pub trait Format: Sync {
     /// True when [`Trace::accesses`] works for traces of this format.
     fn has_accesses(&self) -> bool {
         false
+    }
+
+    /// The tables that [`Trace::table`] makes of traces of this format, the first of them `events`. Those of lanes, such
+    /// as `spans` and `accesses`, are not among them unless the format makes its own: [`crate::table::all`].
+    fn tables(&self) -> &'static [Table] {
+        &[]
     }
 
     /// True when the input is this format's JSON lines, as `dump --format jsonl` prints them.
@@ -147,5 +154,20 @@ pub trait Trace: Send {
     /// As [`Self::info`]; [`crate::Kind::Unsupported`] for formats whose records are not accesses.
     fn accesses(self: Box<Self>, _out: &mut dyn AccessSink, _sink: &mut dyn Sink) -> Result<Summary, Error> {
         Err(Error::unsupported("traces of this format have no memory accesses"))
+    }
+
+    /// Hands out the rows of one of [`Format::tables`], with names of `options` where it has symbols.
+    ///
+    /// # Errors
+    /// As [`Self::info`]; [`crate::Kind::Usage`] for a table that the format does not have.
+    fn table(
+        self: Box<Self>,
+        table: &str,
+        _scan: &Scan,
+        _options: &SpanOptions,
+        _out: &mut dyn RowSink,
+        _sink: &mut dyn Sink,
+    ) -> Result<Summary, Error> {
+        Err(Error::usage(format!("traces of this format have no table {table}")))
     }
 }

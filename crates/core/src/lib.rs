@@ -36,6 +36,7 @@ mod probe;
 mod sink;
 pub mod span;
 mod step;
+pub mod table;
 mod target;
 #[cfg(feature = "testing")]
 pub mod testing;

@@ -5,11 +5,13 @@
 //! child before its parent's end. `anytrace-analysis` pairs edges into [`Span`]s.
 
 mod items;
+mod json;
 
 use std::path::PathBuf;
 
 use crate::Error;
 pub use items::Items;
+pub use json::push_json_value;
 
 /// Most edges in one batch.
 pub const BATCH_EDGES: usize = 1024;

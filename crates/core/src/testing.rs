@@ -3,6 +3,7 @@
 //! Only behind the feature `testing`. Panics are this module's way to fail a test.
 
 pub mod public;
+pub mod tables;
 
 use std::ffi::OsStr;
 use std::io::Write;

@@ -3,6 +3,8 @@
 //! Every verb that prints one record per line uses these, so that a control character in a trace can never reach a
 //! terminal and every JSON line is valid.
 
+use std::borrow::Cow;
+
 /// Appends a decimal number.
 #[inline]
 pub fn push_dec(out: &mut Vec<u8>, value: impl itoa::Integer) {
@@ -129,6 +131,20 @@ pub fn printable(text: &str) -> String {
     })
 }
 
+/// A name as text: bytes that are not UTF-8 become `\xNN`, the rest stays.
+pub fn shown(bytes: &[u8]) -> Cow<'_, str> {
+    match std::str::from_utf8(bytes) {
+        Ok(text) => Cow::Borrowed(text),
+        Err(_) => Cow::Owned(bytes.utf8_chunks().fold(String::with_capacity(bytes.len() + 8), |mut out, chunk| {
+            out.push_str(chunk.valid());
+            for byte in chunk.invalid() {
+                out.push_str(&format!("\\x{byte:02x}"));
+            }
+            out
+        })),
+    }
+}
+
 /// Text with every character that XML 1.0 (section 2.2) forbids, and all that [`printable`] escapes, written as
 /// `\u{hex}`; line ends and tabs stay. For libraries that escape markup themselves; all others take [`xml`].
 pub fn xml_characters(text: &str) -> String {
@@ -223,6 +239,12 @@ mod tests {
         let mut out = Vec::new();
         f(&mut out);
         String::from_utf8(out).unwrap()
+    }
+
+    #[test]
+    fn broken_utf8_is_shown_byte_for_byte() {
+        assert_eq!(shown(b"a\xffb\xc3\xa9\xc3"), "a\\xffb\u{e9}\\xc3");
+        assert_eq!(shown("\u{1f980}".as_bytes()), "\u{1f980}");
     }
 
     #[test]

@@ -1,3 +1,4 @@
-//! The trace in the terms of the engines: spans or accesses.
+//! The trace in the terms of the engines: accesses and tables.
 
 pub(crate) mod accesses;
+pub(crate) mod tables;

@@ -1,0 +1,585 @@
+//! Makes batches, row by row or many rows at once.
+
+use std::sync::Arc;
+
+use super::{BATCH_ROWS, Batch, BatchColumn, ColumnType, Names, RowSink, Scan, Strings, Table, Values};
+use crate::Error;
+use crate::hash::Map;
+use crate::text::shown;
+
+/// A batch ends early where its texts take this many bytes.
+const BATCH_BYTES: usize = 4 << 20;
+
+/// A dictionary starts again, in the next batch, where it has this many texts: a name may turn out to be different in
+/// each row.
+const NAMES_MAX: usize = 1 << 16;
+
+/// Fills the columns of a table that are asked for and hands out batches.
+///
+/// A row is one value after the other, in the order of the table's columns, then [`Self::end`]. Values of columns that
+/// are not asked for are ignored; [`Self::wants`] tells where making one takes time. `None` is the absent value of a
+/// nullable column.
+pub struct Rows<'a> {
+    out: &'a mut dyn RowSink,
+    /// Of each column of the table, its place among `columns`.
+    slots: Vec<Option<usize>>,
+    columns: Vec<Builder>,
+    /// The table's column that the next value belongs to.
+    next: usize,
+    rows: usize,
+}
+
+/// A column of the batch that is being made.
+struct Builder {
+    kind: ColumnType,
+    column: BatchColumn,
+    names: NamesBuilder,
+}
+
+/// A dictionary that grows.
+#[derive(Default)]
+struct NamesBuilder {
+    index: Map<Box<str>, i32>,
+    strings: Strings,
+    /// What the last batch had; shared by the next unless something was added.
+    shared: Option<Arc<Names>>,
+    /// Of each number of the source, the key in this dictionary; -1 where there is none yet.
+    keys: Vec<i32>,
+}
+
+impl<'a> Rows<'a> {
+    /// Rows of a table for a sink.
+    pub fn new(table: &Table, scan: &Scan, out: &'a mut dyn RowSink) -> Self {
+        let chosen: Vec<usize> = scan.columns.clone().unwrap_or_else(|| (0..table.columns.len()).collect());
+        let slots = (0..table.columns.len()).map(|column| chosen.iter().position(|wanted| *wanted == column)).collect();
+        let kinds = chosen.iter().filter_map(|column| table.columns.get(*column)).map(|column| column.kind);
+        Self { out, slots, columns: kinds.map(Builder::new).collect(), next: 0, rows: 0 }
+    }
+
+    /// True when a column is asked for; columns are numbered as in the table.
+    #[inline]
+    pub fn wants(&self, column: usize) -> bool {
+        self.slots.get(column).is_some_and(Option::is_some)
+    }
+
+    /// True when the next value is asked for.
+    #[inline]
+    pub fn wants_next(&self) -> bool {
+        self.wants(self.next)
+    }
+
+    /// The next value: true or false.
+    #[inline]
+    pub fn boolean(&mut self, value: impl Into<Option<bool>>) {
+        self.value(value.into(), |values, value| match values {
+            Values::Boolean(column) => column.push(value),
+            _ => wrong_type(),
+        });
+    }
+
+    /// The next value: 32 bits, signed.
+    #[inline]
+    pub fn int32(&mut self, value: impl Into<Option<i32>>) {
+        self.value(value.into(), |values, value| match values {
+            Values::Int32(column) => column.push(value),
+            _ => wrong_type(),
+        });
+    }
+
+    /// The next value: 64 bits, signed.
+    #[inline]
+    pub fn int64(&mut self, value: impl Into<Option<i64>>) {
+        self.value(value.into(), |values, value| match values {
+            Values::Int64(column) => column.push(value),
+            _ => wrong_type(),
+        });
+    }
+
+    /// The next value, a count or time that is unsigned in the trace: beyond 2^63 - 1 it is that.
+    #[inline]
+    pub fn count(&mut self, value: impl Into<Option<u64>>) {
+        self.int64(value.into().map(|value| i64::try_from(value).unwrap_or(i64::MAX)));
+    }
+
+    /// The next value: 32 bits, unsigned.
+    #[inline]
+    pub fn uint32(&mut self, value: impl Into<Option<u32>>) {
+        self.value(value.into(), |values, value| match values {
+            Values::UInt32(column) => column.push(value),
+            _ => wrong_type(),
+        });
+    }
+
+    /// The next value: 64 bits, unsigned.
+    #[inline]
+    pub fn uint64(&mut self, value: impl Into<Option<u64>>) {
+        self.value(value.into(), |values, value| match values {
+            Values::UInt64(column) => column.push(value),
+            _ => wrong_type(),
+        });
+    }
+
+    /// The next value: floating point.
+    #[inline]
+    pub fn float64(&mut self, value: impl Into<Option<f64>>) {
+        self.value(value.into(), |values, value| match values {
+            Values::Float64(column) => column.push(value),
+            _ => wrong_type(),
+        });
+    }
+
+    /// The next value: a text.
+    #[inline]
+    pub fn text<'t>(&mut self, value: impl Into<Option<&'t str>>) {
+        self.value(value.into(), |values, value| match values {
+            Values::Text(column) => {
+                column.bytes.extend_from_slice(value.as_bytes());
+                column.end();
+            }
+            _ => wrong_type(),
+        });
+    }
+
+    /// The next value: a text of the trace; bytes that are not UTF-8 are escaped.
+    pub fn raw_text<'t>(&mut self, value: impl Into<Option<&'t [u8]>>) {
+        if self.wants_next() {
+            let text = value.into().map(shown);
+            self.text(text.as_deref());
+        } else {
+            self.next += 1;
+        }
+    }
+
+    /// The next value: a text that is only made if it is asked for.
+    pub fn text_with(&mut self, make: impl FnOnce() -> Option<String>) {
+        if self.wants_next() {
+            self.text(make().as_deref());
+        } else {
+            self.next += 1;
+        }
+    }
+
+    /// The next value: bytes.
+    #[inline]
+    pub fn bytes<'t>(&mut self, value: impl Into<Option<&'t [u8]>>) {
+        self.value(value.into(), |values, value| match values {
+            Values::Bytes(column) => {
+                column.bytes.extend_from_slice(value);
+                column.end();
+            }
+            _ => wrong_type(),
+        });
+    }
+
+    /// The next value: a name.
+    #[inline]
+    pub fn name<'t>(&mut self, value: impl Into<Option<&'t str>>) {
+        let Some(builder) = self.builder() else { return };
+        match value.into() {
+            Some(name) => {
+                let key = builder.names.key(name);
+                builder.push_key(key);
+            }
+            None => builder.null(),
+        }
+    }
+
+    /// The next value: a name of the trace; bytes that are not UTF-8 are escaped.
+    pub fn raw_name<'t>(&mut self, value: impl Into<Option<&'t [u8]>>) {
+        if self.wants_next() {
+            let name = value.into().map(shown);
+            self.name(name.as_deref());
+        } else {
+            self.next += 1;
+        }
+    }
+
+    /// The next value: the name with a number that always means the same name. `name` is called once for each number.
+    #[inline]
+    pub fn numbered_name<'t>(&mut self, number: u32, name: impl FnOnce() -> std::borrow::Cow<'t, str>) {
+        let Some(builder) = self.builder() else { return };
+        let key = match builder.names.keys.get(number as usize) {
+            Some(&key) if key >= 0 => key,
+            _ => builder.names.number(number, &name()),
+        };
+        builder.push_key(key);
+    }
+
+    /// Ends the row.
+    ///
+    /// # Errors
+    /// What the sink returns.
+    #[inline]
+    pub fn end(&mut self) -> Result<(), Error> {
+        debug_assert_eq!(self.next, self.slots.len(), "a row has a value for each column");
+        self.next = 0;
+        self.advance(1)
+    }
+
+    /// Hands out the rows of the last batch. Call it once, at the end.
+    ///
+    /// # Errors
+    /// What the sink returns.
+    pub fn finish(mut self) -> Result<(), Error> {
+        self.flush()
+    }
+
+    /// How many rows still fit the batch; never 0.
+    #[inline]
+    pub fn room(&self) -> usize {
+        BATCH_ROWS - self.rows
+    }
+
+    /// A column of the batch, if it is asked for: where many rows are added at once, each of its columns is extended
+    /// by equally many values, at most [`Self::room`], and [`Self::advance`] ends them.
+    #[inline]
+    pub fn values(&mut self, column: usize) -> Option<&mut Values> {
+        let slot = (*self.slots.get(column)?)?;
+        self.columns.get_mut(slot).map(|builder| &mut builder.column.values)
+    }
+
+    /// Adds the same name to a column this many times, where [`Self::values`] is used for the others.
+    pub fn repeat_name(&mut self, column: usize, name: &str, times: usize) {
+        let Some(Some(slot)) = self.slots.get(column) else { return };
+        let Some(builder) = self.columns.get_mut(*slot) else { return };
+        let key = builder.names.key(name);
+        (0..times).for_each(|_| builder.push_key(key));
+    }
+
+    /// The key of a name in a column's dictionary, for [`Values::Name`] of [`Self::values`]; it holds until the next
+    /// [`Self::advance`].
+    pub fn key(&mut self, column: usize, name: &str) -> i32 {
+        let slot = self.slots.get(column).copied().flatten();
+        slot.and_then(|slot| self.columns.get_mut(slot)).map_or(0, |builder| builder.names.key(name))
+    }
+
+    /// Ends rows that were added to the columns at once.
+    ///
+    /// # Errors
+    /// What the sink returns.
+    #[inline]
+    pub fn advance(&mut self, rows: usize) -> Result<(), Error> {
+        self.rows += rows;
+        if self.rows >= BATCH_ROWS || self.columns.iter().any(|builder| builder.bytes() >= BATCH_BYTES) {
+            self.flush()?;
+        }
+        Ok(())
+    }
+
+    #[cold]
+    fn flush(&mut self) -> Result<(), Error> {
+        if self.rows == 0 {
+            return Ok(());
+        }
+        let rows = std::mem::take(&mut self.rows);
+        let columns: Vec<BatchColumn> = self.columns.iter_mut().map(Builder::take).collect();
+        debug_assert!(columns.iter().all(|column| column.values.len() == rows), "columns are equally long");
+        self.out.rows(Batch { rows, columns })
+    }
+
+    #[inline]
+    fn builder(&mut self) -> Option<&mut Builder> {
+        let slot = self.slots.get(self.next).copied().flatten();
+        debug_assert!(self.next < self.slots.len(), "a row has no more values than its table has columns");
+        self.next += 1;
+        self.columns.get_mut(slot?)
+    }
+
+    #[inline]
+    fn value<T>(&mut self, value: Option<T>, push: impl FnOnce(&mut Values, T)) {
+        let Some(builder) = self.builder() else { return };
+        match value {
+            Some(value) => {
+                push(&mut builder.column.values, value);
+                if !builder.column.validity.is_empty() {
+                    builder.column.validity.push(true);
+                }
+            }
+            None => builder.null(),
+        }
+    }
+}
+
+/// A programmer's mistake that the tests of each table find; the batch is then refused by whoever takes it.
+#[cold]
+fn wrong_type() {
+    debug_assert!(false, "a value has the type of its column");
+}
+
+impl Builder {
+    fn new(kind: ColumnType) -> Self {
+        let mut builder = Self {
+            kind,
+            column: BatchColumn { values: Values::Boolean(Vec::new()), validity: Vec::new() },
+            names: NamesBuilder::default(),
+        };
+        builder.column.values = builder.empty();
+        builder
+    }
+
+    fn empty(&self) -> Values {
+        match self.kind {
+            ColumnType::Boolean => Values::Boolean(Vec::with_capacity(BATCH_ROWS)),
+            ColumnType::Int32 => Values::Int32(Vec::with_capacity(BATCH_ROWS)),
+            ColumnType::Int64 => Values::Int64(Vec::with_capacity(BATCH_ROWS)),
+            ColumnType::UInt32 => Values::UInt32(Vec::with_capacity(BATCH_ROWS)),
+            ColumnType::UInt64 => Values::UInt64(Vec::with_capacity(BATCH_ROWS)),
+            ColumnType::Float64 => Values::Float64(Vec::with_capacity(BATCH_ROWS)),
+            ColumnType::Text => Values::Text(Strings::default()),
+            ColumnType::Bytes => Values::Bytes(Strings::default()),
+            ColumnType::Name => {
+                Values::Name { keys: Vec::with_capacity(BATCH_ROWS), names: Arc::new(Names::default()) }
+            }
+        }
+    }
+
+    #[inline]
+    fn push_key(&mut self, key: i32) {
+        match &mut self.column.values {
+            Values::Name { keys, .. } => keys.push(key),
+            _ => wrong_type(),
+        }
+        if !self.column.validity.is_empty() {
+            self.column.validity.push(true);
+        }
+    }
+
+    fn null(&mut self) {
+        if self.column.validity.is_empty() {
+            self.column.validity.resize(self.column.values.len(), true);
+        }
+        self.column.validity.push(false);
+        self.column.values.push_default();
+    }
+
+    fn bytes(&self) -> usize {
+        match &self.column.values {
+            Values::Text(strings) | Values::Bytes(strings) => strings.bytes.len(),
+            Values::Name { .. } => self.names.added_bytes(),
+            _ => 0,
+        }
+    }
+
+    /// The column so far; an empty one takes its place.
+    fn take(&mut self) -> BatchColumn {
+        let empty = BatchColumn { values: self.empty(), validity: Vec::new() };
+        let mut column = std::mem::replace(&mut self.column, empty);
+        if let Values::Name { names, .. } = &mut column.values {
+            *names = self.names.share();
+        }
+        column
+    }
+}
+
+impl NamesBuilder {
+    /// The key of a name.
+    fn key(&mut self, name: &str) -> i32 {
+        if let Some(&key) = self.index.get(name) {
+            return key;
+        }
+        // There are at most `NAMES_MAX` of earlier batches and as many as rows of this one.
+        let key = i32::try_from(self.strings.len()).unwrap_or(i32::MAX);
+        self.strings.bytes.extend_from_slice(name.as_bytes());
+        self.strings.end();
+        self.index.insert(name.into(), key);
+        self.shared = None;
+        key
+    }
+
+    #[cold]
+    fn number(&mut self, number: u32, name: &str) -> i32 {
+        let key = self.key(name);
+        let at = number as usize;
+        if at < NAMES_MAX {
+            if at >= self.keys.len() {
+                self.keys.resize(at + 1, -1);
+            }
+            self.keys[at] = key;
+        }
+        key
+    }
+
+    /// Bytes that were added since the last batch, or all where that is unknown.
+    fn added_bytes(&self) -> usize {
+        if self.shared.is_some() { 0 } else { self.strings.bytes.len().saturating_sub(BATCH_BYTES) }
+    }
+
+    fn share(&mut self) -> Arc<Names> {
+        let shared = match self.shared.take() {
+            Some(shared) => shared,
+            None => Arc::new(Names(self.strings.clone())),
+        };
+        if self.strings.len() > NAMES_MAX || self.strings.bytes.len() > BATCH_BYTES {
+            *self = Self::default();
+        } else {
+            self.shared = Some(Arc::clone(&shared));
+        }
+        shared
+    }
+}
+
+impl Values {
+    /// How many there are.
+    pub fn len(&self) -> usize {
+        match self {
+            Self::Boolean(values) => values.len(),
+            Self::Int32(values) => values.len(),
+            Self::Int64(values) => values.len(),
+            Self::UInt32(values) => values.len(),
+            Self::UInt64(values) => values.len(),
+            Self::Float64(values) => values.len(),
+            Self::Text(strings) | Self::Bytes(strings) => strings.len(),
+            Self::Name { keys, .. } => keys.len(),
+        }
+    }
+
+    /// True when there are none.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    fn push_default(&mut self) {
+        match self {
+            Self::Boolean(values) => values.push(false),
+            Self::Int32(values) => values.push(0),
+            Self::Int64(values) => values.push(0),
+            Self::UInt32(values) => values.push(0),
+            Self::UInt64(values) => values.push(0),
+            Self::Float64(values) => values.push(0.0),
+            Self::Text(strings) | Self::Bytes(strings) => strings.end(),
+            Self::Name { keys, .. } => keys.push(0),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::table::{Batch, Column};
+
+    static TABLE: Table = Table {
+        name: "things",
+        help: "",
+        columns: &[
+            Column::new("seq", ColumnType::Int64, ""),
+            Column::nullable("name", ColumnType::Name, ""),
+            Column::nullable("text", ColumnType::Text, ""),
+        ],
+    };
+
+    fn batches(scan: &Scan, fill: impl FnOnce(&mut Rows<'_>)) -> Vec<Batch> {
+        let mut taken = Vec::new();
+        let mut take = |batch: Batch| -> Result<(), Error> {
+            taken.push(batch);
+            Ok(())
+        };
+        let mut rows = Rows::new(&TABLE, scan, &mut take);
+        fill(&mut rows);
+        rows.finish().unwrap();
+        taken
+    }
+
+    fn name_of(batch: &Batch, column: usize, row: usize) -> Option<String> {
+        let column = &batch.columns[column];
+        let Values::Name { keys, names } = &column.values else { panic!("no names") };
+        column.is_valid(row).then(|| names.get(keys[row]).to_owned())
+    }
+
+    #[test]
+    fn absent_values_are_marked_and_others_are_not() {
+        let out = batches(&Scan::default(), |rows| {
+            for (seq, name, text) in [(0, Some("a"), None), (1, None, Some("x")), (2, Some("a"), Some(""))] {
+                rows.int64(seq);
+                rows.name(name);
+                rows.text(text);
+                rows.end().unwrap();
+            }
+        });
+        assert_eq!(out.len(), 1);
+        assert_eq!(out[0].columns[0], BatchColumn { values: Values::Int64(vec![0, 1, 2]), validity: vec![] });
+        let names: Vec<_> = (0..3).map(|row| name_of(&out[0], 1, row)).collect();
+        assert_eq!(names, [Some("a".to_owned()), None, Some("a".to_owned())]);
+        assert_eq!(out[0].columns[2].validity, [false, true, true]);
+        let Values::Text(strings) = &out[0].columns[2].values else { panic!("no texts") };
+        assert_eq!((0..3).map(|row| strings.get(row)).collect::<Vec<_>>(), [&b""[..], b"x", b""]);
+    }
+
+    #[test]
+    fn columns_come_in_the_order_asked_for_and_others_are_not_made() {
+        let scan = Scan::columns_of(&TABLE, &["text", "seq"]).unwrap();
+        let out = batches(&scan, |rows| {
+            assert!(rows.wants(0) && !rows.wants(1) && rows.wants(2));
+            rows.int64(7);
+            rows.raw_name(&b"not asked for"[..]);
+            rows.text_with(|| Some("made".to_owned()));
+            rows.end().unwrap();
+        });
+        assert!(matches!(&out[0].columns[..], [
+            BatchColumn { values: Values::Text(text), .. },
+            BatchColumn { values: Values::Int64(seq), .. },
+        ] if text.get(0) == b"made" && seq == &[7]));
+        assert_eq!(
+            Scan::columns_of(&TABLE, &["nothing"]).unwrap_err().to_string(),
+            "table things has no column nothing"
+        );
+    }
+
+    #[test]
+    fn a_dictionary_is_shared_until_it_grows_and_starts_again_when_it_is_large() {
+        let out = batches(&Scan::default(), |rows| {
+            for seq in 0..BATCH_ROWS as i64 * 20 {
+                rows.int64(seq);
+                let number = if seq < BATCH_ROWS as i64 * 2 { 0 } else { u32::try_from(seq).unwrap() };
+                rows.numbered_name(number, || format!("name {number}").into());
+                rows.text(None);
+                rows.end().unwrap();
+            }
+        });
+        assert_eq!(out.len(), 20);
+        let names = |at: usize| match &out[at].columns[1].values {
+            Values::Name { names, .. } => Arc::clone(names),
+            _ => panic!("no names"),
+        };
+        assert!(Arc::ptr_eq(&names(0), &names(1)) && !Arc::ptr_eq(&names(1), &names(2)));
+        assert!(out.iter().enumerate().all(|(at, _)| names(at).len() <= NAMES_MAX + BATCH_ROWS));
+        for (at, batch) in out.iter().enumerate().skip(2) {
+            let number = at * BATCH_ROWS + 17;
+            assert_eq!(name_of(batch, 1, 17), Some(format!("name {number}")));
+        }
+    }
+
+    #[test]
+    fn long_texts_end_a_batch_early() {
+        let long = "x".repeat(BATCH_BYTES / 2);
+        let out = batches(&Scan::default(), |rows| {
+            for seq in 0..5 {
+                rows.int64(seq);
+                rows.name(None);
+                rows.text(long.as_str());
+                rows.end().unwrap();
+            }
+        });
+        assert_eq!(out.iter().map(|batch| batch.rows).collect::<Vec<_>>(), [2, 2, 1]);
+    }
+
+    #[test]
+    fn many_rows_are_added_column_by_column() {
+        let out = batches(&Scan::default(), |rows| {
+            let mut left = BATCH_ROWS + 3;
+            while left > 0 {
+                let count = left.min(rows.room()).min(5000);
+                if let Some(Values::Int64(seq)) = rows.values(0) {
+                    seq.extend((0..count).map(|n| n as i64));
+                }
+                rows.repeat_name(1, "same", count);
+                if let Some(Values::Text(texts)) = rows.values(2) {
+                    (0..count).for_each(|_| texts.offsets.push(0));
+                }
+                rows.advance(count).unwrap();
+                left -= count;
+            }
+        });
+        assert_eq!(out.iter().map(|batch| batch.rows).collect::<Vec<_>>(), [BATCH_ROWS, 3]);
+        assert_eq!(name_of(&out[1], 1, 2).as_deref(), Some("same"));
+    }
+}
