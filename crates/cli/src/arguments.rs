@@ -2,6 +2,7 @@
 
 mod convert;
 pub(crate) mod own;
+mod query;
 mod spans;
 mod values;
 
@@ -13,6 +14,7 @@ use clap::{Args, ValueEnum};
 
 pub(crate) use convert::{CsvArguments, TimelineOutputArguments};
 use own::OwnArguments;
+pub(crate) use query::{QueryArguments, QueryForm};
 pub(crate) use spans::{
     ByArgument, FlameArguments, FlameForm, SpanArguments, StatsArguments, StatsForm, TimelineArguments, WeightArgument,
     matching,

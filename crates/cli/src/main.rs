@@ -98,6 +98,10 @@ fn wants_json(matches: &clap::ArgMatches) -> bool {
         || leaf.try_contains_id("output").unwrap_or(false)
             && leaf.value_source("output") == Some(clap::parser::ValueSource::CommandLine)
             && has("output", "-");
+    // Results of a query are an array of rows; why there are none is said by its engine.
+    if path == ["query"] {
+        return false;
+    }
     // One verb has no other form, another reports its reasons in JSON.
     let is_json = has("format", "json") || has("explain", "json") || path == ["apitrace", "info"];
     is_json && !is_elsewhere
@@ -126,6 +130,7 @@ fn run(arguments: &Arguments) -> Result<Verdict, Failure> {
         Verb::Stats(options) => verbs::stats::run(options),
         Verb::Flame(options) => verbs::flame::run(options),
         Verb::Timeline(options) => verbs::timeline::run(options),
+        Verb::Query(options) => verbs::query::run(options),
         Verb::Apitrace(options) => verbs::apitrace::run(options),
         Verb::Cacheray(options) => verbs::cacheray::run(options),
         Verb::Casemate(options) => verbs::casemate::run(options),

@@ -14,6 +14,7 @@ pub(crate) mod heph;
 pub(crate) mod info;
 pub(crate) mod man;
 pub(crate) mod memory;
+pub(crate) mod query;
 pub(crate) mod repair;
 pub(crate) mod rules;
 pub(crate) mod stats;

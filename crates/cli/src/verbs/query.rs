@@ -1,0 +1,92 @@
+//! `anytrace query`: SQL on traces. The engine is a program of its own, `anytrace-query`; here are the options, the
+//! inputs and the output.
+
+mod engine;
+mod inputs;
+
+use std::io::IsTerminal;
+use std::path::{Path, PathBuf};
+
+use serde_json::{Value, json};
+
+use crate::Verdict;
+use crate::arguments::{QueryArguments, QueryForm};
+use crate::extension::form_of;
+use crate::failure::Failure;
+use inputs::{Inputs, Statement};
+
+/// What the extension of an output says.
+const FORMS: [(&str, QueryForm); 7] = [
+    ("csv", QueryForm::Csv),
+    ("json", QueryForm::Json),
+    ("jsonl", QueryForm::Jsonl),
+    ("parquet", QueryForm::Parquet),
+    ("arrow", QueryForm::Arrow),
+    ("feather", QueryForm::Arrow),
+    ("txt", QueryForm::Table),
+];
+
+pub(crate) fn run(options: &QueryArguments) -> Result<Verdict, Failure> {
+    // Before anything is read, so that nobody waits for "not found".
+    let engine = engine::find()?;
+    let output = options.output.as_deref().filter(|path| path.as_os_str() != "-");
+    let form = form(options, output)?;
+    let inputs = Inputs::of(options)?;
+    let request = request(options, form, &inputs)?;
+    engine::run(&engine, &request, &inputs.paths, output, options.force)
+}
+
+fn form(options: &QueryArguments, output: Option<&Path>) -> Result<QueryForm, Failure> {
+    let is_file = matches!(options.format, Some(QueryForm::Parquet | QueryForm::Arrow));
+    if is_file && output.is_none() && std::io::stdout().is_terminal() {
+        return Err(Failure::usage("a terminal cannot show this form; use -o OUT"));
+    }
+    if let Some(form) = options.format {
+        return Ok(form);
+    }
+    let named = output.map(|path| form_of(path, &FORMS, "--format")).transpose()?.flatten();
+    let default = if output.is_none() && std::io::stdout().is_terminal() { QueryForm::Table } else { QueryForm::Csv };
+    Ok(named.unwrap_or(default))
+}
+
+/// What the engine is to do; files are arguments of their own, because their names need not be UTF-8.
+fn request(options: &QueryArguments, form: QueryForm, inputs: &Inputs) -> Result<Value, Failure> {
+    let (action, sql) = match (&inputs.statement, options) {
+        (_, QueryArguments { list: true, .. }) => ("list", String::new()),
+        (_, QueryArguments { tables: true, .. }) => ("tables", String::new()),
+        (_, QueryArguments { describe: Some(table), .. }) => ("describe", table.clone()),
+        (_, QueryArguments { run: Some(name), .. }) => ("run", name.clone()),
+        (Statement::Sql(sql), QueryArguments { explain: true, .. }) => ("explain", sql.clone()),
+        (Statement::Sql(sql), _) => ("query", sql.clone()),
+        (Statement::Prompt, _) => ("prompt", String::new()),
+    };
+    let programs = options.symbols.sources().iter().map(|source| {
+        let path = source.path.to_str().ok_or_else(|| Failure::usage("the name of a program is not UTF-8"))?;
+        Ok(json!({"object": source.object, "path": path}))
+    });
+    let threads = options.threads.or_else(|| std::thread::available_parallelism().ok().map(usize::from));
+    Ok(json!({
+        "version": env!("CARGO_PKG_VERSION"),
+        "action": action,
+        "sql": sql,
+        "format": form.word(),
+        "csv_raw": options.csv_raw,
+        "schemas": inputs.schemas,
+        "shown": inputs.shown,
+        "input_format": options.input_format,
+        "programs": programs.collect::<Result<Vec<_>, Failure>>()?,
+        "demangle": options.symbols.mangling() == anytrace_core::span::Mangling::Demangled,
+        "threads": threads.unwrap_or(1).min(64),
+        "memory_bytes": options.memory,
+        "parameters": options.parameters,
+        "progress": true,
+        "history": history(),
+    }))
+}
+
+/// Where the prompt keeps what was typed.
+fn history() -> Option<PathBuf> {
+    let state = std::env::var_os("XDG_STATE_HOME").map(PathBuf::from).filter(|path| path.is_absolute());
+    let home = || Some(PathBuf::from(std::env::var_os("HOME")?).join(".local/state"));
+    Some(state.or_else(home)?.join("anytrace/query-history"))
+}

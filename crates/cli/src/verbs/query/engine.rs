@@ -1,0 +1,84 @@
+//! Finds `anytrace-query` and runs it.
+
+use std::io::{self, Read, Write};
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+use serde_json::Value;
+
+use crate::Verdict;
+use crate::failure::Failure;
+use crate::output::Output;
+
+/// The name of the program.
+const NAME: &str = if cfg!(windows) { "anytrace-query.exe" } else { "anytrace-query" };
+
+/// The engine: beside this program, or else in PATH.
+pub(super) fn find() -> Result<PathBuf, Failure> {
+    let beside = std::env::current_exe().ok().and_then(|own| Some(own.parent()?.join(NAME)));
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    let in_path = std::env::split_paths(&path).filter(|folder| folder.is_absolute()).map(|folder| folder.join(NAME));
+    beside.into_iter().chain(in_path).find(|file| file.is_file()).ok_or_else(|| {
+        Failure::usage(
+            "SQL needs the program anytrace-query, which is not beside anytrace and not in PATH\n  \
+             `cargo install anytrace-query` installs it\n  \
+             without it, `anytrace convert --to parquet --table NAME` writes tables for DuckDB, Polars and others",
+        )
+    })
+}
+
+/// Runs the engine. It says itself what goes wrong; its results go to standard output, or to a file that is written
+/// completely or not at all.
+pub(super) fn run(
+    engine: &Path,
+    request: &Value,
+    files: &[PathBuf],
+    output: Option<&Path>,
+    force: bool,
+) -> Result<Verdict, Failure> {
+    let mut command = Command::new(engine);
+    command.arg(request.to_string()).args(files);
+    let failed = |error: io::Error| Failure::usage(format!("{}: {error}", engine.display()));
+    // Ctrl-C is for the engine, which ends its work or only a statement; this program then ends with it.
+    ctrlc::set_handler(|| {}).map_err(|error| Failure::usage(error.to_string()))?;
+    let Some(output) = output else {
+        let status = command.status().map_err(failed)?;
+        return Ok(verdict(status.code()));
+    };
+    let mut out = Output::create(output, force)?;
+    let mut child = command.stdout(Stdio::piped()).spawn().map_err(failed)?;
+    let stored = child.stdout.take().map_or(Ok(()), |mut from| store(&mut from, &mut out));
+    if stored.is_err() {
+        // It would write on to a pipe that nobody reads.
+        let _ = child.kill();
+    }
+    let status = child.wait().map_err(failed)?;
+    stored?;
+    match verdict(status.code()) {
+        // It was interrupted: what there is of the results is not all of them.
+        Verdict::Program(code) => Ok(Verdict::Program(code)),
+        verdict => out.commit(verdict),
+    }
+}
+
+fn store(from: &mut dyn Read, out: &mut Output) -> Result<(), Failure> {
+    let mut buffer = vec![0; 1 << 16];
+    loop {
+        match from.read(&mut buffer) {
+            Ok(0) => return Ok(()),
+            Ok(length) => out.write_all(&buffer[..length])?,
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            Err(error) => return Err(error.into()),
+        }
+    }
+}
+
+/// The exit code of the engine is that of the verb.
+fn verdict(code: Option<i32>) -> Verdict {
+    match code {
+        Some(0) => Verdict::Fine,
+        Some(1) => Verdict::Breach,
+        Some(130) => Verdict::Program(130),
+        _ => Verdict::Failed,
+    }
+}

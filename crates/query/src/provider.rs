@@ -1,0 +1,149 @@
+//! One table of all traces of a query, as DataFusion sees it.
+
+use std::sync::Arc;
+
+use anytrace_core::table::{self, Table};
+use async_trait::async_trait;
+use datafusion::arrow::datatypes::{DataType, Field, Schema, SchemaRef};
+use datafusion::catalog::{Session, TableProvider};
+use datafusion::datasource::TableType;
+use datafusion::datasource::listing::PartitionedFile;
+use datafusion::datasource::physical_plan::{FileGroup, FileScanConfigBuilder};
+use datafusion::datasource::source::DataSourceExec;
+use datafusion::datasource::table_schema::TableSchema;
+use datafusion::error::Result;
+use datafusion::execution::object_store::ObjectStoreUrl;
+use datafusion::logical_expr::{Expr, TableProviderFilterPushDown};
+use datafusion::physical_plan::ExecutionPlan;
+use datafusion::scalar::ScalarValue;
+
+use crate::columns;
+use crate::input::TraceFile;
+use crate::pushdown;
+use crate::source::{Part, TraceSource};
+
+/// Name of the column that says which file a row is of.
+pub(crate) const FILE: &str = "file";
+
+/// A table of one or more traces.
+#[derive(Debug)]
+pub(crate) struct TraceTable {
+    /// Its name, and what a row is.
+    pub(crate) table: Table,
+    parts: Vec<Part>,
+    schema: TableSchema,
+}
+
+/// The tables of some files: each is the union over those that have it. With more than one file each table has a column
+/// `file`.
+pub(crate) fn tables_of(files: &[Arc<TraceFile>], has_file_column: bool) -> Vec<TraceTable> {
+    let mut tables: Vec<TraceTable> = Vec::new();
+    for file in files {
+        for table in file.format.map(table::all).unwrap_or_default() {
+            let part = Part { file: Arc::clone(file), table };
+            match tables.iter_mut().find(|known| known.table.name == table.name) {
+                Some(known) => known.parts.push(part),
+                None => {
+                    let schema = TableSchema::from_file_schema(Arc::new(Schema::empty()));
+                    tables.push(TraceTable { table, parts: vec![part], schema });
+                }
+            }
+        }
+    }
+    for table in &mut tables {
+        table.schema = joint_schema(&table.parts, has_file_column);
+    }
+    tables
+}
+
+/// All columns of all formats that have a table of this name. A column that one of them does not have is null there.
+fn joint_schema(parts: &[Part], has_file_column: bool) -> TableSchema {
+    let own: Vec<Schema> = parts.iter().map(|part| columns::schema(&part.table)).collect();
+    let mut fields: Vec<Field> = Vec::new();
+    for field in own.iter().flat_map(|schema| schema.fields()) {
+        if fields.iter().any(|known| known.name() == field.name()) {
+            continue;
+        }
+        let of_all: Vec<_> = own.iter().map(|schema| schema.field_with_name(field.name()).ok()).collect();
+        let is_nullable = of_all.iter().any(|one| one.is_none_or(Field::is_nullable));
+        let kind = of_all.iter().flatten().map(|one| one.data_type()).reduce(wider).unwrap_or(field.data_type());
+        fields.push(Field::new(field.name(), kind.clone(), is_nullable));
+    }
+    let schema = TableSchema::from_file_schema(Arc::new(Schema::new(fields)));
+    if !has_file_column {
+        return schema;
+    }
+    schema.with_table_partition_cols(vec![Arc::new(Field::new(FILE, DataType::Utf8, false))])
+}
+
+/// The type that holds the values of both.
+fn wider<'a>(one: &'a DataType, other: &'a DataType) -> &'a DataType {
+    match (one, other) {
+        (DataType::Int32, DataType::Int64) | (DataType::UInt32, DataType::UInt64 | DataType::Int64) => other,
+        _ => one,
+    }
+}
+
+impl TraceTable {
+    /// True when each row says of which file it is.
+    pub(crate) fn has_file_column(&self) -> bool {
+        !self.schema.table_partition_cols().is_empty()
+    }
+}
+
+#[async_trait]
+impl TableProvider for TraceTable {
+    fn schema(&self) -> SchemaRef {
+        Arc::clone(self.schema.table_schema())
+    }
+
+    fn table_type(&self) -> TableType {
+        TableType::Base
+    }
+
+    async fn scan(
+        &self,
+        state: &dyn Session,
+        projection: Option<&Vec<usize>>,
+        filters: &[Expr],
+        limit: Option<usize>,
+    ) -> Result<Arc<dyn ExecutionPlan>> {
+        let filter = pushdown::filter_of(filters);
+        let source = Arc::new(TraceSource::new(self.table.name, self.schema.clone(), filter));
+        let has_file_column = self.has_file_column();
+        let parts = self.parts.iter().map(|part| {
+            let path = part.file.path().display().to_string();
+            let mut file = PartitionedFile::new(path, part.file.bytes);
+            if has_file_column {
+                file.partition_values = vec![ScalarValue::Utf8(Some(part.file.name.clone()))];
+            }
+            file.with_extension(part.clone())
+        });
+        let groups = spread(parts.collect(), state.config().target_partitions());
+        let config = FileScanConfigBuilder::new(ObjectStoreUrl::local_filesystem(), source)
+            .with_file_groups(groups)
+            .with_projection_indices(projection.cloned())?
+            .with_limit(limit)
+            .build();
+        Ok(DataSourceExec::from_data_source(config))
+    }
+
+    fn supports_filters_pushdown(&self, filters: &[&Expr]) -> Result<Vec<TableProviderFilterPushDown>> {
+        // Whatever a scan leaves out, the engine looks at what is left once more.
+        Ok(vec![TableProviderFilterPushDown::Inexact; filters.len()])
+    }
+}
+
+/// Parts in groups, which are read side by side: as even in bytes as whole files allow.
+fn spread(mut parts: Vec<PartitionedFile>, groups: usize) -> Vec<FileGroup> {
+    let groups = groups.clamp(1, parts.len().max(1));
+    parts.sort_by_key(|part| std::cmp::Reverse(part.object_meta.size));
+    let mut made: Vec<(u64, Vec<PartitionedFile>)> = vec![(0, Vec::new()); groups];
+    for part in parts {
+        if let Some((bytes, group)) = made.iter_mut().min_by_key(|(bytes, _)| *bytes) {
+            *bytes += part.object_meta.size;
+            group.push(part);
+        }
+    }
+    made.into_iter().map(|(_, group)| FileGroup::new(group)).collect()
+}

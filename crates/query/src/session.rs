@@ -1,0 +1,209 @@
+//! Files, tables, views and functions of one session, and how a statement is run.
+
+use std::io::Write;
+use std::sync::Arc;
+
+use anytrace_core::table::Table;
+use datafusion::arrow::array::RecordBatch;
+use datafusion::arrow::datatypes::SchemaRef;
+use datafusion::catalog::{MemorySchemaProvider, SchemaProvider};
+use datafusion::common::ParamValues;
+use datafusion::error::{DataFusionError, Result};
+use datafusion::execution::context::SQLOptions;
+use datafusion::execution::memory_pool::FairSpillPool;
+use datafusion::execution::runtime_env::RuntimeEnvBuilder;
+use datafusion::execution::{SendableRecordBatchStream, disk_manager::DiskManagerBuilder};
+use datafusion::prelude::{SessionConfig, SessionContext};
+use datafusion::scalar::ScalarValue;
+use datafusion::sql::parser::{DFParser, Statement};
+use futures::StreamExt;
+
+use crate::functions;
+use crate::input::TraceFile;
+use crate::output::{self, How};
+use crate::provider::{TraceTable, tables_of};
+use crate::request::Request;
+
+/// Rows of a batch between operators.
+const BATCH_ROWS: usize = 8192;
+
+/// Views for those who know Perfetto's names, on traces with spans.
+const VIEWS: [(&str, &str); 3] = [
+    (
+        "slice",
+        "SELECT seq AS id, start AS ts, duration AS dur, track AS track_id, name, depth, parent AS parent_id, stack AS \
+         stack_id, attributes AS args",
+    ),
+    ("thread", "SELECT DISTINCT thread AS utid, thread AS tid, process AS upid"),
+    ("process", "SELECT DISTINCT process AS upid, process AS pid"),
+];
+
+/// What statements run in.
+pub(crate) struct Session {
+    context: SessionContext,
+    files: Vec<Arc<TraceFile>>,
+    /// The tables of each schema; the schema without a name is the default.
+    tables: Vec<(Option<String>, Vec<Table>)>,
+    parameters: Option<ParamValues>,
+}
+
+impl Session {
+    /// A session on files that were opened, in the order of the request's schemas.
+    pub(crate) async fn new(request: &Request, files: Vec<Arc<TraceFile>>) -> Result<Self> {
+        let config = SessionConfig::new()
+            .with_target_partitions(request.partitions)
+            .with_batch_size(BATCH_ROWS)
+            .with_information_schema(true);
+        let mut runtime = RuntimeEnvBuilder::new().with_disk_manager_builder(DiskManagerBuilder::default());
+        if let Some(bytes) = request.memory_bytes {
+            let bytes = usize::try_from(bytes).unwrap_or(usize::MAX);
+            runtime = runtime.with_memory_pool(Arc::new(FairSpillPool::new(bytes)));
+        }
+        let context = SessionContext::new_with_config_rt(config, runtime.build_arc()?);
+        functions::register(&context, &files);
+        let parameters = parameters(&request.parameters);
+        let mut session = Self { context, files, tables: Vec::new(), parameters };
+        session.register(&request.schemas).await?;
+        Ok(session)
+    }
+
+    async fn register(&mut self, schemas: &[Option<String>]) -> Result<()> {
+        let mut names: Vec<Option<String>> = Vec::new();
+        for name in schemas {
+            if !names.contains(name) {
+                names.push(name.clone());
+            }
+        }
+        for name in names {
+            let own = self.files.iter().zip(schemas).filter(|(_, schema)| **schema == name);
+            let own: Vec<Arc<TraceFile>> = own.map(|(file, _)| Arc::clone(file)).collect();
+            let tables = tables_of(&own, own.len() > 1);
+            let known = tables.iter().map(|table| table.table).collect();
+            self.add_schema(name.as_deref(), tables).await?;
+            self.tables.push((name, known));
+        }
+        Ok(())
+    }
+
+    async fn add_schema(&self, name: Option<&str>, tables: Vec<TraceTable>) -> Result<()> {
+        let has_spans = tables.iter().any(|table| table.table.name == "spans");
+        let has_file = tables.first().is_some_and(TraceTable::has_file_column);
+        if let Some(name) = name {
+            let schema: Arc<dyn SchemaProvider> = Arc::new(MemorySchemaProvider::new());
+            let missing = || DataFusionError::Internal("no default catalog".to_owned());
+            let catalog = self.context.catalog("datafusion").ok_or_else(missing)?;
+            catalog.register_schema(name, schema)?;
+        }
+        let quoted = |table: &str| match name {
+            Some(name) => format!("\"{}\".\"{table}\"", name.replace('"', "\"\"")),
+            None => format!("\"{table}\""),
+        };
+        for table in tables {
+            self.context.register_table(quoted(table.table.name), Arc::new(table))?;
+        }
+        for (view, columns) in VIEWS.iter().filter(|_| has_spans) {
+            let file = if has_file { ", file" } else { "" };
+            let sql = format!("CREATE VIEW {} AS {columns}{file} FROM {}", quoted(view), quoted("spans"));
+            self.context.sql(&sql).await?;
+        }
+        Ok(())
+    }
+
+    /// The tables of each schema.
+    pub(crate) fn tables(&self) -> &[(Option<String>, Vec<Table>)] {
+        &self.tables
+    }
+
+    /// A table by its name, with its schema's before it where it has one.
+    pub(crate) fn table(&self, name: &str) -> Option<&Table> {
+        let of = |(schema, tables): &'_ (Option<String>, Vec<Table>)| {
+            let own = match schema {
+                None => Some(name),
+                Some(schema) => name.strip_prefix(schema.as_str()).and_then(|rest| rest.strip_prefix('.')),
+            };
+            own.and_then(|own| tables.iter().position(|table| table.name == own))
+        };
+        self.tables.iter().find_map(|one| one.1.get(of(one)?))
+    }
+
+    /// The files.
+    pub(crate) fn files(&self) -> &[Arc<TraceFile>] {
+        &self.files
+    }
+
+    /// Plans a statement and starts it.
+    async fn start(&self, statement: Statement, explain: bool) -> Result<(SchemaRef, SendableRecordBatchStream)> {
+        let state = self.context.state();
+        let plan = state.statement_to_plan(statement).await?;
+        let plan = match &self.parameters {
+            Some(values) => plan.with_param_values(values.clone())?,
+            None => plan,
+        };
+        // Files are written by `-o`, whole or not at all; views and tables of other files may be made.
+        SQLOptions::new().with_allow_dml(false).verify_plan(&plan)?;
+        let mut frame = self.context.execute_logical_plan(plan).await?;
+        if explain {
+            frame = frame.explain(false, false)?;
+        }
+        let schema = Arc::new(frame.schema().as_arrow().clone());
+        Ok((schema, frame.execute_stream().await?))
+    }
+
+    /// Runs statements one after the other and writes the result of each that has one.
+    pub(crate) async fn run(
+        &self,
+        sql: &str,
+        explain: bool,
+        how: How,
+        out: &mut (dyn Write + Send),
+    ) -> Result<()> {
+        let statements = DFParser::parse_sql(sql)?;
+        if statements.is_empty() {
+            return Err(DataFusionError::Plan("the query is empty".to_owned()));
+        }
+        for statement in statements {
+            let (schema, mut batches) = self.start(statement, explain).await?;
+            if schema.fields().is_empty() {
+                // A view or a table was made.
+                continue;
+            }
+            let mut results = output::begin(how, &schema, out)?;
+            while let Some(batch) = batches.next().await {
+                let batch: RecordBatch = batch?;
+                results.batch(&batch)?;
+            }
+            results.finish()?;
+        }
+        Ok(())
+    }
+}
+
+/// Values of `$1`, `$2`, or of `$name` where they are given as `name=value`.
+fn parameters(given: &[String]) -> Option<ParamValues> {
+    if given.is_empty() {
+        return None;
+    }
+    let is_name = |name: &str| !name.is_empty() && name.chars().all(|c| c.is_ascii_alphanumeric() || c == '_');
+    let named = given.iter().map(|text| {
+        let (name, value) = text.split_once('=').filter(|(name, _)| is_name(name))?;
+        Some((name.to_owned(), scalar(value)))
+    });
+    match named.collect::<Option<Vec<_>>>() {
+        Some(named) => Some(ParamValues::from(named)),
+        None => Some(ParamValues::from(given.iter().map(|text| scalar(text)).collect::<Vec<_>>())),
+    }
+}
+
+/// A number where it looks like one.
+fn scalar(text: &str) -> ScalarValue {
+    if let Ok(value) = text.parse::<i64>() {
+        return ScalarValue::Int64(Some(value));
+    }
+    if let Ok(value) = text.parse::<u64>() {
+        return ScalarValue::UInt64(Some(value));
+    }
+    match text.parse::<f64>() {
+        Ok(value) if value.is_finite() => ScalarValue::Float64(Some(value)),
+        _ => ScalarValue::Utf8(Some(text.to_owned())),
+    }
+}
