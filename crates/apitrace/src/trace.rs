@@ -62,6 +62,11 @@ impl Format for Apitrace {
         true
     }
 
+    #[cfg(feature = "lanes")]
+    fn tables(&self) -> &'static [anytrace_core::table::Table] {
+        &crate::lanes::tables::TABLES
+    }
+
     fn import(
         &self,
         input: Input,
@@ -106,5 +111,17 @@ impl Trace for Opened {
         sink: &mut dyn Sink,
     ) -> Result<Summary, Error> {
         crate::lanes::spans::spans(self.0, out, sink)
+    }
+
+    #[cfg(feature = "lanes")]
+    fn table(
+        self: Box<Self>,
+        table: &str,
+        scan: &anytrace_core::table::Scan,
+        _: &anytrace_core::SpanOptions,
+        out: &mut dyn anytrace_core::table::RowSink,
+        sink: &mut dyn Sink,
+    ) -> Result<Summary, Error> {
+        crate::lanes::tables::read(self.0, table, scan, out, sink)
     }
 }

@@ -75,6 +75,11 @@ impl Format for Cacheray {
         true
     }
 
+    #[cfg(feature = "lanes")]
+    fn tables(&self) -> &'static [anytrace_core::table::Table] {
+        &crate::lanes::tables::TABLES
+    }
+
     fn import(
         &self,
         input: Input,
@@ -139,6 +144,18 @@ impl Trace for Opened {
         sink: &mut dyn Sink,
     ) -> Result<Summary, Error> {
         crate::lanes::accesses::emit(self.reader, self.limits, out, sink)
+    }
+
+    #[cfg(feature = "lanes")]
+    fn table(
+        self: Box<Self>,
+        table: &str,
+        scan: &anytrace_core::table::Scan,
+        _options: &anytrace_core::SpanOptions,
+        out: &mut dyn anytrace_core::table::RowSink,
+        sink: &mut dyn Sink,
+    ) -> Result<Summary, Error> {
+        crate::lanes::tables::read(self.reader, table, scan, out, sink)
     }
 }
 

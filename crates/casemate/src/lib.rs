@@ -31,6 +31,7 @@
 
 #![forbid(unsafe_code)]
 
+mod lanes;
 pub mod model;
 mod options;
 mod rules;

@@ -2,9 +2,10 @@
 
 use std::io::Write;
 
+use anytrace_core::table::{RowSink, Scan, Table};
 use anytrace_core::{
     Confidence, DumpOptions, Error, Format, FormatOption, Head, ImportOptions, Info, Input, Limits, OpenOptions,
-    Outcome, Plan, Rule, Sink, Summary, Target, Trace,
+    Outcome, Plan, Rule, Sink, SpanOptions, Summary, Target, Trace,
 };
 
 use crate::options::OPTIONS;
@@ -50,6 +51,10 @@ impl Format for Casemate {
 
     fn options(&self) -> &'static [FormatOption] {
         OPTIONS
+    }
+
+    fn tables(&self) -> &'static [Table] {
+        &crate::lanes::tables::TABLES
     }
 
     fn extensions(&self) -> &'static [&'static str] {
@@ -105,6 +110,10 @@ impl Format for GrammarOnly {
 
     fn options(&self) -> &'static [FormatOption] {
         OPTIONS
+    }
+
+    fn tables(&self) -> &'static [Table] {
+        Casemate.tables()
     }
 
     fn extensions(&self) -> &'static [&'static str] {
@@ -177,5 +186,16 @@ impl Trace for Opened {
             Plan::Repair(target) => rewrite::repair(&mut self.reader, target, out, sink),
             Plan::Trim(selection, target) => trim::trim(&mut self.reader, selection, target, self.limits, out, sink),
         }
+    }
+
+    fn table(
+        mut self: Box<Self>,
+        table: &str,
+        scan: &Scan,
+        _options: &SpanOptions,
+        out: &mut dyn RowSink,
+        sink: &mut dyn Sink,
+    ) -> Result<Summary, Error> {
+        crate::lanes::tables::read(&mut self.reader, table, scan, out, sink)
     }
 }

@@ -35,6 +35,21 @@ impl CallFlags {
     /// It ends a group of calls.
     pub const MARKER_POP: Self = Self(1024);
 
+    /// Every flag with the word for it.
+    pub const WORDS: [(Self, &'static str); 11] = [
+        (Self::FAKE, "fake"),
+        (Self::NON_REPRODUCIBLE, "non_reproducible"),
+        (Self::NO_SIDE_EFFECTS, "no_side_effects"),
+        (Self::RENDER, "render"),
+        (Self::SWAP_RENDERTARGET, "swap_rendertarget"),
+        (Self::END_FRAME, "end_frame"),
+        (Self::INCOMPLETE, "incomplete"),
+        (Self::VERBOSE, "verbose"),
+        (Self::MARKER, "marker"),
+        (Self::MARKER_PUSH, "marker_push"),
+        (Self::MARKER_POP, "marker_pop"),
+    ];
+
     /// True when any of the flags is set.
     #[inline]
     pub fn has(self, any: Self) -> bool {

@@ -16,6 +16,7 @@ pub(crate) mod print;
 pub(crate) mod print_value;
 pub mod spans;
 pub(crate) mod style;
+pub(crate) mod tables;
 pub(crate) mod text;
 pub(crate) mod walk;
 pub mod wire;

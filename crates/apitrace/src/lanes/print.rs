@@ -35,14 +35,14 @@ impl Printer {
         self.walk.call(&mut CallText::new(self.style, call.number, blobs), out, call, dictionary, flush)
     }
 
-    /// Appends a value. A text that grows too long is cut.
+    /// Appends a value. A text that grows too long is cut; then it returns true.
     pub(crate) fn value(
         &mut self,
         out: &mut Vec<u8>,
         wire: &mut Wire<'_>,
         call: &Call<'_>,
         dictionary: &Dictionary,
-    ) -> Result<(), Error> {
+    ) -> Result<bool, Error> {
         self.walk.value(&mut CallText::new(self.style, call.number, None), out, wire, dictionary)
     }
 }

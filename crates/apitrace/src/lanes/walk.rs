@@ -138,8 +138,54 @@ impl<L> Default for Walk<L> {
     }
 }
 
-/// Index of an argument, where in its event the value is, and whether that event is the leave.
-type Place = (u64, usize, bool);
+/// Where an argument of a call is.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Place {
+    index: u64,
+    /// Where in its event the value is.
+    at: usize,
+    is_leave: bool,
+}
+
+impl Place {
+    /// The argument's index.
+    pub(crate) fn index(&self) -> u64 {
+        self.index
+    }
+
+    /// The argument's value.
+    pub(crate) fn wire<'c>(&self, call: &Call<'c>, dictionary: &Dictionary) -> Wire<'c> {
+        let details = if self.is_leave { call.leave } else { call.enter };
+        dictionary.wire(details.get(self.at..).unwrap_or_default())
+    }
+}
+
+/// Finds the arguments of a call, by index; of those with the same index the last one counts. Returns the rest.
+pub(crate) fn note_details<'k>(
+    call: &Call<'k>,
+    function: &'k Named,
+    dictionary: &Dictionary,
+    arguments: &mut Vec<Place>,
+) -> Rest<'k> {
+    let mut rest = Rest::new(function);
+    arguments.clear();
+    for (details, is_leave) in [(call.enter, false), (call.leave, true)] {
+        let mut wire = dictionary.wire(details);
+        loop {
+            match wire.detail() {
+                Detail::End => break,
+                Detail::Argument(index) => {
+                    arguments.push(Place { index, at: details.len() - wire.rest().len(), is_leave });
+                    wire.skip_value(&|id| dictionary.members(id));
+                }
+                other => note(&mut rest, other, &mut wire, dictionary),
+            }
+        }
+    }
+    // The sort is stable: of equal indexes the last in the call stays last.
+    arguments.sort_by_key(|place| place.index);
+    rest
+}
 
 /// A compound value that is open.
 #[derive(Debug)]
@@ -223,16 +269,17 @@ impl<L: Copy> Walk<L> {
         writer.tail(out, call, rest, levels, dictionary, &mut flow)
     }
 
-    /// Writes a value. A text that grows too long ends early.
+    /// Writes a value. A text that grows too long ends early; then it returns true.
     pub(crate) fn value<W: CallWriter + ValueWriter<Calls, Level = L>>(
         &mut self,
         writer: &mut W,
         out: &mut Vec<u8>,
         wire: &mut Wire<'_>,
         dictionary: &Dictionary,
-    ) -> Result<(), Error> {
+    ) -> Result<bool, Error> {
         let flow = &mut Flow { flush: &mut |_| Ok(()), may_flush: false, is_long: false };
-        self.levels.value(writer, out, wire, dictionary, flow)
+        self.levels.value(writer, out, wire, dictionary, flow)?;
+        Ok(flow.is_long)
     }
 }
 
@@ -280,34 +327,18 @@ impl<'k> Known<'k, '_> {
         levels: &mut Levels<W::Level>,
         flow: &mut Flow<'_>,
     ) -> Result<Rest<'k>, Error> {
-        let mut rest = Rest::new(self.function);
-        arguments.clear();
-        for (details, is_leave) in [(self.call.enter, false), (self.call.leave, true)] {
-            let mut wire = self.dictionary.wire(details);
-            loop {
-                match wire.detail() {
-                    Detail::End => break,
-                    Detail::Argument(index) => {
-                        arguments.push((index, details.len() - wire.rest().len(), is_leave));
-                        wire.skip_value(&|id| self.dictionary.members(id));
-                    }
-                    other => note(&mut rest, other, &mut wire, self.dictionary),
-                }
-            }
-        }
-        // The sort is stable: of equal indexes the last in the call stays last.
-        arguments.sort_by_key(|(index, ..)| *index);
+        let rest = note_details(self.call, self.function, self.dictionary, arguments);
         let mut expected = 0;
-        for (place, (index, at, is_leave)) in arguments.iter().enumerate() {
-            if arguments.get(place + 1).is_some_and(|next| next.0 == *index) {
+        for (at, place) in arguments.iter().enumerate() {
+            let index = place.index;
+            if arguments.get(at + 1).is_some_and(|next| next.index == index) {
                 continue;
             }
             // Indexes beyond the signature break a rule: nothing is written for those in between.
-            self.missing(writer, out, expected..(*index).min(self.function.count()), flow)?;
+            self.missing(writer, out, expected..index.min(self.function.count()), flow)?;
             expected = index.saturating_add(1);
-            self.label(writer, out, *index);
-            let details = if *is_leave { self.call.leave } else { self.call.enter };
-            let mut wire = self.dictionary.wire(details.get(*at..).unwrap_or_default());
+            self.label(writer, out, index);
+            let mut wire = place.wire(self.call, self.dictionary);
             levels.value(writer, out, &mut wire, self.dictionary, flow)?;
             writer.after_argument(out);
         }

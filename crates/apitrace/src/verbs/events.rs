@@ -126,7 +126,8 @@ impl<'a, F: EventForm> EventPrinter<'a, F> {
         self.flush()
     }
 
-    fn flush(&mut self) -> Result<(), Error> {
+    /// Writes what is buffered.
+    pub(crate) fn flush(&mut self) -> Result<(), Error> {
         self.out.write_all(&self.lines)?;
         self.lines.clear();
         self.begin = None;

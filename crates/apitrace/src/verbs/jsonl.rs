@@ -22,6 +22,8 @@ pub(crate) struct JsonLines {
     container: &'static str,
     version: u64,
     has_header: bool,
+    /// Write only what the table of events has no columns for.
+    is_partial: bool,
     /// The event's bytes, up to [`RAW_BYTES_MAX`].
     raw: Vec<u8>,
     is_raw_complete: bool,
@@ -41,6 +43,7 @@ impl JsonLines {
             container,
             version: 0,
             has_header: false,
+            is_partial: false,
             raw: Vec::new(),
             is_raw_complete: true,
             is_odd: false,
@@ -50,6 +53,12 @@ impl JsonLines {
             scratch: Vec::new(),
             names: EnumNames::default(),
         }
+    }
+
+    /// Lines with the attributes of the table of events: everything but kind, place, thread and name.
+    #[cfg(feature = "lanes")]
+    pub(crate) fn attributes() -> Self {
+        Self { is_partial: true, has_header: true, ..Self::new("") }
     }
 }
 
@@ -85,6 +94,9 @@ impl EventForm for JsonLines {
     fn header(&mut self, out: &mut Vec<u8>, header: &Header) {
         self.version = header.version;
         self.has_header = true;
+        if self.is_partial {
+            return;
+        }
         jsonl::push_header_start(out, "apitrace");
         push_number(out, "format_version", header.version);
         push_number(out, "semantic_version", header.semantic_version);
@@ -132,27 +144,28 @@ impl EventForm for JsonLines {
     fn head(&mut self, out: &mut Vec<u8>, token: &Token<'_>, context: &Context<'_>, options: &DumpOptions) {
         let event = context.event;
         (self.is_deep, self.is_first_detail) = (false, true);
-        out.extend_from_slice(b"{\"kind\":\"");
-        out.extend_from_slice(event.kind.name().as_bytes());
-        out.push(b'"');
-        if options.offsets {
-            push_number(out, "offset", event.offset);
-        }
-        if !options.without_positions {
-            push_number(out, "call", event.call);
-        }
-        if event.kind == EventKind::Leave || self.thread.is_some() {
-            push_number(out, "thread", event.thread);
-        }
-        if let Token::Function(signature) = token {
-            push_number(out, "function", signature.id);
-            push_function_name(out, Some(signature.slot), context.signatures);
-            if let Some(definition) = signature.definition {
-                push_key(out, "arguments");
-                push_names(out, definition);
+        match self.is_partial {
+            true => {
+                out.extend_from_slice(b"{\"call\":");
+                text::push_dec(out, event.call);
             }
-        } else {
-            push_function_name(out, event.function, context.signatures);
+            false => self.push_place(out, event, options),
+        }
+        let slot = match token {
+            Token::Function(signature) => {
+                push_number(out, "function", signature.id);
+                Some(signature.slot)
+            }
+            _ => event.function,
+        };
+        if !self.is_partial {
+            push_function_name(out, slot, context.signatures);
+        }
+        if let Token::Function(signature) = token
+            && let Some(definition) = signature.definition
+        {
+            push_key(out, "arguments");
+            push_names(out, definition);
         }
         out.extend_from_slice(DETAILS);
     }
@@ -228,6 +241,24 @@ impl EventForm for JsonLines {
         out.extend_from_slice(b"\"}");
         levels.iter().rev().for_each(|(close, _)| out.extend_from_slice(close));
         out.extend_from_slice(b"}],\"damaged\":true}\n");
+    }
+}
+
+impl JsonLines {
+    /// Begins a line with the kind, place and thread of its event.
+    fn push_place(&self, out: &mut Vec<u8>, event: &Event, options: &DumpOptions) {
+        out.extend_from_slice(b"{\"kind\":\"");
+        out.extend_from_slice(event.kind.name().as_bytes());
+        out.push(b'"');
+        if options.offsets {
+            push_number(out, "offset", event.offset);
+        }
+        if !options.without_positions {
+            push_number(out, "call", event.call);
+        }
+        if event.kind == EventKind::Leave || self.thread.is_some() {
+            push_number(out, "thread", event.thread);
+        }
     }
 }
 

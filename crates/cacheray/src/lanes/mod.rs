@@ -1,3 +1,4 @@
 //! The trace in the terms of the engines: spans or accesses.
 
 pub(crate) mod accesses;
+pub(crate) mod tables;

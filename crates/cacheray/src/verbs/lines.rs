@@ -134,7 +134,20 @@ fn push_flags(out: &mut Vec<u8>, tag: Tag) {
 fn push_json(out: &mut Vec<u8>, record: &Record<'_>) {
     out.extend_from_slice(b"{\"kind\":\"");
     out.extend_from_slice(record.kind().name().as_bytes());
-    out.extend_from_slice(b"\",\"address\":");
+    out.extend_from_slice(b"\",");
+    push_json_place(out, record);
+    out.extend_from_slice(b",\"thread\":");
+    push_dec(out, record.thread);
+    push_json_flags(out, record.tag);
+    if let Body::Add { .. } = record.body {
+        out.extend_from_slice(b",\"type\":");
+    }
+}
+
+/// Appends address and sizes of a record as members of a JSON object.
+#[inline]
+fn push_json_place(out: &mut Vec<u8>, record: &Record<'_>) {
+    out.extend_from_slice(b"\"address\":");
     push_dec(out, record.address);
     match record.body {
         Body::Access { size } => {
@@ -149,17 +162,25 @@ fn push_json(out: &mut Vec<u8>, record: &Record<'_>) {
         }
         Body::Remove => {}
     }
-    out.extend_from_slice(b",\"thread\":");
-    push_dec(out, record.thread);
-    if record.tag.is_atomic() {
+}
+
+#[inline]
+fn push_json_flags(out: &mut Vec<u8>, tag: Tag) {
+    if tag.is_atomic() {
         out.extend_from_slice(b",\"atomic\":true");
     }
-    if record.tag.is_unaligned() {
+    if tag.is_unaligned() {
         out.extend_from_slice(b",\"unaligned\":true");
     }
-    if let Body::Add { .. } = record.body {
-        out.extend_from_slice(b",\"type\":");
-    }
+}
+
+/// Appends a record as a JSON object without kind, thread and type name, for the table of records.
+#[cfg(feature = "lanes")]
+pub(crate) fn push_attributes(out: &mut Vec<u8>, record: &Record<'_>) {
+    out.push(b'{');
+    push_json_place(out, record);
+    push_json_flags(out, record.tag);
+    out.push(b'}');
 }
 
 /// Appends a part of a JSON string: the text between the quotes.

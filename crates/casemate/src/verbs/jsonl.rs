@@ -94,6 +94,20 @@ impl JsonLines {
             push_u64(out, "id", record.id);
         }
         push_u64(out, "tid", u64::from(record.thread));
+        self.fields(out, record);
+        self.close(out, offset);
+    }
+
+    /// All fields except kind and thread, as an object.
+    pub(crate) fn attributes(&mut self, out: &mut Vec<u8>, record: &Record<'_>) {
+        out.extend_from_slice(b"{\"id\":");
+        text::push_dec(out, record.id);
+        self.fields(out, record);
+        out.push(b'}');
+    }
+
+    /// The fields after id and thread.
+    fn fields(&mut self, out: &mut Vec<u8>, record: &Record<'_>) {
         match record.transition {
             Transition::Tlbi { op, operand: Operand::AddressLevel { address, level } }
                 if self.is_plain && address < 1 << 44 && level <= 0xf =>
@@ -114,7 +128,6 @@ impl JsonLines {
         if !self.is_plain {
             self.spelling(out, record);
         }
-        self.close(out, offset);
     }
 
     fn spelling(&mut self, out: &mut Vec<u8>, record: &Record<'_>) {

@@ -21,23 +21,41 @@ impl ModelCheck {
     #[inline]
     pub(crate) fn take(&mut self, item: &Item<'_>, place: &mut Here<'_>) -> Result<(), Error> {
         match item {
-            Item::Record(record) => {
-                if self.checker.step(record.thread, &record.transition).is_empty() {
-                    return Ok(());
-                }
-                self.report(record, place)
-            }
-            Item::Lost(_) => {
-                self.has_loss = true;
+            Item::Record(record) if self.apply(item) => self.report(record, place),
+            Item::Record(_) => Ok(()),
+            _ => {
+                self.apply(item);
                 Ok(())
             }
-            _ => Ok(()),
         }
+    }
+
+    /// Applies the next piece; true if it breaks a rule: [`Self::violations`].
+    #[inline]
+    pub(crate) fn apply(&mut self, item: &Item<'_>) -> bool {
+        match item {
+            Item::Record(record) => !self.checker.step(record.thread, &record.transition).is_empty(),
+            Item::Lost(_) => {
+                self.has_loss = true;
+                false
+            }
+            _ => false,
+        }
+    }
+
+    /// The rules that the last record breaks.
+    pub(crate) fn violations(&self) -> &[Violation] {
+        self.checker.found()
+    }
+
+    /// Error or warning: records lost before may have made an error valid.
+    pub(crate) fn severity(&self, violation: &Violation) -> Severity {
+        if self.has_loss { violation.severity.min(Severity::Warning) } else { violation.severity }
     }
 
     #[cold]
     fn report(&mut self, record: &Record<'_>, place: &mut Here<'_>) -> Result<(), Error> {
-        for violation in self.checker.found() {
+        for violation in self.violations() {
             let mut complaint = place.complaint(violation.breach.rule, 0).record(place.seq);
             complaint = complaint.found(found(violation, record));
             if self.has_loss && violation.is_error() {

@@ -55,6 +55,36 @@ pub enum Values {
     },
 }
 
+impl Values {
+    /// Appends the value of a row without one.
+    pub(super) fn push_default(&mut self) {
+        match self {
+            Self::Boolean(values) => values.push(false),
+            Self::Int32(values) => values.push(0),
+            Self::Int64(values) => values.push(0),
+            Self::UInt32(values) => values.push(0),
+            Self::UInt64(values) => values.push(0),
+            Self::Float64(values) => values.push(0.0),
+            Self::Text(strings) | Self::Bytes(strings) => strings.end(),
+            Self::Name { keys, .. } => keys.push(0),
+        }
+    }
+
+    /// Appends the values of rows without one.
+    pub(super) fn push_defaults(&mut self, times: usize) {
+        match self {
+            Self::Boolean(values) => values.resize(values.len() + times, false),
+            Self::Int32(values) => values.resize(values.len() + times, 0),
+            Self::Int64(values) => values.resize(values.len() + times, 0),
+            Self::UInt32(values) => values.resize(values.len() + times, 0),
+            Self::UInt64(values) => values.resize(values.len() + times, 0),
+            Self::Float64(values) => values.resize(values.len() + times, 0.0),
+            Self::Text(strings) | Self::Bytes(strings) => (0..times).for_each(|_| strings.end()),
+            Self::Name { keys, .. } => keys.resize(keys.len() + times, 0),
+        }
+    }
+}
+
 /// Strings one after the other.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Strings {

@@ -234,23 +234,27 @@ impl<'a> Rows<'a> {
     /// by equally many values, at most [`Self::room`], and [`Self::advance`] ends them.
     #[inline]
     pub fn values(&mut self, column: usize) -> Option<&mut Values> {
-        let slot = (*self.slots.get(column)?)?;
-        self.columns.get_mut(slot).map(|builder| &mut builder.column.values)
+        self.column(column).map(|builder| &mut builder.column.values)
     }
 
     /// Adds the same name to a column this many times, where [`Self::values`] is used for the others.
     pub fn repeat_name(&mut self, column: usize, name: &str, times: usize) {
-        let Some(Some(slot)) = self.slots.get(column) else { return };
-        let Some(builder) = self.columns.get_mut(*slot) else { return };
+        let Some(builder) = self.column(column) else { return };
         let key = builder.names.key(name);
         (0..times).for_each(|_| builder.push_key(key));
+    }
+
+    /// Adds this many absent values to a nullable column, where [`Self::values`] is used for the others.
+    pub fn repeat_none(&mut self, column: usize, times: usize) {
+        if let Some(builder) = self.column(column) {
+            builder.nulls(times);
+        }
     }
 
     /// The key of a name in a column's dictionary, for [`Values::Name`] of [`Self::values`]; it holds until the next
     /// [`Self::advance`].
     pub fn key(&mut self, column: usize, name: &str) -> i32 {
-        let slot = self.slots.get(column).copied().flatten();
-        slot.and_then(|slot| self.columns.get_mut(slot)).map_or(0, |builder| builder.names.key(name))
+        self.column(column).map_or(0, |builder| builder.names.key(name))
     }
 
     /// Ends rows that were added to the columns at once.
@@ -275,6 +279,11 @@ impl<'a> Rows<'a> {
         let columns: Vec<BatchColumn> = self.columns.iter_mut().map(Builder::take).collect();
         debug_assert!(columns.iter().all(|column| column.values.len() == rows), "columns are equally long");
         self.out.rows(Batch { rows, columns })
+    }
+
+    #[inline]
+    fn column(&mut self, column: usize) -> Option<&mut Builder> {
+        self.columns.get_mut(self.slots.get(column).copied().flatten()?)
     }
 
     #[inline]
@@ -350,6 +359,12 @@ impl Builder {
         }
         self.column.validity.push(false);
         self.column.values.push_default();
+    }
+
+    fn nulls(&mut self, times: usize) {
+        self.column.validity.resize(self.column.values.len(), true);
+        self.column.validity.resize(self.column.values.len() + times, false);
+        self.column.values.push_defaults(times);
     }
 
     fn bytes(&self) -> usize {
@@ -436,19 +451,6 @@ impl Values {
     /// True when there are none.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
-    }
-
-    fn push_default(&mut self) {
-        match self {
-            Self::Boolean(values) => values.push(false),
-            Self::Int32(values) => values.push(0),
-            Self::Int64(values) => values.push(0),
-            Self::UInt32(values) => values.push(0),
-            Self::UInt64(values) => values.push(0),
-            Self::Float64(values) => values.push(0.0),
-            Self::Text(strings) | Self::Bytes(strings) => strings.end(),
-            Self::Name { keys, .. } => keys.push(0),
-        }
     }
 }
 
@@ -571,7 +573,10 @@ mod tests {
                 if let Some(Values::Int64(seq)) = rows.values(0) {
                     seq.extend((0..count).map(|n| n as i64));
                 }
-                rows.repeat_name(1, "same", count);
+                match count {
+                    5000 => rows.repeat_name(1, "same", count),
+                    _ => rows.repeat_none(1, count),
+                }
                 if let Some(Values::Text(texts)) = rows.values(2) {
                     (0..count).for_each(|_| texts.offsets.push(0));
                 }
@@ -580,6 +585,7 @@ mod tests {
             }
         });
         assert_eq!(out.iter().map(|batch| batch.rows).collect::<Vec<_>>(), [BATCH_ROWS, 3]);
-        assert_eq!(name_of(&out[1], 1, 2).as_deref(), Some("same"));
+        let names = [(0, 4999), (0, 5000), (1, 2)].map(|(batch, row)| name_of(&out[batch], 1, row));
+        assert_eq!(names, [Some("same".to_owned()), None, None]);
     }
 }

@@ -1,0 +1,3 @@
+//! The trace for programs that know no format.
+
+pub(crate) mod tables;
