@@ -120,12 +120,12 @@ SELECT kind, tid, count(*) AS transitions FROM transitions GROUP BY kind, tid OR
 
 -- breaches (casemate)
 -- Which rules were broken, and where?
-SELECT code, count(*) AS findings, min(seq) AS first_seq FROM breaches GROUP BY code ORDER BY findings DESC, code
+SELECT rule, severity, count(*) AS findings, min(seq) AS first_seq FROM breaches GROUP BY rule, severity ORDER BY findings DESC, rule
 
 -- writes-of-an-entry (casemate)
 -- Which descriptors are written most, and by how many threads?
-SELECT hex(location) AS location, count(*) AS writes, count(DISTINCT tid) AS threads, min(seq) AS first_seq, max(seq) AS last_seq
-FROM transitions WHERE location IS NOT NULL GROUP BY location ORDER BY writes DESC, location LIMIT 10
+SELECT hex(address) AS address, count(*) AS writes, count(DISTINCT tid) AS threads, min(seq) AS first_seq, max(seq) AS last_seq
+FROM transitions WHERE kind = 'mem-write' GROUP BY address ORDER BY writes DESC, address LIMIT 10
 
 -- lock-holders (casemate)
 -- Which thread held which lock longest, in transitions?

@@ -44,7 +44,7 @@ pub(crate) fn tables_of(files: &[Arc<TraceFile>], has_file_column: bool) -> Vec<
             match tables.iter_mut().find(|known| known.table.name == table.name) {
                 Some(known) => known.parts.push(part),
                 None => {
-                    let schema = TableSchema::from_file_schema(Arc::new(Schema::empty()));
+                    let schema = TableSchema::builder(Arc::new(Schema::empty())).build();
                     tables.push(TraceTable { table, parts: vec![part], schema });
                 }
             }
@@ -69,11 +69,11 @@ fn joint_schema(parts: &[Part], has_file_column: bool) -> TableSchema {
         let kind = of_all.iter().flatten().map(|one| one.data_type()).reduce(wider).unwrap_or(field.data_type());
         fields.push(Field::new(field.name(), kind.clone(), is_nullable));
     }
-    let schema = TableSchema::from_file_schema(Arc::new(Schema::new(fields)));
+    let schema = TableSchema::builder(Arc::new(Schema::new(fields)));
     if !has_file_column {
-        return schema;
+        return schema.build();
     }
-    schema.with_table_partition_cols(vec![Arc::new(Field::new(FILE, DataType::Utf8, false))])
+    schema.with_table_partition_cols(vec![Arc::new(Field::new(FILE, DataType::Utf8, false))]).build()
 }
 
 /// The type that holds the values of both.

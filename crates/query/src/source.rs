@@ -173,7 +173,7 @@ fn read(
         let rows = rows.map_err(|error| Error::unsupported(error.to_string()))?;
         sender.blocking_send(rows).map_err(|_| Error::usage(ENOUGH))
     };
-    let read = || {
+    let mut read = || {
         let options = part.file.span_options(format)?;
         let trace = part.file.trace(format)?;
         table::read(format, trace, part.table.name, &scan, &options, &mut take, &mut DamageSink(&part.file))

@@ -3,6 +3,7 @@
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use anytrace_core::span::{Mangling, SymbolSource};
+use anytrace_core::text::shown;
 use anytrace_core::{Error, InputOptions};
 use anytrace_symbols::{Binary, ObjectFile, demangle};
 use datafusion::arrow::array::{AsArray, StringArray};
@@ -66,7 +67,10 @@ fn read(
 
 fn symbols_of(binary: &'static Binary) -> Result<Lookup, Error> {
     let table = ObjectFile::parse(binary, None)?.symbols();
-    Ok(Box::new(move |address| Some(demangle(table.find(address)?.name, Mangling::Demangled).into_owned())))
+    Ok(Box::new(move |address| {
+        let name = shown(table.find(address)?.name);
+        Some(demangle(&name, Mangling::Demangled).to_string())
+    }))
 }
 
 fn lines_of(binary: &'static Binary) -> Result<Lookup, Error> {

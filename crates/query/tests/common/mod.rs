@@ -8,38 +8,38 @@ use std::process::{Command, Output};
 use serde_json::{Value, json};
 
 /// A trace of the repository.
-pub fn example(name: &str) -> PathBuf {
+pub(crate) fn example(name: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples/traces").join(name)
 }
 
 /// One call.
-pub struct Call {
+pub(crate) struct Call {
     request: Value,
     files: Vec<PathBuf>,
 }
 
 impl Call {
     /// Statements in CSV, with two partitions.
-    pub fn sql(sql: &str) -> Self {
+    pub(crate) fn sql(sql: &str) -> Self {
         let version = env!("CARGO_PKG_VERSION");
         let request = json!({"version": version, "action": "query", "sql": sql, "format": "csv", "threads": 2});
         Self { request, files: Vec::new() }
     }
 
     /// Adds a trace.
-    pub fn file(mut self, path: impl Into<PathBuf>) -> Self {
+    pub(crate) fn file(mut self, path: impl Into<PathBuf>) -> Self {
         self.files.push(path.into());
         self
     }
 
     /// Sets a field of the request.
-    pub fn with(mut self, field: &str, value: impl Into<Value>) -> Self {
+    pub(crate) fn with(mut self, field: &str, value: impl Into<Value>) -> Self {
         self.request[field] = value.into();
         self
     }
 
     /// Runs it.
-    pub fn output(&self) -> Output {
+    pub(crate) fn output(&self) -> Output {
         let mut request = self.request.clone();
         if request.get("schemas").is_none() {
             request["schemas"] = json!(vec![Value::Null; self.files.len()]);
@@ -49,7 +49,7 @@ impl Call {
     }
 
     /// What it prints; it must succeed.
-    pub fn prints(&self) -> String {
+    pub(crate) fn prints(&self) -> String {
         let output = self.output();
         let said = String::from_utf8_lossy(&output.stderr).into_owned();
         assert_eq!(output.status.code(), Some(0), "{}: {said}", self.request);
@@ -57,7 +57,7 @@ impl Call {
     }
 
     /// The exit code and what it says when it fails.
-    pub fn fails(&self) -> (Option<i32>, String) {
+    pub(crate) fn fails(&self) -> (Option<i32>, String) {
         let output = self.output();
         (output.status.code(), String::from_utf8_lossy(&output.stderr).into_owned())
     }
