@@ -81,6 +81,11 @@ impl Format for Xray {
         true
     }
 
+    #[cfg(feature = "lanes")]
+    fn tables(&self) -> &'static [anytrace_core::table::Table] {
+        crate::lanes::tables::TABLES
+    }
+
     #[cfg(feature = "tools")]
     fn symbols(
         &self,
@@ -262,6 +267,18 @@ impl Trace for XrayTrace {
         sink: &mut dyn Sink,
     ) -> Result<Summary, Error> {
         crate::lanes::spans::emit(crate::lanes::ordered::Ordered::of(*self, sink)?, options, out, sink)
+    }
+
+    #[cfg(feature = "lanes")]
+    fn table(
+        self: Box<Self>,
+        table: &str,
+        scan: &anytrace_core::table::Scan,
+        options: &anytrace_core::SpanOptions,
+        out: &mut dyn anytrace_core::table::RowSink,
+        sink: &mut dyn Sink,
+    ) -> Result<Summary, Error> {
+        crate::lanes::tables::read(*self, table, scan, options, out, sink)
     }
 
     fn rewrite(self: Box<Self>, plan: &Plan, out: &mut dyn Target, sink: &mut dyn Sink) -> Result<Outcome, Error> {

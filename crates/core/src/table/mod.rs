@@ -40,7 +40,7 @@ use crate::{Error, Format, Sink, SpanOptions, Summary, Trace};
 pub use accesses::{ACCESSES, REGIONS, TYPES};
 pub use batch::{Batch, BatchColumn, Names, Strings, Values};
 pub use rows::Rows;
-pub use spans::{SPANS, STACKS};
+pub use spans::{MoreColumns, SPANS, STACKS, SpanRows};
 
 /// Most rows in one batch.
 pub const BATCH_ROWS: usize = 8192;

@@ -24,6 +24,8 @@ pub struct Rows<'a> {
     /// Of each column of the table, its place among `columns`.
     slots: Vec<Option<usize>>,
     columns: Vec<Builder>,
+    /// The columns that may end a batch early, because their values take room.
+    long: Vec<usize>,
     /// The table's column that the next value belongs to.
     next: usize,
     rows: usize,
@@ -53,7 +55,11 @@ impl<'a> Rows<'a> {
         let chosen: Vec<usize> = scan.columns.clone().unwrap_or_else(|| (0..table.columns.len()).collect());
         let slots = (0..table.columns.len()).map(|column| chosen.iter().position(|wanted| *wanted == column)).collect();
         let kinds = chosen.iter().filter_map(|column| table.columns.get(*column)).map(|column| column.kind);
-        Self { out, slots, columns: kinds.map(Builder::new).collect(), next: 0, rows: 0 }
+        let columns: Vec<Builder> = kinds.map(Builder::new).collect();
+        let is_long =
+            |builder: &Builder| matches!(builder.kind, ColumnType::Text | ColumnType::Bytes | ColumnType::Name);
+        let long = (0..).zip(&columns).filter(|(_, builder)| is_long(builder)).map(|(at, _)| at).collect();
+        Self { out, slots, columns, long, next: 0, rows: 0 }
     }
 
     /// True when a column is asked for; columns are numbered as in the table.
@@ -238,6 +244,62 @@ impl<'a> Rows<'a> {
         self.columns.get_mut(slot).map(|builder| &mut builder.column.values)
     }
 
+    /// Adds values to a column of the batch, if it is asked for, where [`Self::values`] is used for the others. The
+    /// column is nullable and of type Int32.
+    pub fn extend_int32(&mut self, column: usize, values: impl Iterator<Item = Option<i32>>) {
+        let Some(Builder { column, .. }) = self.builder_of(column) else { return };
+        let Values::Int32(known) = &mut column.values else { return wrong_type() };
+        extend(known, &mut column.validity, values);
+    }
+
+    /// As [`Self::extend_int32`], for a column of type Int64.
+    pub fn extend_int64(&mut self, column: usize, values: impl Iterator<Item = Option<i64>>) {
+        let Some(Builder { column, .. }) = self.builder_of(column) else { return };
+        let Values::Int64(known) = &mut column.values else { return wrong_type() };
+        extend(known, &mut column.validity, values);
+    }
+
+    /// As [`Self::extend_int32`], for names that are numbered as in [`Self::numbered_name`], all of them there.
+    pub fn extend_names<'t>(
+        &mut self,
+        column: usize,
+        numbers: impl Iterator<Item = u32>,
+        name: impl Fn(u32) -> std::borrow::Cow<'t, str>,
+    ) {
+        let Some(Builder { column, names, .. }) = self.builder_of(column) else { return };
+        let Values::Name { keys, .. } = &mut column.values else { return wrong_type() };
+        keys.extend(numbers.map(|number| match names.keys.get(number as usize) {
+            Some(&key) if key >= 0 => key,
+            _ => names.number(number, &name(number)),
+        }));
+        if !column.validity.is_empty() {
+            column.validity.resize(keys.len(), true);
+        }
+    }
+
+    /// As [`Self::extend_int32`], for texts.
+    pub fn extend_texts<'t>(&mut self, column: usize, values: impl Iterator<Item = Option<&'t str>>) {
+        let Some(builder) = self.builder_of(column) else { return };
+        for value in values {
+            match (value, &mut builder.column.values) {
+                (Some(text), Values::Text(strings)) => {
+                    strings.bytes.extend_from_slice(text.as_bytes());
+                    strings.end();
+                    if !builder.column.validity.is_empty() {
+                        builder.column.validity.push(true);
+                    }
+                }
+                (None, Values::Text(_)) => builder.null(),
+                _ => wrong_type(),
+            }
+        }
+    }
+
+    fn builder_of(&mut self, column: usize) -> Option<&mut Builder> {
+        let slot = (*self.slots.get(column)?)?;
+        self.columns.get_mut(slot)
+    }
+
     /// Adds the same name to a column this many times, where [`Self::values`] is used for the others.
     pub fn repeat_name(&mut self, column: usize, name: &str, times: usize) {
         let Some(Some(slot)) = self.slots.get(column) else { return };
@@ -260,7 +322,8 @@ impl<'a> Rows<'a> {
     #[inline]
     pub fn advance(&mut self, rows: usize) -> Result<(), Error> {
         self.rows += rows;
-        if self.rows >= BATCH_ROWS || self.columns.iter().any(|builder| builder.bytes() >= BATCH_BYTES) {
+        let bytes = |at: &usize| self.columns.get(*at).map_or(0, Builder::bytes);
+        if self.rows >= BATCH_ROWS || self.long.iter().any(|at| bytes(at) >= BATCH_BYTES) {
             self.flush()?;
         }
         Ok(())
@@ -297,6 +360,20 @@ impl<'a> Rows<'a> {
             }
             None => builder.null(),
         }
+    }
+}
+
+/// Adds values; whether each is there is noted once one is not.
+#[inline]
+fn extend<T: Default>(known: &mut Vec<T>, validity: &mut Vec<bool>, values: impl Iterator<Item = Option<T>>) {
+    for value in values {
+        if value.is_none() && validity.is_empty() {
+            validity.resize(known.len(), true);
+        }
+        if !validity.is_empty() || value.is_none() {
+            validity.push(value.is_some());
+        }
+        known.push(value.unwrap_or_default());
     }
 }
 

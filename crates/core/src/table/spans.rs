@@ -1,6 +1,6 @@
 //! The tables `spans` and `stacks`, made of the lane of spans.
 
-use super::{Column, ColumnType, RowSink, Rows, Scan, Table};
+use super::{Column, ColumnType, Filter, RowSink, Rows, Scan, Table, Values};
 use crate::hash::{Map, Set};
 use crate::span::{
     Edge, EdgeBatch, EdgeFlags, EdgeKind, Location, NO_CPU, NameId, SpanOptions, SpanSink, SpanSource, TimeUnit, Track,
@@ -11,6 +11,10 @@ use crate::{Error, Sink, Summary, Trace};
 
 /// Most spans open at once, over all tracks.
 const OPEN_MAX: usize = 1 << 20;
+
+/// Spans that are turned into rows at once, and the size of their attributes beyond which fewer are.
+const ENDED_MAX: usize = 128;
+const TEXTS_MAX: usize = 1 << 20;
 
 /// Intervals with their place in the call tree; inner ones come before those around them.
 pub const SPANS: Table = Table {
@@ -63,9 +67,9 @@ pub(super) fn spans(
     out: &mut dyn RowSink,
     sink: &mut dyn Sink,
 ) -> Result<Summary, Error> {
-    let mut made = SpanRows { rows: Rows::new(&SPANS, scan, out), scan, nest: Nest::default() };
+    let mut made = SpanRows::new(&SPANS, scan, out, None);
     let summary = trace.spans(options, &mut made, sink)?;
-    made.rows.finish()?;
+    made.finish()?;
     Ok(summary)
 }
 
@@ -87,7 +91,8 @@ pub(super) fn stacks(
 }
 
 /// A span that ended.
-struct EndedSpan<'a> {
+#[derive(Clone, Copy)]
+struct EndedSpan {
     /// Number of the record that begins it.
     seq: u64,
     /// Number of the record that ends it.
@@ -98,8 +103,14 @@ struct EndedSpan<'a> {
     duration: u64,
     /// Length without the spans inside it.
     self_time: u64,
+    /// Hash of its stack.
+    stack: u64,
+    /// Record number of the span around it.
+    parent: Option<u64>,
     /// Spans around it.
     depth: usize,
+    /// Where its attributes begin among those of its track.
+    attributes: usize,
     /// Number of its track.
     track: TrackId,
     /// Its name.
@@ -108,22 +119,16 @@ struct EndedSpan<'a> {
     cpu: u16,
     /// What is special about it.
     flags: EdgeFlags,
-    /// Hash of its stack.
-    stack: u64,
-    /// Record number of the span around it.
-    parent: Option<u64>,
-    /// Members of a JSON object, without braces.
-    attributes: &'a str,
 }
 
 /// What is open on each track, and what was announced.
 #[derive(Default)]
 struct Nest {
     unit: Option<TimeUnit>,
-    rows: Vec<(Track, Vec<Open>)>,
+    tracks: Vec<Nested>,
     names: Vec<Name>,
     open: usize,
-    /// How often each key occurred in the span at hand.
+    /// How often each key occurred in the edge at hand.
     keys: Map<NameId, u32>,
 }
 
@@ -132,21 +137,29 @@ struct Name {
     hash: u64,
 }
 
+struct Nested {
+    track: Track,
+    open: Vec<Open>,
+    /// Attributes of the open spans, one after the other.
+    attributes: Vec<u8>,
+}
+
 struct Open {
     seq: u64,
     start: u64,
     /// Time of the spans inside it that have ended.
     inner: u64,
     stack: u64,
+    /// Where its attributes begin.
+    attributes: usize,
     name: NameId,
     cpu: u16,
     flags: EdgeFlags,
-    attributes: String,
 }
 
 impl Nest {
     fn track(&mut self, track: &Track) {
-        self.rows.push((track.clone(), Vec::new()));
+        self.tracks.push(Nested { track: track.clone(), open: Vec::new(), attributes: Vec::new() });
     }
 
     fn name(&mut self, name: &[u8]) {
@@ -157,10 +170,11 @@ impl Nest {
         self.names.get(name as usize).map_or("", |name| &name.text)
     }
 
-    /// The stack and the depth of the span that begins.
-    fn begin(&mut self, edge: &Edge, attributes: String) -> Result<Option<(u64, Option<u64>, usize)>, Error> {
+    /// The stack and the depth of the span that begins. Its attributes are taken from the batch, if there is one.
+    #[inline]
+    fn begin(&mut self, edge: &Edge, batch: Option<&EdgeBatch>) -> Result<Option<(u64, Option<u64>, usize)>, Error> {
         let name = self.names.get(edge.name as usize).map_or(0, |name| name.hash);
-        let Some((_, open)) = self.rows.get_mut(edge.track as usize) else { return Ok(None) };
+        let Some(Nested { open, attributes, .. }) = self.tracks.get_mut(edge.track as usize) else { return Ok(None) };
         if self.open >= OPEN_MAX {
             return Err(Error::limit(format!("more than {OPEN_MAX} spans are open at once")));
         }
@@ -168,83 +182,171 @@ impl Nest {
         let (parent, depth) = (open.last().map(|span| span.stack), open.len());
         let stack = stack_of(parent.unwrap_or(0), name);
         let (seq, start, name, cpu, flags) = (edge.seq, edge.time, edge.name, edge.cpu, edge.flags);
-        open.push(Open { seq, start, inner: 0, stack, name, cpu, flags, attributes });
+        open.push(Open { seq, start, inner: 0, stack, attributes: attributes.len(), name, cpu, flags });
+        if edge.attributes.1 > 0
+            && let Some(batch) = batch
+        {
+            self.attributes(batch, edge);
+        }
         Ok(Some((stack, parent, depth)))
     }
 
-    fn end(
-        &mut self,
-        edge: &Edge,
-        more: &str,
-        take: impl FnOnce(&Self, &EndedSpan<'_>) -> Result<(), Error>,
-    ) -> Result<(), Error> {
-        let Some((_, open)) = self.rows.get_mut(edge.track as usize) else { return Ok(()) };
-        let Some(mut span) = open.pop() else { return Ok(()) };
+    /// The span that an edge ends. Its attributes stay until the caller takes them away.
+    #[inline]
+    fn end(&mut self, edge: &Edge, batch: Option<&EdgeBatch>) -> Option<EndedSpan> {
+        if edge.attributes.1 > 0
+            && let Some(batch) = batch
+        {
+            self.attributes(batch, edge);
+        }
+        let nested = self.tracks.get_mut(edge.track as usize)?;
+        let span = nested.open.pop()?;
         self.open -= 1;
         // A clock that went back makes a span of no length.
         let duration = edge.time.max(span.start) - span.start;
-        let depth = open.len();
-        let parent = open.last_mut().map(|around| {
+        let parent = nested.open.last_mut().map(|around| {
             around.inner = around.inner.saturating_add(duration);
             around.seq
         });
-        if !more.is_empty() {
-            if !span.attributes.is_empty() {
-                span.attributes.push(',');
-            }
-            span.attributes.push_str(more);
-        }
-        let ended = EndedSpan {
+        Some(EndedSpan {
             seq: span.seq,
             end_seq: edge.seq,
             start: span.start,
             duration,
             self_time: duration.saturating_sub(span.inner),
-            depth,
+            stack: span.stack,
+            parent,
+            depth: nested.open.len(),
+            attributes: span.attributes,
             track: edge.track,
             name: span.name,
             cpu: span.cpu,
             flags: EdgeFlags(span.flags.0 | edge.flags.0),
-            stack: span.stack,
-            parent,
-            attributes: &span.attributes,
-        };
-        take(self, &ended)
+        })
     }
 
-    /// The attributes of an edge as members of a JSON object. Keys may occur more than once in a trace, in JSON they
-    /// should not: the second of `key` is `key#2`.
-    fn attributes(&mut self, batch: &EdgeBatch, edge: &Edge) -> String {
-        if edge.attributes.1 == 0 {
-            return String::new();
-        }
-        let mut out = Vec::new();
+    /// Adds the attributes of an edge to those of the innermost span of its track, as members of a JSON object. Keys may
+    /// occur more than once in a trace, in JSON they should not: the second of `key` is `key#2`.
+    #[cold]
+    fn attributes(&mut self, batch: &EdgeBatch, edge: &Edge) {
+        let Some(Nested { open, attributes: out, .. }) = self.tracks.get_mut(edge.track as usize) else { return };
+        let Some(begin) = open.last().map(|span| span.attributes) else { return };
         if self.keys.capacity() > 1024 {
             self.keys = Map::default();
         }
         self.keys.clear();
         for (key, value) in batch.attributes(edge) {
-            if !out.is_empty() {
+            if out.len() > begin {
                 out.push(b',');
             }
             let nth = self.keys.entry(key).or_default();
             *nth += 1;
             let name = self.names.get(key as usize).map_or("", |name| &name.text);
             match *nth {
-                1 => push_json_str(&mut out, name),
-                nth => push_json_str(&mut out, &format!("{name}#{nth}")),
+                1 => push_json_str(out, name),
+                nth => push_json_str(out, &format!("{name}#{nth}")),
             }
             out.push(b':');
-            push_json_value(&mut out, value);
+            push_json_value(out, value);
         }
-        String::from_utf8(out).unwrap_or_default()
     }
 }
 
-struct SpanRows<'a> {
+/// Makes the values of the columns after those of [`SPANS`]: one for each of these rows, given by the number of its
+/// span's name, in each such column.
+pub type MoreColumns<'a> = &'a dyn Fn(&[NameId], &mut Rows<'_>);
+
+/// Makes the rows of [`SPANS`] of a format's edges, or of a table of its own that begins with these columns.
+pub struct SpanRows<'a> {
     rows: Rows<'a>,
-    scan: &'a Scan,
+    filter: &'a Filter,
     nest: Nest,
+    wants_attributes: bool,
+    more: Option<MoreColumns<'a>>,
+    /// Spans that are rows soon: columns are filled one after the other, which is faster than row by row.
+    ended: Vec<EndedSpan>,
+    /// The attributes of each, if they are wanted: where they end in `texts`.
+    ends: Vec<usize>,
+    texts: Vec<u8>,
+    names: Vec<NameId>,
+}
+
+impl<'a> SpanRows<'a> {
+    /// Rows for a sink; `more` makes the columns that `table` has beyond those of [`SPANS`].
+    pub fn new(table: &Table, scan: &'a Scan, out: &'a mut dyn RowSink, more: Option<MoreColumns<'a>>) -> Self {
+        let rows = Rows::new(table, scan, out);
+        let wants_attributes = rows.wants(ATTRIBUTES);
+        Self {
+            rows,
+            filter: &scan.filter,
+            nest: Nest::default(),
+            wants_attributes,
+            more,
+            ended: Vec::with_capacity(ENDED_MAX),
+            ends: Vec::new(),
+            texts: Vec::new(),
+            names: Vec::new(),
+        }
+    }
+
+    /// Hands out the last rows. Call it once, after the last edge.
+    ///
+    /// # Errors
+    /// What the sink returns.
+    pub fn finish(mut self) -> Result<(), Error> {
+        self.fill()?;
+        self.rows.finish()
+    }
+
+    #[inline]
+    fn end(&mut self, edge: &Edge, batch: Option<&EdgeBatch>) -> Result<(), Error> {
+        let Some(span) = self.nest.end(edge, batch) else { return Ok(()) };
+        let Some(nested) = self.nest.tracks.get_mut(span.track as usize) else { return Ok(()) };
+        let is_wanted = self.filter.has_seq(signed(span.seq))
+            && self.filter.has_time(signed(span.start))
+            && self.filter.has_thread(nested.track.thread.cast_signed());
+        if is_wanted {
+            self.ended.push(span);
+        }
+        if self.wants_attributes {
+            if is_wanted {
+                push_object(&mut self.texts, nested.attributes.get(span.attributes..).unwrap_or_default());
+                self.ends.push(self.texts.len());
+            }
+            nested.attributes.truncate(span.attributes);
+        }
+        if self.ended.len() >= ENDED_MAX || self.texts.len() >= TEXTS_MAX { self.fill() } else { Ok(()) }
+    }
+
+    /// Turns the spans that ended into rows.
+    fn fill(&mut self) -> Result<(), Error> {
+        let (mut done, mut text_from) = (0, 0);
+        while let Some(spans) = self.ended.get(done..).filter(|spans| !spans.is_empty()) {
+            let spans = spans.get(..self.rows.room()).unwrap_or(spans);
+            let count = spans.len();
+            fill(&self.nest, spans, &mut self.rows);
+            if self.wants_attributes {
+                let ends = self.ends.get(done..done + count).unwrap_or_default();
+                let texts = ends.iter().map(|end| {
+                    let text = self.texts.get(std::mem::replace(&mut text_from, *end)..*end).unwrap_or_default();
+                    let text = std::str::from_utf8(text).unwrap_or_default();
+                    (!text.is_empty()).then_some(text)
+                });
+                self.rows.extend_texts(ATTRIBUTES, texts);
+            }
+            if let Some(more) = self.more {
+                self.names.clear();
+                self.names.extend(spans.iter().map(|span| span.name));
+                more(&self.names, &mut self.rows);
+            }
+            self.rows.advance(count)?;
+            done += count;
+        }
+        self.ended.clear();
+        self.ends.clear();
+        self.texts.clear();
+        Ok(())
+    }
 }
 
 impl SpanSink for SpanRows<'_> {
@@ -254,7 +356,7 @@ impl SpanSink for SpanRows<'_> {
     }
 
     fn wants_attributes(&self) -> bool {
-        self.rows.wants(ATTRIBUTES)
+        self.wants_attributes
     }
 
     fn track(&mut self, _id: TrackId, track: &Track) -> Result<(), Error> {
@@ -268,18 +370,11 @@ impl SpanSink for SpanRows<'_> {
     }
 
     fn edges(&mut self, batch: &EdgeBatch) -> Result<(), Error> {
-        let wants_attributes = self.wants_attributes();
-        let (rows, scan) = (&mut self.rows, self.scan);
         for edge in batch.edges() {
-            let attributes = match edge.kind {
-                EdgeKind::Begin | EdgeKind::End if wants_attributes => self.nest.attributes(batch, edge),
-                _ => String::new(),
-            };
+            let batch = self.wants_attributes.then_some(batch);
             match edge.kind {
-                EdgeKind::Begin => {
-                    self.nest.begin(edge, attributes)?;
-                }
-                EdgeKind::End => self.nest.end(edge, &attributes, |nest, span| push(nest, span, scan, rows))?,
+                EdgeKind::Begin => drop(self.nest.begin(edge, batch)?),
+                EdgeKind::End => self.end(edge, batch)?,
                 _ => {}
             }
         }
@@ -287,34 +382,61 @@ impl SpanSink for SpanRows<'_> {
     }
 }
 
-fn push(nest: &Nest, span: &EndedSpan<'_>, scan: &Scan, rows: &mut Rows<'_>) -> Result<(), Error> {
-    let Some((track, _)) = nest.rows.get(span.track as usize) else { return Ok(()) };
-    let (seq, start, thread) = (signed(span.seq), signed(span.start), track.thread.cast_signed());
-    if !scan.filter.has_seq(seq) || !scan.filter.has_time(start) || !scan.filter.has_thread(thread) {
-        return Ok(());
+/// Appends a JSON object with these members, if there are any.
+fn push_object(out: &mut Vec<u8>, members: &[u8]) {
+    if !members.is_empty() {
+        out.push(b'{');
+        out.extend_from_slice(members);
+        out.push(b'}');
     }
-    rows.int64(seq);
-    rows.count(span.end_seq);
-    rows.uint32(span.track);
-    rows.int64(track.process.cast_signed());
-    rows.int64(thread);
-    rows.int32(i32::try_from(track.lane).unwrap_or(i32::MAX));
-    rows.int32(i32::try_from(span.depth).unwrap_or(i32::MAX));
-    rows.numbered_name(span.name, || nest.text(span.name).into());
-    rows.int64(start);
-    rows.count(span.duration);
-    rows.count(span.self_time);
-    rows.name(nest.unit.map_or("record", TimeUnit::word));
-    rows.int32((span.cpu != NO_CPU).then(|| i32::from(span.cpu)));
-    rows.numbered_name(u32::from(span.flags.0), || flags(span.flags).into());
-    rows.uint64(span.stack);
-    rows.count(span.parent);
-    rows.text_with(|| (!span.attributes.is_empty()).then(|| format!("{{{}}}", span.attributes)));
-    rows.end()
+}
+
+/// Fills the columns of [`SPANS`], numbered as there, but the attributes.
+fn fill(nest: &Nest, spans: &[EndedSpan], rows: &mut Rows<'_>) {
+    let track = |span: &EndedSpan| nest.tracks.get(span.track as usize).map(|nested| &nested.track);
+    if let Some(Values::UInt32(column)) = rows.values(2) {
+        column.extend(spans.iter().map(|span| span.track));
+    }
+    if let Some(Values::UInt64(column)) = rows.values(14) {
+        column.extend(spans.iter().map(|span| span.stack));
+    }
+    let mut int64 = |column: usize, value: &dyn Fn(&[EndedSpan], &mut Vec<i64>)| {
+        if let Some(Values::Int64(column)) = rows.values(column) {
+            value(spans, column);
+        }
+    };
+    int64(0, &|spans, column| column.extend(spans.iter().map(|span| signed(span.seq))));
+    int64(1, &|spans, column| column.extend(spans.iter().map(|span| signed(span.end_seq))));
+    int64(3, &|spans, column| {
+        column.extend(spans.iter().map(|span| track(span).map_or(0, |track| track.process.cast_signed())));
+    });
+    int64(4, &|spans, column| {
+        column.extend(spans.iter().map(|span| track(span).map_or(0, |track| track.thread.cast_signed())));
+    });
+    int64(8, &|spans, column| column.extend(spans.iter().map(|span| signed(span.start))));
+    int64(9, &|spans, column| column.extend(spans.iter().map(|span| signed(span.duration))));
+    int64(10, &|spans, column| column.extend(spans.iter().map(|span| signed(span.self_time))));
+    if let Some(Values::Int32(column)) = rows.values(5) {
+        column.extend(spans.iter().map(|span| track(span).map_or(0, |track| small(track.lane))));
+    }
+    if let Some(Values::Int32(column)) = rows.values(6) {
+        column.extend(spans.iter().map(|span| small(span.depth)));
+    }
+    rows.extend_names(7, spans.iter().map(|span| span.name), |name| nest.text(name).into());
+    let unit = nest.unit.map_or("record", TimeUnit::word);
+    rows.repeat_name(11, unit, spans.len());
+    rows.extend_int32(12, spans.iter().map(|span| (span.cpu != NO_CPU).then(|| i32::from(span.cpu))));
+    rows.extend_names(13, spans.iter().map(|span| u32::from(span.flags.0)), |bits| flags(bits).into());
+    rows.extend_int64(15, spans.iter().map(|span| span.parent.map(signed)));
+}
+
+fn small(value: impl TryInto<i32>) -> i32 {
+    value.try_into().unwrap_or(i32::MAX)
 }
 
 /// Words of flags, with a comma between them; a span that never ended is `open`.
-fn flags(flags: EdgeFlags) -> String {
+fn flags(bits: u32) -> String {
+    let flags = EdgeFlags(u8::try_from(bits).unwrap_or_default());
     let words: Vec<_> = flags.words().map(|word| if word == "unfinished" { "open" } else { word }).collect();
     words.join(",")
 }
@@ -348,7 +470,7 @@ impl SpanSink for StackRows<'_> {
         for edge in batch.edges() {
             match edge.kind {
                 EdgeKind::Begin => {
-                    let Some((stack, parent, depth)) = self.nest.begin(edge, String::new())? else { continue };
+                    let Some((stack, parent, depth)) = self.nest.begin(edge, None)? else { continue };
                     if !self.seen.insert(stack) {
                         continue;
                     }
@@ -358,7 +480,7 @@ impl SpanSink for StackRows<'_> {
                     self.rows.int32(i32::try_from(depth).unwrap_or(i32::MAX));
                     self.rows.end()?;
                 }
-                EdgeKind::End => self.nest.end(edge, "", |_, _| Ok(()))?,
+                EdgeKind::End => drop(self.nest.end(edge, None)),
                 _ => {}
             }
         }
@@ -381,4 +503,127 @@ pub(super) fn hash_of(name: &[u8]) -> u64 {
 fn stack_of(parent: u64, name: u64) -> u64 {
     let mixed = (parent.rotate_left(23) ^ name).wrapping_mul(0x9e37_79b9_7f4a_7c15);
     mixed ^ (mixed >> 32)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::span::Value;
+    use crate::table::{BATCH_ROWS, Batch};
+
+    static CALLS: Table = Table {
+        name: "calls",
+        help: "",
+        columns: &{
+            let mut columns = [Column::new("id", ColumnType::Int32, ""); SPANS.columns.len() + 1];
+            let mut at = 0;
+            while at < SPANS.columns.len() {
+                columns[at] = SPANS.columns[at];
+                at += 1;
+            }
+            columns
+        },
+    };
+
+    fn edge(kind: EdgeKind, seq: u64, time: u64, name: NameId) -> Edge {
+        Edge { seq, time, track: 0, name, attributes: (0, 0), cpu: NO_CPU, kind, flags: EdgeFlags::NONE }
+    }
+
+    /// Batches of a table of what `emit` says.
+    fn made(scan: &Scan, more: MoreColumns<'_>, emit: impl FnOnce(&mut SpanRows<'_>)) -> Vec<Batch> {
+        let mut taken = Vec::new();
+        let mut take = |batch: Batch| -> Result<(), Error> {
+            taken.push(batch);
+            Ok(())
+        };
+        let mut rows = SpanRows::new(&CALLS, scan, &mut take, Some(more));
+        rows.track(0, &Track::default()).unwrap();
+        for (id, name) in ["outer", "inner", "key"].iter().enumerate() {
+            rows.name(u32::try_from(id).unwrap(), name.as_bytes(), None).unwrap();
+        }
+        emit(&mut rows);
+        rows.finish().unwrap();
+        taken
+    }
+
+    #[test]
+    fn attributes_of_a_span_are_those_of_its_two_ends() {
+        let scan = Scan::columns_of(&CALLS, &["name", "attributes", "id", "self", "parent"]).unwrap();
+        let more = |names: &[NameId], rows: &mut Rows<'_>| {
+            if let Some(Values::Int32(column)) = rows.values(SPANS.columns.len()) {
+                column.extend(names.iter().map(|name| small(*name) + 40));
+            }
+        };
+        let out = made(&scan, &more, |rows| {
+            assert!(rows.wants_attributes());
+            let mut batch = EdgeBatch::default();
+            batch.push(edge(EdgeKind::Begin, 0, 10, 0));
+            batch.attribute(2, Value::U64(1));
+            batch.push(edge(EdgeKind::Begin, 1, 12, 1));
+            batch.attribute(2, Value::Text(b"a"));
+            batch.attribute(2, Value::Text(b"b"));
+            batch.push(edge(EdgeKind::End, 2, 15, 1));
+            batch.push(edge(EdgeKind::Begin, 3, 16, 1));
+            batch.push(edge(EdgeKind::End, 4, 17, 1));
+            rows.edges(&batch).unwrap();
+            batch.clear();
+            batch.push(edge(EdgeKind::End, 5, 20, 0));
+            batch.attribute(1, Value::Bool(true));
+            rows.edges(&batch).unwrap();
+        });
+        let [batch] = &out[..] else { panic!("{} batches", out.len()) };
+        let [names, attributes, ids, self_times, parents] = &batch.columns[..] else { panic!("five columns") };
+        let Values::Text(texts) = &attributes.values else { panic!("texts") };
+        let text = |row| attributes.is_valid(row).then(|| String::from_utf8(texts.get(row).to_vec()).unwrap());
+        assert_eq!(text(0).as_deref(), Some(r#"{"key":"a","key#2":"b"}"#));
+        assert_eq!(text(1), None);
+        assert_eq!(text(2).as_deref(), Some(r#"{"key":1,"inner":true}"#));
+        assert_eq!(ids.values, Values::Int32(vec![41, 41, 40]));
+        assert_eq!(self_times.values, Values::Int64(vec![3, 1, 6]));
+        assert_eq!((&parents.values, &parents.validity[..]), (&Values::Int64(vec![0, 0, 0]), &[true, true, false][..]));
+        let Values::Name { keys, names } = &names.values else { panic!("names") };
+        assert_eq!(keys.iter().map(|key| names.get(*key)).collect::<Vec<_>>(), ["inner", "inner", "outer"]);
+    }
+
+    #[test]
+    fn batches_are_full_whatever_the_number_of_spans_that_end_at_once() {
+        let spans = BATCH_ROWS as u64 * 2 + 77;
+        let scan = Scan::columns_of(&CALLS, &["seq", "flags"]).unwrap();
+        let out = made(&scan, &|_, _| {}, |rows| {
+            for chunk in (0..spans).collect::<Vec<_>>().chunks(333) {
+                let mut batch = EdgeBatch::default();
+                for seq in chunk {
+                    batch.push(edge(EdgeKind::Begin, *seq, *seq, 0));
+                    batch.push(edge(EdgeKind::End, *seq, *seq, 0));
+                }
+                rows.edges(&batch).unwrap();
+            }
+        });
+        assert_eq!(out.iter().map(|batch| batch.rows).collect::<Vec<_>>(), [BATCH_ROWS, BATCH_ROWS, 77]);
+        let seqs: Vec<i64> = out
+            .iter()
+            .flat_map(|batch| match &batch.columns[0].values {
+                Values::Int64(column) => column.clone(),
+                other => panic!("{other:?}"),
+            })
+            .collect();
+        assert!(seqs.iter().copied().eq(0..spans.cast_signed()));
+    }
+
+    #[test]
+    fn what_is_left_out_takes_its_attributes_with_it() {
+        let mut scan = Scan::columns_of(&CALLS, &["seq", "attributes"]).unwrap();
+        scan.filter.seq = Some(1..=1);
+        let out = made(&scan, &|_, _| {}, |rows| {
+            let mut batch = EdgeBatch::default();
+            for seq in 0..3 {
+                batch.push(edge(EdgeKind::Begin, seq, seq, 0));
+                batch.attribute(2, Value::U64(seq));
+                batch.push(edge(EdgeKind::End, seq, seq, 0));
+            }
+            rows.edges(&batch).unwrap();
+        });
+        let Values::Text(texts) = &out[0].columns[1].values else { panic!("texts") };
+        assert_eq!((out[0].rows, texts.get(0)), (1, &br#"{"key":1}"#[..]));
+    }
 }

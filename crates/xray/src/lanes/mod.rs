@@ -1,5 +1,7 @@
-//! The trace in the terms of the engines: spans or accesses.
+//! The trace in the terms of the engines, as spans, and as tables.
 
 pub(crate) mod calls;
+pub(crate) mod names;
 pub(crate) mod ordered;
 pub(crate) mod spans;
+pub(crate) mod tables;

@@ -1,5 +1,6 @@
 //! Emits a trace as spans: calls on the tracks of their threads, events as instants, arguments as attributes.
 
+use std::cell::RefCell;
 use std::collections::HashMap;
 
 use anytrace_core::span::{
@@ -8,6 +9,7 @@ use anytrace_core::span::{
 use anytrace_core::{Diagnostic, Error, Place, Sink, SpanOptions, SpanSink, Summary};
 
 use crate::lanes::calls::{CallOptions, CallVisitor, Calls, End, Frame, Mismatch};
+use crate::lanes::names::{is_number, number_text};
 use crate::lanes::ordered::{Facts, Ordered};
 use crate::rules;
 use crate::wire::moment::{Moment, MomentKind, Moments};
@@ -29,13 +31,25 @@ pub(crate) fn emit(
     out: &mut dyn SpanSink,
     sink: &mut dyn Sink,
 ) -> Result<Summary, Error> {
+    emit_with_ids(ordered, options, &RefCell::default(), out, sink)
+}
+
+/// As [`emit`]; the function id of each name is in `ids`, by the name's number, before the name is announced. Names
+/// that are not those of functions have 0.
+pub(crate) fn emit_with_ids(
+    ordered: Ordered,
+    options: &SpanOptions,
+    ids: &RefCell<Vec<u32>>,
+    out: &mut dyn SpanSink,
+    sink: &mut dyn Sink,
+) -> Result<Summary, Error> {
     let facts = *ordered.header();
     let calls = CallOptions { mismatch: Mismatch::Deduce, tail_chains: options.tail_chains };
     let mut emitter = SpanEmitter {
         calls: Calls::new(calls),
         output: SpanOutput {
             out,
-            names: Names::new(options.symbols.as_deref()),
+            names: Names::new(options.symbols.as_deref(), ids),
             batch: EdgeBatch::default(),
             tracks: Vec::new(),
             argument_keys: Vec::new(),
@@ -242,7 +256,8 @@ impl CallVisitor for SpanOutput<'_> {
 /// Numbers of names.
 struct Names<'a> {
     symbols: Option<&'a dyn Symbols>,
-    next: NameId,
+    /// The function id of each name so far.
+    ids: &'a RefCell<Vec<u32>>,
     /// Names of functions without a name of their own, by id: small ids, and the rest.
     small: Vec<NameId>,
     large: HashMap<u32, NameId>,
@@ -252,9 +267,16 @@ struct Names<'a> {
 }
 
 impl<'a> Names<'a> {
-    fn new(symbols: Option<&'a dyn Symbols>) -> Self {
+    fn new(symbols: Option<&'a dyn Symbols>, ids: &'a RefCell<Vec<u32>>) -> Self {
         let (small, large, texts, scratch) = (Vec::new(), HashMap::new(), HashMap::new(), Vec::new());
-        Self { symbols, next: 0, small, large, texts, scratch }
+        Self { symbols, ids, small, large, texts, scratch }
+    }
+
+    /// The next number, for a name of this function.
+    fn next(&self, function: u32) -> NameId {
+        let mut ids = self.ids.borrow_mut();
+        ids.push(function);
+        NameId::try_from(ids.len() - 1).unwrap_or(NameId::MAX)
     }
 
     /// The name of a moment's function.
@@ -275,11 +297,10 @@ impl<'a> Names<'a> {
             return Ok(name);
         }
         let symbol = self.symbols.and_then(|symbols| symbols.symbol(u64::from(id)));
-        let name = self.next;
-        self.next += 1;
+        let name = self.next(id);
         match symbol {
             Some((symbol, location)) => out.name(name, symbol.as_bytes(), location)?,
-            None => out.name(name, format!("#{id}").as_bytes(), None)?,
+            None => out.name(name, number_text(id).as_bytes(), None)?,
         }
         let place = id as usize;
         if place < TABLE_MAX {
@@ -304,14 +325,13 @@ impl<'a> Names<'a> {
         if let Some(&name) = self.texts.get(&self.scratch) {
             return Ok(name);
         }
-        let name = if moment.name == moment.function.to_string().as_bytes() {
+        let name = if is_number(moment.name, moment.function) {
             match self.small.get(moment.function as usize) {
                 Some(&name) if name != UNNAMED => name,
                 _ => self.numbered(moment.function, out)?,
             }
         } else {
-            let name = self.next;
-            self.next += 1;
+            let name = self.next(moment.function);
             out.name(name, moment.name, None)?;
             name
         };
@@ -324,8 +344,7 @@ impl<'a> Names<'a> {
         if let Some(&name) = self.texts.get(text.as_bytes()) {
             return Ok(name);
         }
-        let name = self.next;
-        self.next += 1;
+        let name = self.next(0);
         out.name(name, text.as_bytes(), None)?;
         self.texts.insert(text.as_bytes().to_vec(), name);
         Ok(name)

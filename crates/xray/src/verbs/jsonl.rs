@@ -105,6 +105,11 @@ fn push_kind(out: &mut Vec<u8>, name: &str) {
 /// Appends an object without its closing brace; so do the functions below.
 pub(crate) fn push_function(out: &mut Vec<u8>, function: &Function) {
     push_kind(out, function.kind.name());
+    push_function_fields(out, function);
+}
+
+/// Appends the fields after the kind, each behind a comma; so do the other functions of this name.
+pub(crate) fn push_function_fields(out: &mut Vec<u8>, function: &Function) {
     push_key(out, "id");
     push_dec(out, function.id);
     push_key(out, "delta");
@@ -113,9 +118,16 @@ pub(crate) fn push_function(out: &mut Vec<u8>, function: &Function) {
 
 pub(crate) fn push_metadata(out: &mut Vec<u8>, metadata: &Metadata<'_>) {
     push_kind(out, metadata.body.name());
+    if let Body::NewBuffer { thread } = metadata.body {
+        push_num(out, "thread", thread);
+    }
+    push_metadata_fields(out, metadata);
+}
+
+/// All but the thread of a buffer.
+pub(crate) fn push_metadata_fields(out: &mut Vec<u8>, metadata: &Metadata<'_>) {
     match metadata.body {
-        Body::NewBuffer { thread } => push_num(out, "thread", thread),
-        Body::EndOfBuffer => {}
+        Body::NewBuffer { .. } | Body::EndOfBuffer => {}
         Body::NewCpu { cpu, tsc } => {
             push_num(out, "cpu", cpu);
             push_num(out, "tsc", tsc);
@@ -160,8 +172,15 @@ pub(crate) fn push_gap(out: &mut Vec<u8>, bytes: &[u8]) {
 
 pub(crate) fn push_basic(out: &mut Vec<u8>, record: &BasicRecord) {
     push_kind(out, record.name());
+    push_basic_fields(out, record, Some(record.thread));
+}
+
+/// The thread only if it is passed.
+pub(crate) fn push_basic_fields(out: &mut Vec<u8>, record: &BasicRecord, thread: Option<u32>) {
     push_num(out, "id", record.id);
-    push_num(out, "thread", record.thread);
+    if let Some(thread) = thread {
+        push_num(out, "thread", thread);
+    }
     push_num(out, "process", record.process);
     match record.body {
         BasicBody::Function { cpu, tsc, .. } => {
@@ -180,6 +199,11 @@ pub(crate) fn push_basic(out: &mut Vec<u8>, record: &BasicRecord) {
 /// entry) is there where it is not 0 or empty.
 pub(crate) fn push_entry(out: &mut Vec<u8>, entry: &YamlEntry) {
     push_kind(out, entry.kind.name());
+    push_entry_fields(out, entry, Some(entry.thread));
+}
+
+/// The thread only if it is passed.
+pub(crate) fn push_entry_fields(out: &mut Vec<u8>, entry: &YamlEntry, thread: Option<u32>) {
     let is_function = matches!(entry.kind, MomentKind::Function(_));
     if is_function || entry.function != 0 {
         push_num(out, "id", entry.function);
@@ -199,7 +223,9 @@ pub(crate) fn push_entry(out: &mut Vec<u8>, entry: &YamlEntry) {
         push_num(out, "type", entry.event_type);
     }
     push_num(out, "cpu", entry.cpu);
-    push_num(out, "thread", entry.thread);
+    if let Some(thread) = thread {
+        push_num(out, "thread", thread);
+    }
     push_num(out, "process", entry.process);
     push_num(out, "tsc", entry.tsc);
     push_json(out, "data", &entry.data);
