@@ -8,6 +8,8 @@ use anytrace_core::{
 };
 
 #[cfg(feature = "lanes")]
+use anytrace_core::table::{RowSink, Scan, Table};
+#[cfg(feature = "lanes")]
 use anytrace_core::{SpanOptions, SpanSink};
 
 use crate::options::OPTIONS;
@@ -73,6 +75,11 @@ impl Format for Heph {
     #[cfg(feature = "lanes")]
     fn has_spans(&self) -> bool {
         true
+    }
+
+    #[cfg(feature = "lanes")]
+    fn tables(&self) -> &'static [Table] {
+        crate::lanes::tables::TABLES
     }
 
     fn recognizes_jsonl(&self, head: &Head<'_>) -> bool {
@@ -188,6 +195,18 @@ impl Trace for Opened {
     #[cfg(feature = "lanes")]
     fn spans(self: Box<Self>, _: &SpanOptions, out: &mut dyn SpanSink, sink: &mut dyn Sink) -> Result<Summary, Error> {
         crate::lanes::spans::emit(self.reader, out, sink)
+    }
+
+    #[cfg(feature = "lanes")]
+    fn table(
+        self: Box<Self>,
+        table: &str,
+        scan: &Scan,
+        _: &SpanOptions,
+        out: &mut dyn RowSink,
+        sink: &mut dyn Sink,
+    ) -> Result<Summary, Error> {
+        crate::lanes::tables::read(self.reader, table, scan, out, sink)
     }
 
     fn rewrite(mut self: Box<Self>, plan: &Plan, out: &mut dyn Target, sink: &mut dyn Sink) -> Result<Outcome, Error> {

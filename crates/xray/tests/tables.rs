@@ -97,7 +97,8 @@ impl Reckoning {
 
 fn ns(tsc: u64, header: &Value) -> Value {
     let hz = u128::from(header["cycle_frequency"].as_u64().unwrap());
-    if hz == 0 { Value::Null } else { json!(u64::try_from((u128::from(tsc) * 1_000_000_000 + hz / 2) / hz).unwrap()) }
+    let ns = (u128::from(tsc) * 1_000_000_000 + hz / 2).checked_div(hz);
+    json!(ns.map(|ns| u64::try_from(ns).unwrap()))
 }
 
 fn without(line: &Value, fields: &[&str]) -> Value {

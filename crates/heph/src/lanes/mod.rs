@@ -1,4 +1,5 @@
-//! Events as spans, for every verb that works on spans: read to the end, sorted by lane and start, nested.
+//! Events as spans, for every verb that works on spans: read to the end, sorted by lane and start, nested. And as
+//! tables, in the order of the file.
 
 pub(crate) mod actors;
 mod chunk;
@@ -9,6 +10,7 @@ pub(crate) mod rule;
 pub(crate) mod runtime;
 mod sorter;
 pub(crate) mod spans;
+pub(crate) mod tables;
 
 use anytrace_core::{Error, Place, Sink};
 

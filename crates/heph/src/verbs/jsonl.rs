@@ -190,23 +190,19 @@ impl<'a> JsonDump<'a> {
 
     /// Recursion is bounded by the depth that recovery searches.
     fn value(&mut self, value: &Value<'_>) -> Result<(), Error> {
-        match value {
-            Value::Unsigned(n) => push_dec(&mut self.out.bytes, *n),
-            Value::Signed(n) => push_dec(&mut self.out.bytes, *n),
-            Value::Float(n) => push_float(&mut self.out.bytes, *n),
-            Value::Text(text) => push_json_str(&mut self.out.bytes, text),
-            Value::Array(array) => {
-                self.out.bytes.push(b'[');
-                for (index, value) in array.values().enumerate() {
-                    if index > 0 {
-                        self.out.bytes.push(b',');
-                    }
-                    self.value(&value)?;
-                    self.relieve()?;
-                }
-                self.out.bytes.push(b']');
+        let Value::Array(array) = value else {
+            push_scalar(&mut self.out.bytes, value);
+            return Ok(());
+        };
+        self.out.bytes.push(b'[');
+        for (index, value) in array.values().enumerate() {
+            if index > 0 {
+                self.out.bytes.push(b',');
             }
+            self.value(&value)?;
+            self.relieve()?;
         }
+        self.out.bytes.push(b']');
         Ok(())
     }
 
@@ -214,17 +210,7 @@ impl<'a> JsonDump<'a> {
         let out = &mut self.out.bytes;
         out.extend_from_slice(b",\"kind\":\"metadata\",\"option\":");
         push_json_str(out, metadata.option());
-        match metadata.epoch_ns() {
-            Some(ns) => {
-                out.extend_from_slice(b",\"value\":");
-                push_dec(out, ns);
-            }
-            None => {
-                out.extend_from_slice(b",\"value_hex\":\"");
-                push_hex_bytes(out, metadata.value);
-                out.push(b'"');
-            }
-        }
+        push_option_value(out, metadata);
     }
 
     fn error(&mut self, damage: &Damage) {
@@ -324,8 +310,48 @@ fn push_header(out: &mut Vec<u8>, header: &Header) {
     push_dec(out, header.end_ns);
 }
 
+/// The value of an option, as a field behind a comma.
+pub(crate) fn push_option_value(out: &mut Vec<u8>, metadata: &Metadata<'_>) {
+    match metadata.epoch_ns() {
+        Some(ns) => {
+            out.extend_from_slice(b",\"value\":");
+            push_dec(out, ns);
+        }
+        None => {
+            out.extend_from_slice(b",\"value_hex\":\"");
+            push_hex_bytes(out, metadata.value);
+            out.push(b'"');
+        }
+    }
+}
+
+/// A value that is not an array; an array is nothing.
+fn push_scalar(out: &mut Vec<u8>, value: &Value<'_>) {
+    match value {
+        Value::Unsigned(n) => push_dec(out, *n),
+        Value::Signed(n) => push_dec(out, *n),
+        Value::Float(n) => push_float(out, *n),
+        Value::Text(text) => push_json_str(out, text),
+        Value::Array(_) => {}
+    }
+}
+
+/// A value of any type. Recursion is bounded by the depth that recovery searches.
+#[cfg(feature = "lanes")]
+pub(crate) fn push_value(out: &mut Vec<u8>, value: &Value<'_>) {
+    let Value::Array(array) = value else { return push_scalar(out, value) };
+    out.push(b'[');
+    for (index, value) in array.values().enumerate() {
+        if index > 0 {
+            out.push(b',');
+        }
+        push_value(out, &value);
+    }
+    out.push(b']');
+}
+
 /// `u64`, `f64[]`, or `u64[][]` for recovered arrays of arrays.
-fn push_type(out: &mut Vec<u8>, value: &Value<'_>) {
+pub(crate) fn push_type(out: &mut Vec<u8>, value: &Value<'_>) {
     let (name, levels) = match value {
         Value::Unsigned(_) => ("u64", 0),
         Value::Signed(_) => ("i64", 0),

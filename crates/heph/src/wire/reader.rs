@@ -40,6 +40,11 @@ pub trait Visitor {
     fn damage(&mut self, damage: &Damage) -> Result<(), Error> {
         self.report(damage.to_diagnostic())
     }
+
+    /// True when no further packet is wanted: a [`Reader`] then ends before the end of the trace.
+    fn is_done(&self) -> bool {
+        false
+    }
 }
 
 /// Reads a trace, packet by packet, past damage, in one pass and bounded memory.
@@ -99,6 +104,8 @@ enum AtStop {
 enum Stop {
     More(usize),
     Bad(Fault),
+    /// The visitor wants no more.
+    Done,
 }
 
 impl Reader {
@@ -238,6 +245,7 @@ impl Reader {
     /// Handles the place where no packet could be parsed.
     fn pass_stop<V: Visitor>(&mut self, stop: Stop, visitor: &mut V) -> Result<AtStop, Error> {
         match stop {
+            Stop::Done => Ok(AtStop::End),
             Stop::Bad(fault) => self.damaged(fault, visitor),
             Stop::More(need) => {
                 let have = self.have(need)?;
@@ -505,6 +513,9 @@ fn scan<V: Visitor>(
                 visitor.packet(Place { offset: base + used as u64, seq: *seq }, bytes, &packet)?;
                 *seq += 1;
                 rest = after;
+                if visitor.is_done() {
+                    return Ok((window.len() - rest.len(), Stop::Done));
+                }
             }
             Err(Need::More(need)) => return Ok((used, Stop::More(to_usize(need)))),
             Err(Need::Bad(fault)) => return Ok((used, Stop::Bad(fault))),

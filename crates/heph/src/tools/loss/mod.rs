@@ -22,6 +22,7 @@ mod datagrams;
 mod file;
 mod report;
 mod stream;
+pub(crate) mod tables;
 mod writer;
 
 use anytrace_core::hash::{Key, Map};
