@@ -7,8 +7,8 @@ use clap::{CommandFactory, Parser, Subcommand, ValueEnum};
 
 use crate::arguments::{
     CheckArguments, CompletionsArguments, ConvertArguments, DiffArguments, DumpArguments, FlameArguments,
-    InfoArguments, ManArguments, QueryArguments, RepairArguments, RulesArguments, StatsArguments, TimelineArguments, TrimArguments,
-    format_names, own,
+    InfoArguments, ManArguments, QueryArguments, RepairArguments, RulesArguments, StatsArguments, TimelineArguments,
+    TrimArguments, format_names, own,
 };
 use crate::verbs::apitrace::ApitraceArguments;
 use crate::verbs::cacheray::CacherayArguments;
@@ -109,11 +109,13 @@ pub(crate) enum Verb {
     #[command(after_help = "Example:\n  anytrace timeline -m ./app --time 1ms..2ms app.xray")]
     Timeline(TimelineArguments),
     /// Answer questions in SQL: every format has tables
-    #[command(after_help = "Tables are listed by --tables, columns by --describe, named queries by --list. Functions besides \
+    #[command(
+        after_help = "Tables are listed by --tables, columns by --describe, named queries by --list. Functions besides \
                             those of DataFusion: bucket, hex, duration, percentile, stack_path, symbol, line, attr.\n\n\
                             Example:\n  anytrace query app.xray \"SELECT name, count(*) FROM calls GROUP BY name\"\n  \
                             anytrace query *.xray --format json \"SELECT file, max(duration) FROM calls GROUP BY file\"\n  \
-                            anytrace query --run slowest-calls -m ./app app.xray")]
+                            anytrace query --run slowest-calls -m ./app app.xray"
+    )]
     Query(QueryArguments),
     /// apitrace's commands, several times faster: dump, edit, diff, leaks, state, stats
     #[command(after_help = "Example:\n  anytrace apitrace dump --calls=frame game.trace")]

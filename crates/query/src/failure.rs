@@ -49,7 +49,8 @@ pub(crate) fn names(session: &Session) -> String {
         Some(schema) => format!("{schema}.{table}"),
         None => table.to_owned(),
     };
-    let names = session.tables().iter().flat_map(|(schema, tables)| tables.iter().map(move |table| of(schema, table.name)));
+    let names =
+        session.tables().iter().flat_map(|(schema, tables)| tables.iter().map(move |table| of(schema, table.name)));
     let names: Vec<_> = names.collect();
     if names.is_empty() { "none: there is no trace in the files".to_owned() } else { names.join(", ") }
 }

@@ -68,9 +68,7 @@ impl TraceFile {
         let bytes = std::fs::metadata(&path).map_or(0, |meta| meta.len());
         let format = match (&with.format, recognize(&input.head())) {
             (_, Recognized::Empty) => None,
-            (Some(wanted), _) => {
-                Some(by_name(wanted).ok_or_else(|| Error::usage(format!("unknown format {wanted}")))?)
-            }
+            (Some(wanted), _) => Some(by_name(wanted).ok_or_else(|| Error::usage(format!("unknown format {wanted}")))?),
             (None, Recognized::Trace(format)) => Some(format),
             (None, Recognized::Jsonl(format)) => {
                 let format = format.name();

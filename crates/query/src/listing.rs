@@ -60,7 +60,9 @@ fn print<const N: usize>(header: [&str; N], rows: &[[String; N]], form: Form, ou
         Form::Json => writeln!(out, "{}", Value::Array(rows.iter().map(object).collect())),
         Form::Jsonl => rows.iter().try_for_each(|row| writeln!(out, "{}", object(row))),
         Form::Csv => {
-            let quoted = |cell: &str| if cell.contains([',', '"']) { format!("\"{}\"", cell.replace('"', "\"\"")) } else { cell.to_owned() };
+            let quoted = |cell: &str| {
+                if cell.contains([',', '"']) { format!("\"{}\"", cell.replace('"', "\"\"")) } else { cell.to_owned() }
+            };
             writeln!(out, "{}", header.join(","))?;
             rows.iter().try_for_each(|row| {
                 writeln!(out, "{}", row.iter().map(|cell| quoted(cell)).collect::<Vec<_>>().join(","))

@@ -122,11 +122,7 @@ fn describe(session: &Session, request: &Request, table: &str) -> ExitCode {
 
 /// Runs statements; ends at Ctrl-C.
 async fn statement(session: &Session, request: &Request, sql: &str, explain: bool) -> ExitCode {
-    let how = How {
-        form: request.form,
-        is_raw_csv: request.is_raw_csv,
-        is_terminal: std::io::stdout().is_terminal(),
-    };
+    let how = How { form: request.form, is_raw_csv: request.is_raw_csv, is_terminal: std::io::stdout().is_terminal() };
     let _progress = Progress::start(request.has_progress, session.files());
     let mut out = BufWriter::with_capacity(1 << 16, std::io::stdout());
     let result = tokio::select! {

@@ -18,9 +18,32 @@ use crate::{FAILED, failure, listing};
 
 /// Words of SQL that are completed.
 const WORDS: [&str; 26] = [
-    "SELECT", "FROM", "WHERE", "GROUP BY", "ORDER BY", "HAVING", "LIMIT", "DISTINCT", "COUNT", "SUM", "AVG", "MIN", "MAX",
-    "JOIN", "USING", "WITH", "UNION", "DESC", "BETWEEN", "EXPLAIN", "bucket", "hex", "duration", "percentile",
-    "stack_path", "attr",
+    "SELECT",
+    "FROM",
+    "WHERE",
+    "GROUP BY",
+    "ORDER BY",
+    "HAVING",
+    "LIMIT",
+    "DISTINCT",
+    "COUNT",
+    "SUM",
+    "AVG",
+    "MIN",
+    "MAX",
+    "JOIN",
+    "USING",
+    "WITH",
+    "UNION",
+    "DESC",
+    "BETWEEN",
+    "EXPLAIN",
+    "bucket",
+    "hex",
+    "duration",
+    "percentile",
+    "stack_path",
+    "attr",
 ];
 
 const HELP: &str = "\
@@ -147,7 +170,8 @@ impl Completer for Words {
 impl Validator for Words {
     fn validate(&self, context: &mut ValidationContext<'_>) -> rustyline::Result<ValidationResult> {
         let text: Cow<'_, str> = context.input().trim().into();
-        let is_whole = text.is_empty() || text.starts_with('\\') || text.ends_with(';') || matches!(&*text, "exit" | "quit");
+        let is_whole =
+            text.is_empty() || text.starts_with('\\') || text.ends_with(';') || matches!(&*text, "exit" | "quit");
         Ok(if is_whole { ValidationResult::Valid(None) } else { ValidationResult::Incomplete })
     }
 }

@@ -150,13 +150,7 @@ impl Session {
     }
 
     /// Runs statements one after the other and writes the result of each that has one.
-    pub(crate) async fn run(
-        &self,
-        sql: &str,
-        explain: bool,
-        how: How,
-        out: &mut (dyn Write + Send),
-    ) -> Result<()> {
+    pub(crate) async fn run(&self, sql: &str, explain: bool, how: How, out: &mut (dyn Write + Send)) -> Result<()> {
         let statements = DFParser::parse_sql(sql)?;
         if statements.is_empty() {
             return Err(DataFusionError::Plan("the query is empty".to_owned()));

@@ -50,7 +50,11 @@ fn every_query_answers_as_the_book_says() {
         writeln!(book, "\n## {title}").unwrap();
         for (name, _, question, sql) in queries.iter().filter(|query| query.1 == format) {
             let call = |threads: u64| {
-                Call::sql(name).file(example(trace)).with("action", "run").with("format", "table").with("threads", threads)
+                Call::sql(name)
+                    .file(example(trace))
+                    .with("action", "run")
+                    .with("format", "table")
+                    .with("threads", threads)
             };
             let printed = call(2).prints();
             assert_eq!(printed, call(1).prints(), "{name} depends on the number of threads");

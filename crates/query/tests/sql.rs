@@ -37,8 +37,10 @@ fn every_column_of_every_table_has_the_sums_of_its_rows() {
                 let values: Vec<&Value> = all.iter().map(|row| &row[number]).filter(|value| !value.is_null()).collect();
                 wanted.push(format!("count(\"{}\")", column.name));
                 expected.push(json!(values.len()));
-                let numbers: Option<Vec<i128>> =
-                    values.iter().map(|value| value.as_i64().map(i128::from).or_else(|| value.as_u64().map(i128::from))).collect();
+                let numbers: Option<Vec<i128>> = values
+                    .iter()
+                    .map(|value| value.as_i64().map(i128::from).or_else(|| value.as_u64().map(i128::from)))
+                    .collect();
                 let is_number = !matches!(column.kind, table::ColumnType::Float64);
                 if let Some(numbers) = numbers.filter(|numbers| is_number && !numbers.is_empty()) {
                     wanted.push(format!("min(\"{0}\")", column.name));
@@ -55,7 +57,11 @@ fn every_column_of_every_table_has_the_sums_of_its_rows() {
                 let same = found.iter().zip(&expected).all(|(found, expected)| {
                     found == expected || found.as_i64().map(i64::cast_unsigned) == expected.as_u64()
                 });
-                assert!(same && found.len() == expected.len(), "{name} {} {threads}: {sql}\n{found:?}\n{expected:?}", of.name);
+                assert!(
+                    same && found.len() == expected.len(),
+                    "{name} {} {threads}: {sql}\n{found:?}\n{expected:?}",
+                    of.name
+                );
             }
         }
     }
@@ -94,7 +100,8 @@ fn several_files_are_one_table_with_a_column_that_says_which() {
 
 #[test]
 fn json_is_one_array_with_exact_integers_and_nulls() {
-    let sql = "SELECT 18446744073709551615 AS big, -9223372036854775807 AS least, NULL AS none, 'a\"b' AS text, 1.5 AS f";
+    let sql =
+        "SELECT 18446744073709551615 AS big, -9223372036854775807 AS least, NULL AS none, 'a\"b' AS text, 1.5 AS f";
     let found: Value = serde_json::from_str(&Call::sql(sql).with("format", "json").prints()).unwrap();
     assert_eq!(found[0]["big"].as_u64(), Some(u64::MAX));
     assert_eq!(found[0]["least"].as_i64(), Some(-i64::MAX));

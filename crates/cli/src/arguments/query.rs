@@ -5,8 +5,8 @@ use std::path::PathBuf;
 
 use clap::{Args, ValueEnum};
 
-use super::values::byte_count;
 use super::format_names;
+use super::values::byte_count;
 use crate::symbols::SymbolArguments;
 
 /// `query`.

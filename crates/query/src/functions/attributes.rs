@@ -16,8 +16,7 @@ pub(super) fn attr() -> Function {
         returns: DataType::Utf8,
         call: Arc::new(|arguments| {
             let (texts, keys) = (arguments[0].as_string::<i32>(), arguments[1].as_string::<i32>());
-            let made: StringArray =
-                texts.iter().zip(keys.iter()).map(|(text, key)| member(text?, key?)).collect();
+            let made: StringArray = texts.iter().zip(keys.iter()).map(|(text, key)| member(text?, key?)).collect();
             Ok(Arc::new(made))
         }),
     }

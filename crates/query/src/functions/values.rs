@@ -16,8 +16,7 @@ pub(super) fn bucket() -> Function {
         signature: Signature::exact(vec![DataType::Int64, DataType::Int64], Volatility::Immutable),
         returns: DataType::Int64,
         call: Arc::new(|arguments| {
-            let (times, widths) =
-                (arguments[0].as_primitive::<Int64Type>(), arguments[1].as_primitive::<Int64Type>());
+            let (times, widths) = (arguments[0].as_primitive::<Int64Type>(), arguments[1].as_primitive::<Int64Type>());
             let rows = times.iter().zip(widths.iter()).map(|row| match row {
                 (Some(_), Some(width)) if width <= 0 => {
                     Err(DataFusionError::Execution(format!("bucket: expected a width above 0, found {width}")))
@@ -74,13 +73,14 @@ const UNITS: [(&str, f64); 8] =
 fn nanoseconds(text: &str) -> Result<i64> {
     let wrong = || {
         let units: Vec<_> = UNITS.iter().map(|(unit, _)| *unit).collect();
-        DataFusionError::Execution(format!("duration: expected a number with one of {}, found {text}", units.join(", ")))
+        DataFusionError::Execution(format!(
+            "duration: expected a number with one of {}, found {text}",
+            units.join(", ")
+        ))
     };
     let trimmed = text.trim();
-    let (number, factor) = UNITS
-        .iter()
-        .find_map(|(unit, factor)| Some((trimmed.strip_suffix(unit)?, *factor)))
-        .ok_or_else(wrong)?;
+    let (number, factor) =
+        UNITS.iter().find_map(|(unit, factor)| Some((trimmed.strip_suffix(unit)?, *factor))).ok_or_else(wrong)?;
     let number = number.trim();
     // Whole numbers are exact, however large.
     #[expect(clippy::cast_possible_truncation, reason = "the factor is a whole number below 2^42")]

@@ -36,7 +36,11 @@ pub(crate) struct How {
 }
 
 /// Begins a result.
-pub(crate) fn begin<'a>(how: How, schema: &SchemaRef, out: &'a mut (dyn Write + Send)) -> Result<Box<dyn Results + 'a>> {
+pub(crate) fn begin<'a>(
+    how: How,
+    schema: &SchemaRef,
+    out: &'a mut (dyn Write + Send),
+) -> Result<Box<dyn Results + 'a>> {
     Ok(match how.form {
         Form::Table => Box::new(aligned::Aligned::new(schema, out)),
         Form::Csv => Box::new(csv::Csv::new(schema, how, out)?),

@@ -46,8 +46,7 @@ impl Inputs {
             None if reads_stdin => return Err(Failure::usage("the last argument must be the SQL")),
             None => Statement::Sql(limited(&mut io::stdin().lock(), "standard input")?),
         };
-        let mut made =
-            Self { paths: Vec::new(), schemas: Vec::new(), shown: Vec::new(), statement, _spool: None };
+        let mut made = Self { paths: Vec::new(), schemas: Vec::new(), shown: Vec::new(), statement, _spool: None };
         for word in words {
             made.add(word, None)?;
         }
@@ -56,7 +55,9 @@ impl Inputs {
             made.add(file, Some(schema))?;
         }
         if made.paths.is_empty() && !options.list && made.statement == Statement::Prompt {
-            return Err(Failure::usage("no trace is given; example: anytrace query app.xray \"SELECT * FROM calls LIMIT 5\""));
+            return Err(Failure::usage(
+                "no trace is given; example: anytrace query app.xray \"SELECT * FROM calls LIMIT 5\"",
+            ));
         }
         Ok(made)
     }
@@ -122,7 +123,8 @@ fn schema_and_file(text: &OsStr) -> Result<(String, OsString), Failure> {
     let at = bytes.iter().position(|byte| *byte == b'=');
     let name = at.and_then(|at| std::str::from_utf8(&bytes[..at]).ok());
     let is_name = |name: &&str| {
-        name.chars().all(|c| c.is_ascii_alphanumeric() || c == '_') && name.starts_with(|c: char| c.is_ascii_alphabetic())
+        name.chars().all(|c| c.is_ascii_alphanumeric() || c == '_')
+            && name.starts_with(|c: char| c.is_ascii_alphabetic())
     };
     match name.filter(is_name) {
         Some(name) => {
