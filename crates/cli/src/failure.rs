@@ -54,6 +54,13 @@ impl Failure {
         Self { message: error.to_string(), ..Self::of("", error) }
     }
 
+    /// A library error about a file that names things for a trace, such as a program or a map. The error may name its
+    /// file itself. What is damaged is not the trace, so that this is never exit 1.
+    pub(crate) fn of_names(file: &str, error: &Error) -> Self {
+        let named = if error.to_string().contains(file) { Self::bare(error) } else { Self::of(file, error) };
+        Self { code: 2, ..named }
+    }
+
     /// True when the reader of our output went away.
     pub(crate) fn is_closed_pipe(&self) -> bool {
         self.is_closed_pipe

@@ -58,11 +58,20 @@ impl SymbolArguments {
         if self.sources.is_empty() {
             return Ok(None);
         }
-        let symbols = format.symbols(&self.sources, self.mangling()).map_err(|error| Failure::bare(&error))?;
+        let symbols = format.symbols(&self.sources, self.mangling()).map_err(|error| self.failure(&error))?;
         for note in symbols.notes() {
             paint::complain("note", anytrace_core::text::printable(note));
         }
         Ok(Some(symbols))
+    }
+
+    /// Why the files could not be read; names them where the error does not.
+    pub(crate) fn failure(&self, error: &anytrace_core::Error) -> Failure {
+        let files: Vec<_> = self.sources.iter().map(|source| source.path.display().to_string()).collect();
+        match files.iter().find(|file| error.to_string().contains(*file)) {
+            Some(file) => Failure::of_names(file, error),
+            None => Failure::of_names(&files.join(", "), error),
+        }
     }
 
     /// As [`Self::load`], and counts which functions have names.

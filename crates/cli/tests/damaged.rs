@@ -323,3 +323,36 @@ fn no_verb_is_forgotten() {
         assert!(is_here || is_elsewhere, "{verb} is not tried on damaged traces");
     }
 }
+
+/// A damaged file of names is not a damaged trace: nothing is printed but what is wrong with that file, and the code is
+/// that of a command that cannot be carried out.
+#[test]
+fn a_damaged_map_is_named_and_is_no_damage_of_the_trace() {
+    let folder = tempfile::tempdir().unwrap();
+    let map = folder.path().join("names.yaml");
+    fs::write(&map, "- { id: 1, function: 0x1, kind: function-enter }\n- { i\0d: 2, function: 0x2 }\n").unwrap();
+    let map = map.to_str().unwrap();
+    let trace = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples/traces/threads4.xray");
+    let trace = trace.to_str().unwrap();
+    let commands: [&[&str]; 12] = [
+        &["flame", "--format", "svg", "-m", map, trace],
+        &["flame", "-m", map, trace],
+        &["stats", "-m", map, trace],
+        &["timeline", "-m", map, trace],
+        &["convert", "--to", "chrome", "-m", map, trace, "-o", "-"],
+        &["xray", "account", "-m", map, trace],
+        &["xray", "stack", "-m", map, trace],
+        &["xray", "graph", "-m", map, trace],
+        &["xray", "graph-diff", "-m", map, trace, trace],
+        &["xray", "graph-diff", "--instr-map-1", map, trace, trace],
+        &["xray", "convert", "-m", map, "--symbolize", "-f", "yaml", trace],
+        &["xray", "extract", map],
+    ];
+    for command in commands {
+        let output = Command::new(env!("CARGO_BIN_EXE_anytrace")).args(command).output().unwrap();
+        let said = String::from_utf8_lossy(&output.stderr).into_owned();
+        assert_eq!(output.status.code(), Some(2), "{command:?}: {said}");
+        assert!(output.stdout.is_empty(), "{command:?}: {said}");
+        assert!(said.contains("names.yaml: byte 0x") && said.contains("record 1"), "{command:?}: {said}");
+    }
+}

@@ -10,7 +10,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-use nix::sys::resource::{Resource, setrlimit};
+use nix::sys::resource::{Resource, getrlimit, setrlimit};
 use nix::sys::signal::{Signal, kill};
 use nix::sys::wait::{Id, WaitPidFlag, waitid};
 use nix::unistd::Pid;
@@ -33,13 +33,39 @@ pub(super) struct Ended {
     pub(super) cpu: Duration,
 }
 
-/// Limits of memory for all programs that are run: they inherit those of the campaign.
-pub(super) fn limit_memory(mebibytes: u64) -> Result<(), String> {
-    let set =
-        |resource, limit| setrlimit(resource, limit, limit).map_err(|error| format!("cannot set a limit: {error}"));
-    set(Resource::RLIMIT_AS, mebibytes << 20)?;
-    set(Resource::RLIMIT_FSIZE, OUTPUT_BYTES_MAX)?;
-    set(Resource::RLIMIT_CORE, 0)
+/// The limits of all programs that are run: they inherit those of the campaign, which has its own back when this is
+/// dropped. What runs after a campaign, such as a compiler, needs more.
+pub(super) struct Limited(Vec<(Resource, u64)>);
+
+impl Limited {
+    /// Limits of memory, and of the length of a file.
+    pub(super) fn new(mebibytes: u64) -> Result<Self, String> {
+        let failed = |error: nix::Error| format!("cannot set a limit: {error}");
+        let mut before = Self(Vec::new());
+        let wanted = [
+            (Resource::RLIMIT_AS, mebibytes << 20),
+            (Resource::RLIMIT_FSIZE, OUTPUT_BYTES_MAX),
+            (Resource::RLIMIT_CORE, 0),
+        ];
+        for (resource, limit) in wanted {
+            let (soft, hard) = getrlimit(resource).map_err(failed)?;
+            // Only the soft limit: a process cannot raise the hard one again.
+            setrlimit(resource, limit.min(hard), hard).map_err(failed)?;
+            before.0.push((resource, soft));
+        }
+        Ok(before)
+    }
+}
+
+impl Drop for Limited {
+    fn drop(&mut self) {
+        for (resource, soft) in &self.0 {
+            let restored = getrlimit(*resource).and_then(|(_, hard)| setrlimit(*resource, *soft, hard));
+            if let Err(error) = restored {
+                eprintln!("cannot restore a limit: {error}");
+            }
+        }
+    }
 }
 
 /// Starts programs and ends those that take too long.
@@ -166,4 +192,24 @@ fn cpu_of(id: i32) -> Duration {
     let behind = stat.rsplit(')').next().unwrap_or("");
     let ticks: u64 = behind.split_whitespace().skip(11).take(2).filter_map(|n| n.parse::<u64>().ok()).sum();
     Duration::from_millis(ticks * 10)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// What the shell says of its limit of memory.
+    fn inherited() -> String {
+        let output = Command::new("sh").args(["-c", "ulimit -v"]).output().unwrap();
+        String::from_utf8(output.stdout).unwrap().trim().to_owned()
+    }
+
+    #[test]
+    fn limits_end_with_the_campaign() {
+        let before = inherited();
+        let limited = Limited::new(8192).unwrap();
+        assert_eq!(inherited(), (8192 << 10).to_string());
+        drop(limited);
+        assert_eq!(inherited(), before);
+    }
 }

@@ -129,7 +129,7 @@ fn campaign(options: &Options, program: &Path) -> Result<(), String> {
     // Where there is a folder in memory: outputs are forced to the disk, which is not what is looked for.
     let shm = Path::new("/dev/shm");
     let work = if shm.is_dir() { shm } else { &kept }.join(format!("anytrace-hostile-{}", std::process::id()));
-    child::limit_memory(options.memory_mebibytes)?;
+    let _limited = child::Limited::new(options.memory_mebibytes)?;
     let runner = Runner::new(program, options.cpu_max);
     let result = std::thread::scope(|scope| {
         scope.spawn(|| runner.watch());

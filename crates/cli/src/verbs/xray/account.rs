@@ -54,7 +54,7 @@ fn map(symbols: &SymbolArguments) -> Result<Option<Map>, Failure> {
     if symbols.sources().is_empty() {
         return Ok(None);
     }
-    let map = map::load(symbols.sources(), symbols.mangling()).map_err(|error| Failure::bare(&error))?;
+    let map = map::load(symbols.sources(), symbols.mangling()).map_err(|error| symbols.failure(&error))?;
     for note in map.notes() {
         paint::complain("note", anytrace_core::text::printable(note));
     }

@@ -41,7 +41,8 @@ pub(crate) fn run(options: &ExtractArguments) -> Result<Verdict, Failure> {
         names: options.symbolize.then(|| options.mangling.mangling()),
         architecture: options.arch.as_deref(),
     };
-    let notes = map::extract(input, wanted, &mut out).map_err(|error| Failure::bare(&error))?;
+    let notes = map::extract(input, wanted, &mut out)
+        .map_err(|error| Failure::of_names(&options.file.display().to_string(), &error))?;
     out.flush()?;
     let verdict = out.commit(Verdict::Fine)?;
     for note in notes {

@@ -77,8 +77,8 @@ fn side(
 
 /// Names for one of the two.
 fn symbols(own: Option<&Path>, options: &GraphDiffArguments) -> Result<Option<Box<dyn Symbols>>, Failure> {
-    let Some(path) = own else { return options.symbols.load(&Xray) };
-    let source = SymbolSource { object: None, path: path.to_owned() };
+    let Some(own) = own else { return options.symbols.load(&Xray) };
+    let source = SymbolSource { object: None, path: own.to_owned() };
     let mangling: Mangling = options.symbols.mangling();
-    Xray.symbols(&[source], mangling).map(Some).map_err(|error| Failure::bare(&error))
+    Xray.symbols(&[source], mangling).map(Some).map_err(|error| Failure::of_names(&own.display().to_string(), &error))
 }
