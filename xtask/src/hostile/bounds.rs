@@ -28,8 +28,9 @@ const USUAL: Bound = Bound { mebibytes: 64, bytes_a_byte: 64, milliseconds: 1000
 const MORE: &[(&str, &[&str], Bound, &str)] = &[(
     "memory advise",
     &[],
-    Bound { mebibytes: 256, ..USUAL },
-    "every candidate of up to six types has simulated caches of its own, all in one pass: so much for each, not for each byte",
+    Bound { mebibytes: 512, ..USUAL },
+    "every candidate of up to six types has simulated caches of its own, all in one pass: so much for each, not for each \
+     byte; how much depends on the caches of this machine, which are simulated unless --config names others",
 )];
 
 /// What is wrong with what a run took: the kind, and how much it was.
