@@ -141,6 +141,8 @@ pub(super) const NOT_RUN: &[&str] = &[
     "completions",
     "man",
     "casemate rules",
+    // Its engine is another program; `convert --to parquet` reads the same tables.
+    "query",
     // They run what they are given.
     "cacheray cc",
     "cacheray record",

@@ -246,14 +246,14 @@ impl<'a> Rows<'a> {
     /// Adds values to a column of the batch, if it is asked for, where [`Self::values`] is used for the others. The
     /// column is nullable and of type Int32.
     pub fn extend_int32(&mut self, column: usize, values: impl Iterator<Item = Option<i32>>) {
-        let Some(Builder { column, .. }) = self.builder_of(column) else { return };
+        let Some(Builder { column, .. }) = self.column(column) else { return };
         let Values::Int32(known) = &mut column.values else { return wrong_type() };
         extend(known, &mut column.validity, values);
     }
 
     /// As [`Self::extend_int32`], for a column of type Int64.
     pub fn extend_int64(&mut self, column: usize, values: impl Iterator<Item = Option<i64>>) {
-        let Some(Builder { column, .. }) = self.builder_of(column) else { return };
+        let Some(Builder { column, .. }) = self.column(column) else { return };
         let Values::Int64(known) = &mut column.values else { return wrong_type() };
         extend(known, &mut column.validity, values);
     }
@@ -265,7 +265,7 @@ impl<'a> Rows<'a> {
         numbers: impl Iterator<Item = u32>,
         name: impl Fn(u32) -> std::borrow::Cow<'t, str>,
     ) {
-        let Some(Builder { column, names, .. }) = self.builder_of(column) else { return };
+        let Some(Builder { column, names, .. }) = self.column(column) else { return };
         let Values::Name { keys, .. } = &mut column.values else { return wrong_type() };
         keys.extend(numbers.map(|number| match names.keys.get(number as usize) {
             Some(&key) if key >= 0 => key,
@@ -278,7 +278,7 @@ impl<'a> Rows<'a> {
 
     /// As [`Self::extend_int32`], for texts.
     pub fn extend_texts<'t>(&mut self, column: usize, values: impl Iterator<Item = Option<&'t str>>) {
-        let Some(builder) = self.builder_of(column) else { return };
+        let Some(builder) = self.column(column) else { return };
         for value in values {
             match (value, &mut builder.column.values) {
                 (Some(text), Values::Text(strings)) => {
@@ -292,67 +292,6 @@ impl<'a> Rows<'a> {
                 _ => wrong_type(),
             }
         }
-    }
-
-    fn builder_of(&mut self, column: usize) -> Option<&mut Builder> {
-        let slot = (*self.slots.get(column)?)?;
-        self.columns.get_mut(slot)
-    }
-
-    /// Adds values to a column of the batch, if it is asked for, where [`Self::values`] is used for the others. The
-    /// column is nullable and of type Int32.
-    pub fn extend_int32(&mut self, column: usize, values: impl Iterator<Item = Option<i32>>) {
-        let Some(Builder { column, .. }) = self.builder_of(column) else { return };
-        let Values::Int32(known) = &mut column.values else { return wrong_type() };
-        extend(known, &mut column.validity, values);
-    }
-
-    /// As [`Self::extend_int32`], for a column of type Int64.
-    pub fn extend_int64(&mut self, column: usize, values: impl Iterator<Item = Option<i64>>) {
-        let Some(Builder { column, .. }) = self.builder_of(column) else { return };
-        let Values::Int64(known) = &mut column.values else { return wrong_type() };
-        extend(known, &mut column.validity, values);
-    }
-
-    /// As [`Self::extend_int32`], for names that are numbered as in [`Self::numbered_name`], all of them there.
-    pub fn extend_names<'t>(
-        &mut self,
-        column: usize,
-        numbers: impl Iterator<Item = u32>,
-        name: impl Fn(u32) -> std::borrow::Cow<'t, str>,
-    ) {
-        let Some(Builder { column, names, .. }) = self.builder_of(column) else { return };
-        let Values::Name { keys, .. } = &mut column.values else { return wrong_type() };
-        keys.extend(numbers.map(|number| match names.keys.get(number as usize) {
-            Some(&key) if key >= 0 => key,
-            _ => names.number(number, &name(number)),
-        }));
-        if !column.validity.is_empty() {
-            column.validity.resize(keys.len(), true);
-        }
-    }
-
-    /// As [`Self::extend_int32`], for texts.
-    pub fn extend_texts<'t>(&mut self, column: usize, values: impl Iterator<Item = Option<&'t str>>) {
-        let Some(builder) = self.builder_of(column) else { return };
-        for value in values {
-            match (value, &mut builder.column.values) {
-                (Some(text), Values::Text(strings)) => {
-                    strings.bytes.extend_from_slice(text.as_bytes());
-                    strings.end();
-                    if !builder.column.validity.is_empty() {
-                        builder.column.validity.push(true);
-                    }
-                }
-                (None, Values::Text(_)) => builder.null(),
-                _ => wrong_type(),
-            }
-        }
-    }
-
-    fn builder_of(&mut self, column: usize) -> Option<&mut Builder> {
-        let slot = (*self.slots.get(column)?)?;
-        self.columns.get_mut(slot)
     }
 
     /// Adds the same name to a column this many times, where [`Self::values`] is used for the others.
