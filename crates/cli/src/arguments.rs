@@ -12,7 +12,7 @@ use anytrace_core::{Endian, NameMatch, Selection, TargetOptions, TimeBound};
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use clap::{Args, ValueEnum};
 
-pub(crate) use convert::{CsvArguments, TimelineOutputArguments};
+pub(crate) use convert::{CsvArguments, TableOutputArguments, TimelineOutputArguments};
 use own::OwnArguments;
 pub(crate) use query::{QueryArguments, QueryForm};
 pub(crate) use spans::{
@@ -230,6 +230,8 @@ pub(crate) struct ConvertArguments {
     #[command(flatten)]
     pub(crate) target: TargetArguments,
     #[command(flatten)]
+    pub(crate) table_output: TableOutputArguments,
+    #[command(flatten)]
     pub(crate) timeline_output: TimelineOutputArguments,
     #[command(flatten)]
     pub(crate) input: InputArguments,
@@ -317,7 +319,8 @@ fn target_names() -> Vec<&'static str> {
     let own = anytrace_formats::all().iter().flat_map(|format| format.targets()).map(|(name, _)| *name);
     let timelines = anytrace_export::timeline::OUTPUTS.iter().map(|output| output.name);
     let accesses = anytrace_export::accesses::OUTPUTS.iter().map(|output| output.name);
-    let names: std::collections::BTreeSet<_> = own.chain(timelines).chain(accesses).collect();
+    let tables = anytrace_export::tables::OUTPUTS.iter().map(|output| output.name);
+    let names: std::collections::BTreeSet<_> = own.chain(timelines).chain(accesses).chain(tables).collect();
     names.into_iter().collect()
 }
 

@@ -88,6 +88,7 @@ pub(crate) enum Verb {
                             anytrace convert app.xray -o app.pftrace --to perfetto -m ./app\n  \
                             anytrace convert app.trace -o small.trace --container zstd-seekable\n  \
                             anytrace convert app.cacheray -o app.din --to din\n  \
+                            anytrace convert app.xray -o spans.parquet --table spans\n  \
                             anytrace convert edited.jsonl -o app.heph --to heph")]
     Convert(ConvertArguments),
     /// Write part of a trace as a valid trace

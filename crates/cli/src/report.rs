@@ -1,6 +1,6 @@
 //! Takes diagnostics: counts all of them, prints or keeps as many as the limit allows.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::io::Write;
 
 use anytrace_core::{Diagnostic, Error, Format, Severity, Sink, Target, layer_rules, text};
@@ -79,6 +79,11 @@ impl Reporter {
     /// Breach when any error was reported.
     pub(crate) fn verdict(&self) -> Verdict {
         if self.count(Severity::Error) > 0 { Verdict::Breach } else { Verdict::Fine }
+    }
+
+    /// Codes of all diagnostics so far.
+    pub(crate) fn codes(&self) -> BTreeSet<&'static str> {
+        self.counts.keys().copied().collect()
     }
 
     /// The diagnostics kept.

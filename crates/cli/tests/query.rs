@@ -63,7 +63,9 @@ fn results_are_csv_on_a_pipe_and_the_extension_says_what_a_file_is() {
     assert_eq!(piped.status.code(), Some(0), "{}", said(&piped));
     let expected = String::from_utf8(piped.stdout).unwrap();
     assert!(expected.starts_with("seq,kind\n0,"), "{expected}");
-    for (name, begins) in [("o.csv", "seq,kind\n"), ("o.json", "[{\"seq\":0"), ("o.jsonl", "{\"seq\":0"), ("o.parquet", "PAR1")] {
+    for (name, begins) in
+        [("o.csv", "seq,kind\n"), ("o.json", "[{\"seq\":0"), ("o.jsonl", "{\"seq\":0"), ("o.parquet", "PAR1")]
+    {
         let out = folder.path().join(name);
         let out = out.to_str().unwrap();
         let output = query(&[trace, sql, "-o", out]);

@@ -16,10 +16,11 @@
 //! | CSV | spreadsheets, databases | [`csv`], [`cells`] |
 //! | SVG plots | browsers | [`plot`], [`curves`] |
 //! | Dinero's two forms | Dinero III and IV, other cache simulators | [`accesses`] |
+//! | Parquet, Arrow | data frames and SQL: pandas, Polars, DuckDB, Spark | [`tables`] |
 //! | lackey's text | scripts and simulators that read Valgrind's memory traces | [`accesses`] |
 //!
 //! Chrome trace events through CSV are timelines: [`timeline`] lists them and opens each by name; [`accesses`] does so
-//! for the outputs of memory accesses.
+//! for the outputs of memory accesses, [`tables`] for those of tables.
 //!
 //! ```
 //! use anytrace_core::Rule;
@@ -32,10 +33,13 @@
 
 mod access_text;
 pub mod accesses;
+pub mod arrow;
 pub mod cells;
 pub mod chrome;
+mod columns;
 pub mod csv;
 pub mod curves;
+mod dictionary;
 mod din;
 pub mod firefox;
 pub mod flame;
@@ -46,6 +50,7 @@ pub mod junit;
 mod lackey;
 pub mod limits;
 pub mod otlp;
+pub mod parquet;
 mod pen;
 pub mod perfetto;
 pub mod plot;
@@ -55,6 +60,7 @@ pub mod speedscope;
 pub mod spool;
 mod stacks;
 mod svg;
+pub mod tables;
 mod tally;
 pub mod timeline;
 

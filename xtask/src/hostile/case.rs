@@ -40,8 +40,9 @@ pub(super) fn make(target: &Target<'_>, samples: &Samples, random: &mut Random) 
     let mut maker =
         Maker { target, samples, case: empty(target), formats: target.row.formats, to: None, last_trace: None };
     // Options are often about what is in the first input.
-    let chosen = maker.chosen(random);
+    let mut chosen = maker.chosen(random);
     maker.choose_formats(&chosen, random);
+    maker.choose_table(&mut chosen, random);
     let first = maker.case.arguments.len();
     if !chosen.iter().any(|one| rows::ALONE.contains(&(target.verb.name.as_str(), one.name.as_str()))) {
         maker.positionals(random);
@@ -147,6 +148,18 @@ impl<'a> Maker<'a> {
             self.formats = formats;
         }
         self.to = Some(to);
+    }
+
+    /// A file of tables is of one, as a rule; what is not has none.
+    fn choose_table(&self, chosen: &mut Vec<&'a Choice>, random: &mut Random) {
+        const NAMES: [&str; 2] = ["--table", "--all-tables"];
+        if !self.to.as_deref().is_some_and(|to| rows::TABLES.contains(&to)) {
+            chosen.retain(|one| !NAMES.contains(&one.name.as_str()) || random.one_in(20));
+        } else if !chosen.iter().any(|one| NAMES.contains(&one.name.as_str())) && !random.one_in(10) {
+            let target: &'a Target<'a> = self.target;
+            let name = if random.one_in(4) { NAMES[1] } else { NAMES[0] };
+            chosen.extend(target.verb.options.iter().find(|one| one.name == name));
+        }
     }
 
     fn pass(&mut self, choice: &Choice, random: &mut Random) {

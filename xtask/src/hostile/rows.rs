@@ -233,12 +233,17 @@ pub(super) const APART: &[(&str, &[&str], &[&str])] = &[
     ("apitrace diff", &["--tool"], &["--format", "--context"]),
     ("apitrace gltrim", &["--explain"], &["--top-calls-per-frame"]),
     ("convert", &["--to"], &["--endian", "--version"]),
+    ("convert", &["--table"], &["--all-tables"]),
 ];
+
+/// Values of `--to` by which `convert` writes tables, which `--table` chooses.
+pub(super) const TABLES: &[&str] = &["arrow", "parquet"];
 
 /// Values of `--to`, and the formats that can become that.
 pub(super) const BECOME: &[(&[&str], &[&str])] = &[
     (&["din", "xdin", "lackey"], ACCESSES),
     (&["chrome", "perfetto", "speedscope", "firefox", "folded", "svg", "csv", "otlp"], SPANS),
+    (TABLES, &["apitrace", "cacheray", "casemate", "heph", "lackey", "xray"]),
     (&["apitrace"], APITRACE),
     (&["cacheray"], &["cacheray"]),
     (&["casemate"], CASEMATE),
@@ -296,6 +301,7 @@ const OF_OPTION: &[(&str, &str, &[&str])] = &[
     ("apitrace diff", "--width", &["1", "80", "1000"]),
     ("apitrace stats", "--frames", &["0", "*", "1-2"]),
     ("heph replay", "--to", &["-"]),
+    ("convert", "--table", &["events", "spans", "stacks", "accesses", "regions", "types", "calls", "attributes", "x"]),
     ("heph collect", "--duration", &["1s"]),
 ];
 

@@ -1,4 +1,4 @@
-//! Options of `convert` for timelines, one of them of every verb that writes CSV.
+//! Options of `convert` for tables and timelines, one of them of every verb that writes CSV.
 
 use anytrace_export::cells::Cells;
 use clap::Args;
@@ -25,6 +25,18 @@ impl CsvArguments {
     pub(crate) fn cells(self) -> Cells {
         if self.csv_raw { Cells::Raw } else { Cells::Guarded }
     }
+}
+
+/// Options of the forms of tables.
+#[derive(Debug, Args)]
+#[command(next_help_heading = "Tables (arrow, parquet)")]
+pub(crate) struct TableOutputArguments {
+    /// Table to write; `anytrace formats` lists those of each format
+    #[arg(long, value_name = "TABLE")]
+    pub(crate) table: Option<String>,
+    /// Write every table, each to a file of its name in the folder OUT; the same where OUT is a folder or ends in /
+    #[arg(long, conflicts_with = "table")]
+    pub(crate) all_tables: bool,
 }
 
 /// Options of the timeline forms.

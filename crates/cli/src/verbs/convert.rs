@@ -3,6 +3,7 @@
 mod accesses;
 mod extension;
 mod forms;
+mod tables;
 mod timeline;
 
 use anytrace_core::{Format, ImportOptions, Input, Outcome, Plan, TargetOptions};
@@ -20,6 +21,9 @@ use forms::{is_own, known_target};
 
 pub(crate) fn run(options: &ConvertArguments) -> Result<Verdict, Failure> {
     let (path, force) = (&options.output.output, options.output.force);
+    if let Some(chosen) = tables::IntoFolder::chosen(options)? {
+        return chosen.write(options);
+    }
     // Check that the output can be written before the input is read, which may take long.
     let file = if path.as_os_str() == "-" { None } else { Some(Output::create(path, force)?) };
     let opened = open::open(&options.file, &options.input)?;
@@ -29,6 +33,9 @@ pub(crate) fn run(options: &ConvertArguments) -> Result<Verdict, Failure> {
         None if streams(&opened, &target) => Output::streaming(),
         None => Output::create(path, force)?,
     };
+    if let Some(chosen) = tables::chosen(&opened, &target, options)? {
+        return chosen.write(opened, options, output);
+    }
     if let Some(chosen) = timeline::chosen(&opened, &target, options)? {
         return chosen.write(opened, options, output);
     }

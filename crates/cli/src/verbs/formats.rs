@@ -2,6 +2,8 @@
 
 use std::io::Write;
 
+use anytrace_core::table::all;
+
 use crate::Verdict;
 use crate::failure::Failure;
 use crate::paint;
@@ -14,6 +16,18 @@ pub(crate) fn run() -> Result<Verdict, Failure> {
         writeln!(out, "{bold}{:<10}{bold:#} {}", format.name(), format.title())?;
         for (name, help) in format.targets() {
             writeln!(out, "  {dim}--to{dim:#} {name:<8} {help}")?;
+        }
+    }
+    let with_tables: Vec<_> = anytrace_formats::all().iter().filter(|format| !all(**format).is_empty()).collect();
+    if !with_tables.is_empty() {
+        writeln!(out, "{bold}tables{bold:#}     by --table NAME, of")?;
+        for format in with_tables {
+            let names: Vec<_> = all(*format).iter().map(|table| table.name).collect();
+            writeln!(out, "  {:<13} {}", format.name(), names.join(", "))?;
+        }
+        for output in &anytrace_export::tables::OUTPUTS {
+            let extensions = output.extensions.join(", .");
+            writeln!(out, "  {dim}--to{dim:#} {:<10} {} (.{extensions})", output.name, output.help)?;
         }
     }
     let with_spans: Vec<_> = anytrace_formats::all().iter().filter(|format| format.has_spans()).collect();

@@ -4,7 +4,6 @@
 mod engine;
 mod inputs;
 
-use std::io::IsTerminal;
 use std::path::{Path, PathBuf};
 
 use serde_json::{Value, json};
@@ -13,6 +12,7 @@ use crate::Verdict;
 use crate::arguments::{QueryArguments, QueryForm};
 use crate::extension::form_of;
 use crate::failure::Failure;
+use crate::terminal::stdout_is_terminal;
 use inputs::{Inputs, Statement};
 
 /// What the extension of an output says.
@@ -38,14 +38,14 @@ pub(crate) fn run(options: &QueryArguments) -> Result<Verdict, Failure> {
 
 fn form(options: &QueryArguments, output: Option<&Path>) -> Result<QueryForm, Failure> {
     let is_file = matches!(options.format, Some(QueryForm::Parquet | QueryForm::Arrow));
-    if is_file && output.is_none() && std::io::stdout().is_terminal() {
+    if is_file && output.is_none() && stdout_is_terminal() {
         return Err(Failure::usage("a terminal cannot show this form; use -o OUT"));
     }
     if let Some(form) = options.format {
         return Ok(form);
     }
     let named = output.map(|path| form_of(path, &FORMS, "--format")).transpose()?.flatten();
-    let default = if output.is_none() && std::io::stdout().is_terminal() { QueryForm::Table } else { QueryForm::Csv };
+    let default = if output.is_none() && stdout_is_terminal() { QueryForm::Table } else { QueryForm::Csv };
     Ok(named.unwrap_or(default))
 }
 

@@ -3,13 +3,16 @@
 use std::path::Path;
 
 use anytrace_core::Format;
-use anytrace_export::{accesses::OUTPUTS as ACCESS_OUTPUTS, timeline::OUTPUTS as TIMELINE_OUTPUTS};
+use anytrace_export::{
+    accesses::OUTPUTS as ACCESS_OUTPUTS, tables::OUTPUTS as TABLE_OUTPUTS, timeline::OUTPUTS as TIMELINE_OUTPUTS,
+};
 
 use super::forms::{form_names, is_own};
 use crate::arguments::ConvertArguments;
 use crate::extension::name_with_extension;
 use crate::failure::Failure;
 use crate::open::Opened;
+use anytrace_export::tables::TableOutput;
 
 /// Compression that a container of the format's own may have put around it.
 const PACKED: [&str; 3] = ["gz", "zst", "br"];
@@ -61,6 +64,10 @@ fn forms(format: Option<&'static dyn Format>) -> Vec<(&'static str, Option<&'sta
     }
     if format.is_none_or(|format| format.has_accesses()) {
         forms.extend(ACCESS_OUTPUTS.iter().map(|output| (output.extension, Some(output.name))));
+    }
+    if format.is_none_or(|format| !anytrace_core::table::all(format).is_empty()) {
+        let of_output = |output: &'static TableOutput| output.extensions.iter().map(|one| (*one, Some(output.name)));
+        forms.extend(TABLE_OUTPUTS.iter().flat_map(of_output));
     }
     forms
 }

@@ -1,7 +1,9 @@
 //! The forms that `--to` takes for a format, and what is refused.
 
 use anytrace_core::{Format, TargetOptions};
-use anytrace_export::{accesses::OUTPUTS as ACCESS_OUTPUTS, timeline::OUTPUTS as TIMELINE_OUTPUTS};
+use anytrace_export::{
+    accesses::OUTPUTS as ACCESS_OUTPUTS, tables::OUTPUTS as TABLE_OUTPUTS, timeline::OUTPUTS as TIMELINE_OUTPUTS,
+};
 
 use crate::arguments::ConvertArguments;
 use crate::failure::Failure;
@@ -25,6 +27,9 @@ pub(super) fn form_names(format: &dyn Format) -> Vec<&'static str> {
     }
     if format.has_accesses() {
         names.extend(ACCESS_OUTPUTS.iter().map(|output| output.name).filter(|name| !is_own(format, name)));
+    }
+    if !anytrace_core::table::all(format).is_empty() {
+        names.extend(TABLE_OUTPUTS.iter().map(|output| output.name));
     }
     names
 }

@@ -34,7 +34,7 @@ pub(super) fn chosen(
         return if is_meant {
             Err(Failure::usage(
                 "--tail-chains, --depth, --csv-raw and --program apply only to timelines: --to chrome, perfetto and \
-                 the like",
+                 the like; --tail-chains and --program also to tables",
             ))
         } else {
             Ok(None)

@@ -62,10 +62,7 @@ fn columns_come_in_the_order_asked_for_and_others_are_not_made() {
         BatchColumn { values: Values::Text(text), .. },
         BatchColumn { values: Values::Int64(seq), .. },
     ] if text.get(0) == b"made" && seq == &[7]));
-    assert_eq!(
-        Scan::columns_of(&TABLE, &["nothing"]).unwrap_err().to_string(),
-        "table things has no column nothing"
-    );
+    assert_eq!(Scan::columns_of(&TABLE, &["nothing"]).unwrap_err().to_string(), "table things has no column nothing");
 }
 
 #[test]

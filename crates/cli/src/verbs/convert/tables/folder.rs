@@ -1,0 +1,159 @@
+//! Tables of a trace as files of a folder: one pass over the trace for each.
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use anytrace_core::table::Table;
+use anytrace_core::{Diagnostic, Error, Sink};
+use anytrace_export::tables::{TableOutput, by_name};
+
+use super::{Names, emit, output_for, refuse, table_named, tables_of};
+use crate::Verdict;
+use crate::arguments::ConvertArguments;
+use crate::failure::Failure;
+use crate::open;
+use crate::output::{Aside, Output, commit_all};
+use crate::report::Reporter;
+use crate::verbs::convert::forms::known_target;
+use crate::verbs::convert::reporter;
+
+/// Tables that were asked for as files of a folder.
+pub(in crate::verbs::convert) struct IntoFolder(&'static TableOutput);
+
+impl IntoFolder {
+    /// An output of tables into a folder: one that exists, has a `/` at its end, or that `--all-tables` makes one.
+    pub(in crate::verbs::convert) fn chosen(options: &ConvertArguments) -> Result<Option<Self>, Failure> {
+        let is_asked_for = options.table_output.all_tables;
+        let path = options.output.output.as_path();
+        let is_folder = || path.to_string_lossy().ends_with(std::path::is_separator) || path.is_dir();
+        match options.to.as_deref().and_then(by_name) {
+            Some(_) if is_asked_for && path.as_os_str() == "-" => {
+                Err(Failure::usage("--all-tables writes several files: use -o to name a folder"))
+            }
+            Some(output) if is_asked_for || is_folder() => Ok(Some(Self(output))),
+            None if is_asked_for => Err(Failure::usage("--all-tables applies only to tables: --to arrow, parquet")),
+            _ => Ok(None),
+        }
+    }
+
+    /// Writes them: all files, or none.
+    pub(in crate::verbs::convert) fn write(self, options: &ConvertArguments) -> Result<Verdict, Failure> {
+        let opened = open::open(&options.file, &options.input)?;
+        let target = options.target.target(options.to.as_deref());
+        let Some(output) = output_for(&opened, Some(self.0.name)) else {
+            if let open::Opened::Trace(format, _) | open::Opened::Jsonl(format, _) = &opened {
+                known_target(*format, &target)?;
+            }
+            return Ok(Verdict::Fine);
+        };
+        refuse(&opened, output, &target, options)?;
+        let tables = self.tables(&opened, options)?;
+        let folder = Folder::open(&options.output.output)?;
+        let mut files = folder.files(&tables, output, options.output.force)?;
+        let mut reporter = reporter(&opened, options)?;
+        let mut symbols = Names::default();
+        let (mut input, mut complete, mut records) = (Some(opened), Vec::new(), 0);
+        for (table, mut file) in tables.iter().zip(files.drain(..)) {
+            let opened = match input.take() {
+                Some(opened) => opened,
+                None => open::open(&options.file, &options.input)?,
+            };
+            let mut sink = Later { known: reporter.codes(), reporter: &mut reporter };
+            records += emit(output, table, opened, options, &mut symbols, &mut file, &mut sink)?;
+            complete.push(file.set_aside()?);
+        }
+        symbols.complain(options);
+        put_in_place(folder, complete, records, &reporter, options)
+    }
+
+    /// The table that is named, or all.
+    fn tables(&self, opened: &open::Opened, options: &ConvertArguments) -> Result<Vec<Table>, Failure> {
+        let tables = tables_of(opened, options);
+        let file = options.file.display();
+        if let Some(name) = &options.table_output.table {
+            return Ok(vec![table_named(&tables, name, options)?]);
+        }
+        match opened {
+            open::Opened::Empty(_) if options.input.input_format.is_none() => Err(Failure::usage(format!(
+                "{file}: no bytes, so that its tables are not known; choose one with --table, or the format with \
+                 --input-format"
+            ))),
+            _ if tables.len() > 1 && open::is_read_once(&options.file) => Err(Failure::usage(format!(
+                "{file} can be read only once, which gives one table: choose with --table {}",
+                super::names(&tables)
+            ))),
+            _ => Ok(tables),
+        }
+    }
+}
+
+/// Gives all files their names, unless nothing could be read: then the files go first, the folder after them.
+fn put_in_place(
+    folder: Folder,
+    files: Vec<Aside>,
+    records: u64,
+    reporter: &Reporter,
+    options: &ConvertArguments,
+) -> Result<Verdict, Failure> {
+    reporter.print_rest()?;
+    let (name, verdict) = (options.file.display(), reporter.verdict());
+    if records == 0 && verdict == Verdict::Breach {
+        return Err(Failure::breach(format!("{name}: nothing could be read; nothing was written")));
+    }
+    if let Some((name, error)) = anytrace_core::cut_short() {
+        return Err(Failure::of(&name, &error));
+    }
+    commit_all(files)?;
+    folder.keep();
+    Ok(verdict)
+}
+
+/// The folder that files are written to; removed again if it was made and nothing came of it.
+struct Folder {
+    path: PathBuf,
+    is_new: bool,
+}
+
+impl Folder {
+    fn open(path: &Path) -> Result<Self, Failure> {
+        let failed = |error| Failure::usage(format!("cannot write {}: {error}", path.display()));
+        let is_new = !path.is_dir();
+        if is_new {
+            fs::create_dir(path).map_err(failed)?;
+        }
+        Ok(Self { path: path.to_owned(), is_new })
+    }
+
+    /// A file for each table. That they can be written is known before the input is read, which may take long.
+    fn files(&self, tables: &[Table], output: &TableOutput, force: bool) -> Result<Vec<Output>, Failure> {
+        let extension = output.extensions.first().copied().unwrap_or(output.name);
+        let file = |table: &Table| Output::create(&self.path.join(format!("{}.{extension}", table.name)), force);
+        tables.iter().map(file).collect()
+    }
+
+    fn keep(mut self) {
+        self.is_new = false;
+    }
+}
+
+impl Drop for Folder {
+    fn drop(&mut self) {
+        if self.is_new {
+            // What somebody else has put there stays.
+            let _ = fs::remove_dir(&self.path);
+        }
+    }
+}
+
+/// Damage that a pass over the same trace before has reported is not reported again.
+struct Later<'a> {
+    known: BTreeSet<&'static str>,
+    reporter: &'a mut Reporter,
+}
+
+impl Sink for Later<'_> {
+    fn report(&mut self, diagnostic: Diagnostic) -> Result<(), Error> {
+        if self.known.contains(diagnostic.code()) { Ok(()) } else { self.reporter.report(diagnostic) }
+    }
+}
