@@ -135,3 +135,23 @@ fn an_output_that_fails_at_any_byte_is_an_error() {
     assert!(arrow(bytes).is_ok());
     assert!((0..bytes).all(|room| arrow(room).is_err_and(|error| error.io_kind() == Some(io::ErrorKind::StorageFull))));
 }
+
+#[test]
+fn a_row_group_ends_where_it_takes_too_much_memory() {
+    // Few names that repeat, larger than a row group may be: plain, each row would have its own.
+    let names = std::sync::Arc::new(made::dictionary((0..8).map(|number| format!("{number}{}", "x".repeat(400)))));
+    let table = Table { name: "long", help: "", columns: &made::NAMES.columns[1..] };
+    let limits = ParquetLimits { group_bytes: 2000, dictionary_bytes: 100, ..made::small() };
+    let mut writer = ParquetWriter::with_limits(Vec::new(), &table, None, limits).unwrap();
+    for from in [0, 4] {
+        let keys = (0..400).map(|row| row % 4 + from).collect();
+        let values = anytrace_core::table::Values::Name { keys, names: names.clone() };
+        let column = anytrace_core::table::BatchColumn { values, validity: vec![] };
+        writer.write(&anytrace_core::table::Batch { rows: 400, columns: vec![column] }).unwrap();
+    }
+    let file = writer.finish().unwrap();
+    // Two row groups, each with four names.
+    let is_name = |at: &usize| file[*at..].starts_with(b"\x04name");
+    assert_eq!((0..file.len()).filter(is_name).count(), 3, "the schema and each row group name the column");
+    assert!(file.len() < 1500, "{}", file.len());
+}

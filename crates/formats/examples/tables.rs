@@ -56,10 +56,11 @@ impl About {
     fn text(&mut self, value: &str) {
         let (sum, min, max) = self.texts.get_or_insert_with(|| (0, value.to_owned(), value.to_owned()));
         *sum += value.len();
-        for (end, is_new) in [(&mut *min, value < min.as_str()), (&mut *max, value > max.as_str())] {
-            if is_new {
-                value.clone_into(end);
-            }
+        if value < min.as_str() {
+            value.clone_into(min);
+        }
+        if value > max.as_str() {
+            value.clone_into(max);
         }
     }
 

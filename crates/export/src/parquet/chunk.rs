@@ -13,10 +13,8 @@ use super::{Compressor, Limits};
 use crate::columns::{Bits, push_numbers};
 use crate::dictionary::Dictionary;
 
-/// A dictionary that has grown too large is still of use where names repeat, until it is this many times larger.
-const LARGE_DICTIONARY: usize = 16;
-
-/// Where each name occurs this often, names repeat.
+/// Where each name occurs this often, names repeat, and a large dictionary is of use all the same. Without it a few long
+/// names would make a huge file. That it takes memory ends the row group at some time.
 const REPEATED: usize = 4;
 
 /// A column of the row group at hand.
@@ -108,7 +106,7 @@ impl Chunk {
 
     fn is_too_large(&self, names: &Dictionary, limits: &Limits) -> bool {
         let (bytes, max) = (names.bytes().len() + names.len() * 4, limits.dictionary_bytes);
-        bytes > max && (self.keyed < names.len() * REPEATED || bytes / LARGE_DICTIONARY > max)
+        bytes > max && self.keyed < names.len() * REPEATED
     }
 
     /// Writes the dictionary; later values do without.

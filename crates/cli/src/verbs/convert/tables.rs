@@ -3,7 +3,7 @@
 mod folder;
 
 use anytrace_core::table::{Scan, Table, all, read};
-use anytrace_core::{Format, Input, Sink, SpanOptions, TargetOptions};
+use anytrace_core::{Format, Sink, SpanOptions, TargetOptions};
 use anytrace_export::tables::{TableOutput, by_name};
 
 use super::forms::{may_mean, refuse_others};
@@ -159,7 +159,6 @@ fn emit(
     let mut writer = (output.open)(out, table).map_err(failed)?;
     let records = match opened {
         Opened::Trace(format, input) => {
-            let input: Input = input;
             let span_options = symbols.options(format, options)?;
             let _progress = Progress::watch(&input);
             let trace = open::enter(format, input, &options.input)?;

@@ -45,7 +45,8 @@ impl IntoFolder {
             if let open::Opened::Trace(format, _) | open::Opened::Jsonl(format, _) = &opened {
                 known_target(*format, &target)?;
             }
-            return Ok(Verdict::Fine);
+            let folder = options.output.output.display();
+            return Err(Failure::usage(format!("cannot write {folder}: {} is not a form of tables here", self.0.name)));
         };
         refuse(&opened, output, &target, options)?;
         let tables = self.tables(&opened, options)?;
