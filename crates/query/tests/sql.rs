@@ -4,7 +4,7 @@
 
 mod common;
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use anytrace_core::table::{self, Scan};
 use anytrace_core::testing::tables::rows;
@@ -16,7 +16,7 @@ use serde_json::{Value, json};
 const EXAMPLES: [&str; 6] =
     ["imm.trace", "boxes.cacheray", "free_tree.casemate", "relay.heph", "rows.lackey", "threads4.xray"];
 
-fn format_of(path: &PathBuf) -> &'static dyn Format {
+fn format_of(path: &Path) -> &'static dyn Format {
     match recognize(&Input::open(path, anytrace_core::InputOptions::default()).unwrap().head()) {
         Recognized::Trace(format) => format,
         other => panic!("{}: {other:?}", path.display()),
