@@ -82,7 +82,9 @@ fn install_python(scripts: &Path, tools: &Path) -> Result<(), String> {
 fn tables(scripts: &Path, tools: &Path, traces: &[PathBuf]) -> Result<(), String> {
     let files = tools.join("tables");
     remove(&files)?;
-    run(cargo().args(["run", "--quiet", "--package", "anytrace-export", "--example", "tables", "--"]).arg(&files))?;
+    run(cargo()
+        .args(["run", "--quiet", "--package", "anytrace-export", "--example", "made_tables", "--"])
+        .arg(&files))?;
     run(cargo().args(["build", "--quiet", "--package", "anytrace"]))?;
     let traces = if traces.is_empty() {
         examples(&["cacheray", "casemate", "heph", "lackey", "trace", "xray"])?
@@ -92,7 +94,7 @@ fn tables(scripts: &Path, tools: &Path, traces: &[PathBuf]) -> Result<(), String
     for trace in &traces {
         convert_tables(trace, &files.join(trace.file_name().unwrap_or_default()))?;
     }
-    let summaries = ["run", "--quiet", "--package", "anytrace-formats", "--example", "tables", "--"];
+    let summaries = ["run", "--quiet", "--package", "anytrace-formats", "--example", "table_summaries", "--"];
     run(cargo().args(summaries).arg(&files).args(&traces))?;
     run(Command::new(tools.join("py/bin/python")).arg(scripts.join("tables.py")).arg(&files))
 }

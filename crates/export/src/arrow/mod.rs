@@ -12,8 +12,10 @@
 //! use anytrace_core::table::{Batch, BatchColumn, Column, ColumnType, Table, Values};
 //! use anytrace_export::arrow::ArrowWriter;
 //!
-//! let table = Table { name: "numbers", help: "", columns: &[Column::new("n", ColumnType::Int64, "")] };
-//! let mut writer = ArrowWriter::new(Vec::new(), &table, None)?;
+//! static NUMBERS: Table =
+//!     Table { name: "numbers", help: "", columns: &[Column::new("n", ColumnType::Int64, "")] };
+//!
+//! let mut writer = ArrowWriter::new(Vec::new(), &NUMBERS, None)?;
 //! let column = BatchColumn { values: Values::Int64(vec![1, 2, 3]), validity: vec![] };
 //! writer.write(&Batch { rows: 3, columns: vec![column] })?;
 //! let file = writer.finish()?;

@@ -12,8 +12,10 @@
 //! use anytrace_core::table::{Batch, BatchColumn, Column, ColumnType, Table, Values};
 //! use anytrace_export::parquet::ParquetWriter;
 //!
-//! let table = Table { name: "numbers", help: "", columns: &[Column::new("n", ColumnType::Int64, "")] };
-//! let mut writer = ParquetWriter::new(Vec::new(), &table, None)?;
+//! static NUMBERS: Table =
+//!     Table { name: "numbers", help: "", columns: &[Column::new("n", ColumnType::Int64, "")] };
+//!
+//! let mut writer = ParquetWriter::new(Vec::new(), &NUMBERS, None)?;
 //! let column = BatchColumn { values: Values::Int64(vec![1, 2, 3]), validity: vec![] };
 //! writer.write(&Batch { rows: 3, columns: vec![column] })?;
 //! let file = writer.finish()?;
@@ -22,8 +24,9 @@
 //! ```
 
 mod chunk;
-mod format;
+mod footer;
 mod hybrid;
+mod numbers;
 mod page;
 mod statistics;
 mod thrift;
@@ -35,7 +38,10 @@ use anytrace_core::table::{Batch, Column, RowSink, Table};
 
 use crate::columns;
 use chunk::Chunk;
-use format::{Group, MAGIC, footer};
+use footer::{Group, footer};
+
+/// A file begins and ends with it.
+const MAGIC: &[u8; 4] = b"PAR1";
 
 /// Of zstd: others use it too, and higher ones take several times as long for a few percent.
 const LEVEL: i32 = 1;

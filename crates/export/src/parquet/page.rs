@@ -4,7 +4,7 @@ use anytrace_core::Error;
 use anytrace_core::table::Column;
 
 use super::Compressor;
-use super::format::{DATA_PAGE, DICTIONARY_PAGE, PLAIN, RLE, RLE_DICTIONARY};
+use super::numbers::{DATA_PAGE, DICTIONARY_PAGE, PLAIN, RLE, RLE_DICTIONARY};
 use super::thrift::Thrift;
 
 /// Finished pages of a column chunk.

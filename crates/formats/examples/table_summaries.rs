@@ -1,7 +1,7 @@
 //! Reads every table of traces by the library and prints of each column how many values it has, their sum and their
 //! ends, as JSON: `cargo xtask consumers` compares that with what the readers of Parquet and Arrow find.
 //!
-//! `cargo run -p anytrace-formats --example tables -- FOLDER TRACE…` writes `FOLDER/TRACE/TABLE.summary.json`.
+//! `cargo run -p anytrace-formats --example table_summaries -- FOLDER TRACE…` writes `FOLDER/TRACE/TABLE.summary.json`.
 
 #![allow(clippy::unwrap_used, reason = "a chore may fail by panicking")]
 

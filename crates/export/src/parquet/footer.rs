@@ -1,18 +1,10 @@
-//! The words of `parquet.thrift` (Apache Parquet 2.12), and the footer.
+//! The footer, as `parquet.thrift` (Apache Parquet 2.12) has it: the schema, and where everything is.
 
 use anytrace_core::table::{Column, ColumnType};
 
 use super::chunk::Chunk;
+use super::numbers::{DATA_PAGE, DICTIONARY_PAGE, PLAIN, RLE, RLE_DICTIONARY};
 use super::thrift::{BINARY, I32, STRUCT, Thrift};
-
-pub(super) const MAGIC: &[u8; 4] = b"PAR1";
-
-pub(super) const DATA_PAGE: i32 = 0;
-pub(super) const DICTIONARY_PAGE: i32 = 2;
-
-pub(super) const PLAIN: i32 = 0;
-pub(super) const RLE: i32 = 3;
-pub(super) const RLE_DICTIONARY: i32 = 8;
 
 const REQUIRED: i32 = 0;
 const OPTIONAL: i32 = 1;

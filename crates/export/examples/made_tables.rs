@@ -1,7 +1,7 @@
 //! Writes made-up tables as Parquet and Arrow, and their rows as JSON, into a folder; `cargo xtask consumers` has the
 //! real readers compare them.
 //!
-//! `cargo run -p anytrace-export --example tables -- FOLDER`
+//! `cargo run -p anytrace-export --example made_tables -- FOLDER`
 
 #![allow(clippy::unwrap_used, reason = "a chore may fail by panicking")]
 
