@@ -7,7 +7,7 @@ use serde_json::Value;
 use crate::shell::{cargo, output};
 
 /// Licenses anyone may combine with MIT OR Apache-2.0 without further duty than to name them.
-const ALLOWED: [&str; 12] = [
+const ALLOWED: [&str; 13] = [
     "MIT",
     "Apache-2.0",
     "Apache-2.0 WITH LLVM-exception",
@@ -15,6 +15,7 @@ const ALLOWED: [&str; 12] = [
     "BSD-3-Clause",
     "ISC",
     "Zlib",
+    "CC0-1.0",
     "Unicode-3.0",
     "Unlicense",
     "0BSD",

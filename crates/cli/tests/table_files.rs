@@ -6,7 +6,8 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 
-use anytrace_core::table::{Scan, Table, all, read};
+use anytrace_core::table::{Scan, Table};
+use anytrace_core::tables::{all, read};
 use anytrace_core::{Collect, Format, Input, InputOptions, OpenOptions, SpanOptions};
 use anytrace_export::tables::{OUTPUTS, TableOutput, by_name};
 use anytrace_formats::{Recognized, recognize};

@@ -73,7 +73,7 @@ pub trait Format: Sync {
     }
 
     /// The tables that [`Trace::table`] makes of traces of this format, the first of them `events`. Those of lanes, such
-    /// as `spans` and `accesses`, are not among them unless the format makes its own: [`crate::table::all`].
+    /// as `spans` and `accesses`, are not among them unless the format makes its own: [`crate::tables::all`].
     fn tables(&self) -> &'static [Table] {
         &[]
     }

@@ -37,6 +37,7 @@ mod sink;
 pub mod span;
 mod step;
 pub mod table;
+pub mod tables;
 mod target;
 #[cfg(feature = "testing")]
 pub mod testing;

@@ -8,7 +8,8 @@
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 
-use anytrace_core::table::{Batch, BatchColumn, Scan, Table, Values, all, read};
+use anytrace_core::table::{Batch, BatchColumn, Scan, Table, Values};
+use anytrace_core::tables::{all, read};
 use anytrace_core::text::push_json_str;
 use anytrace_core::{Collect, Error, Input, InputOptions, OpenOptions, SpanOptions};
 use anytrace_formats::{Recognized, recognize};

@@ -6,7 +6,8 @@
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-use anytrace_core::table::{self, Batch, Scan};
+use anytrace_core::table::{Batch, Scan};
+use anytrace_core::tables;
 use anytrace_core::testing::tables::{examine_tables, rows};
 use anytrace_core::testing::{examine, mutations, shared_corpus, truncations};
 use anytrace_core::{Collect, Error, Format, Input, OpenOptions, SpanOptions};
@@ -40,7 +41,7 @@ fn samples(bytes_max: u64) -> Vec<(String, Vec<u8>)> {
 }
 
 fn table(bytes: &[u8], name: &str) -> Vec<Vec<Value>> {
-    let of = table::all(&Heph).into_iter().find(|table| table.name == name).unwrap();
+    let of = tables::all(&Heph).into_iter().find(|table| table.name == name).unwrap();
     rows(&Heph, bytes, &of, &Scan::default()).unwrap().0
 }
 

@@ -2,7 +2,8 @@
 
 use std::sync::Arc;
 
-use anytrace_core::table::{self, Table};
+use anytrace_core::table::Table;
+use anytrace_core::tables;
 use async_trait::async_trait;
 use datafusion::arrow::datatypes::{DataType, Field, Schema, SchemaRef};
 use datafusion::catalog::{Session, TableProvider};
@@ -39,7 +40,7 @@ pub(crate) struct TraceTable {
 pub(crate) fn tables_of(files: &[Arc<TraceFile>], has_file_column: bool) -> Vec<TraceTable> {
     let mut tables: Vec<TraceTable> = Vec::new();
     for file in files {
-        for table in file.format.map(table::all).unwrap_or_default() {
+        for table in file.format.map(tables::all).unwrap_or_default() {
             let part = Part { file: Arc::clone(file), table };
             match tables.iter_mut().find(|known| known.table.name == table.name) {
                 Some(known) => known.parts.push(part),

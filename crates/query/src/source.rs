@@ -4,7 +4,7 @@ use std::fmt;
 use std::sync::Arc;
 
 use anytrace_core::table::{self, Batch, Scan, Table};
-use anytrace_core::{Error, Format};
+use anytrace_core::{Error, Format, tables};
 use datafusion::arrow::array::{ArrayRef, RecordBatch, RecordBatchOptions, new_null_array};
 use datafusion::arrow::compute::cast;
 use datafusion::arrow::datatypes::SchemaRef;
@@ -176,7 +176,7 @@ fn read(
     let mut read = || {
         let options = part.file.span_options(format)?;
         let trace = part.file.trace(format)?;
-        table::read(format, trace, part.table.name, &scan, &options, &mut take, &mut DamageSink(&part.file))
+        tables::read(format, trace, part.table.name, &scan, &options, &mut take, &mut DamageSink(&part.file))
     };
     match read() {
         Err(error) if !(sender.is_closed() && error.to_string() == ENOUGH) => {

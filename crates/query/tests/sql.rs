@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 
 use anytrace_core::table::{self, Scan};
 use anytrace_core::testing::tables::rows;
-use anytrace_core::{Format, Input};
+use anytrace_core::{Format, Input, tables};
 use anytrace_formats::{Recognized, recognize};
 use common::{Call, example};
 use serde_json::{Value, json};
@@ -29,7 +29,7 @@ fn every_column_of_every_table_has_the_sums_of_its_rows() {
         let path = example(name);
         let format = format_of(&path);
         let bytes = std::fs::read(&path).unwrap();
-        for of in table::all(format) {
+        for of in tables::all(format) {
             let (all, _) = rows(format, &bytes, &of, &Scan::default()).unwrap();
             let mut wanted = vec!["count(*)".to_owned()];
             let mut expected = vec![json!(all.len())];

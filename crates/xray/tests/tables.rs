@@ -8,6 +8,7 @@ use std::path::{Path, PathBuf};
 
 use anytrace_core::span::{EdgeFlags, Location, Symbols};
 use anytrace_core::table::{self, Batch, Scan};
+use anytrace_core::tables;
 use anytrace_core::testing::tables::{examine_tables, rows};
 use anytrace_core::testing::{examine, mutations, shared_corpus, truncations};
 use anytrace_core::{Collect, Diagnostic, Error, Format, Input, OpenOptions, SpanOptions};
@@ -45,7 +46,7 @@ fn samples(bytes_max: u64) -> Vec<(String, Vec<u8>)> {
 }
 
 fn table(bytes: &[u8], name: &str) -> Vec<Vec<Value>> {
-    let of = table::all(&Xray).into_iter().find(|table| table.name == name).unwrap();
+    let of = tables::all(&Xray).into_iter().find(|table| table.name == name).unwrap();
     rows(&Xray, bytes, &of, &Scan::default()).unwrap().0
 }
 
@@ -202,7 +203,7 @@ impl Symbols for Map {
 
 /// Some columns of a table, with names from a map.
 fn named(bytes: &[u8], name: &str, columns: &[&str]) -> Vec<Vec<String>> {
-    let of = table::all(&Xray).into_iter().find(|table| table.name == name).unwrap();
+    let of = tables::all(&Xray).into_iter().find(|table| table.name == name).unwrap();
     let scan = Scan::columns_of(&of, columns).unwrap();
     let location = Location { file: "main.cpp".to_owned(), line: 7 };
     let options = SpanOptions { symbols: Some(Box::new(Map(location))), ..SpanOptions::default() };
@@ -214,7 +215,7 @@ fn named(bytes: &[u8], name: &str, columns: &[&str]) -> Vec<Vec<String>> {
         }
         Ok(())
     };
-    table::read(&Xray, trace, name, &scan, &options, &mut take, &mut Collect::default()).unwrap();
+    tables::read(&Xray, trace, name, &scan, &options, &mut take, &mut Collect::default()).unwrap();
     made
 }
 
@@ -426,6 +427,6 @@ fn a_table_that_is_not_there_is_a_usage_error() {
     let trace = Xray.open(Input::from_bytes("x", sample("v5.xray")), &OpenOptions::default()).unwrap();
     let mut take = |_: Batch| -> Result<(), Error> { Ok(()) };
     let scan = Scan::default();
-    let error = table::read(&Xray, trace, "args", &scan, &SpanOptions::default(), &mut take, &mut Collect::default());
+    let error = tables::read(&Xray, trace, "args", &scan, &SpanOptions::default(), &mut take, &mut Collect::default());
     assert!(error.unwrap_err().to_string().contains("no table args"));
 }

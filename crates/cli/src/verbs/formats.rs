@@ -2,7 +2,7 @@
 
 use std::io::Write;
 
-use anytrace_core::table::all;
+use anytrace_core::tables::all;
 
 use crate::Verdict;
 use crate::failure::Failure;

@@ -1,10 +1,10 @@
 //! The tables `accesses`, `regions` and `types`, made of the lane of accesses.
 
 use super::{Column, ColumnType, Filter, RowSink, Rows, Scan, Table, Values};
+use crate::Error;
 use crate::access::{Access, AccessFlags, AccessSink, RegionAdded, RegionRemoved, ThreadNumber, TypeNumber};
 use crate::hash::Map;
 use crate::text::shown;
-use crate::{Error, Sink, Summary, Trace};
 
 /// Memory accesses, in the order of records.
 pub const ACCESSES: Table = Table {
@@ -46,41 +46,6 @@ pub const TYPES: Table = Table {
     ],
 };
 
-/// Reads a trace as the rows of one of these tables.
-///
-/// # Errors
-/// As [`Trace::accesses`].
-pub(super) fn accesses(
-    trace: Box<dyn Trace>,
-    table: &Table,
-    scan: &Scan,
-    out: &mut dyn RowSink,
-    sink: &mut dyn Sink,
-) -> Result<Summary, Error> {
-    let rows = Rows::new(table, scan, out);
-    let announced = Announced::default();
-    match table.name {
-        "accesses" => {
-            let mut made = AccessRows { rows, announced, filter: &scan.filter, keys: [-1; 3] };
-            let summary = trace.accesses(&mut made, sink)?;
-            made.rows.finish()?;
-            Ok(summary)
-        }
-        "regions" => {
-            let mut made = RegionRows { rows, announced, live: Map::default() };
-            let summary = trace.accesses(&mut made, sink)?;
-            made.finish()?;
-            Ok(summary)
-        }
-        _ => {
-            let mut made = TypeRows { rows, announced, sums: Vec::new() };
-            let summary = trace.accesses(&mut made, sink)?;
-            made.finish()?;
-            Ok(summary)
-        }
-    }
-}
-
 /// Threads and types by number.
 #[derive(Default)]
 struct Announced {
@@ -109,11 +74,28 @@ impl Announced {
     }
 }
 
-struct AccessRows<'a> {
+/// Makes the rows of [`ACCESSES`] of the lane of accesses.
+pub struct AccessRows<'a> {
     rows: Rows<'a>,
     announced: Announced,
     filter: &'a Filter,
     keys: [i32; 3],
+}
+
+impl<'a> AccessRows<'a> {
+    /// Rows for a sink.
+    pub fn new(scan: &'a Scan, out: &'a mut dyn RowSink) -> Self {
+        let rows = Rows::new(&ACCESSES, scan, out);
+        Self { rows, announced: Announced::default(), filter: &scan.filter, keys: [-1; 3] }
+    }
+
+    /// Hands out the last rows. Call it once, after all accesses.
+    ///
+    /// # Errors
+    /// What the sink of rows returns.
+    pub fn finish(self) -> Result<(), Error> {
+        self.rows.finish()
+    }
 }
 
 impl AccessRows<'_> {
@@ -200,11 +182,19 @@ impl AccessSink for AccessRows<'_> {
     }
 }
 
-struct RegionRows<'a> {
+/// Makes the rows of [`REGIONS`] of the lane of accesses.
+pub struct RegionRows<'a> {
     rows: Rows<'a>,
     announced: Announced,
     /// Live regions by first address, the latest last.
     live: Map<u64, Vec<RegionAdded>>,
+}
+
+impl<'a> RegionRows<'a> {
+    /// Rows for a sink.
+    pub fn new(scan: &Scan, out: &'a mut dyn RowSink) -> Self {
+        Self { rows: Rows::new(&REGIONS, scan, out), announced: Announced::default(), live: Map::default() }
+    }
 }
 
 impl RegionRows<'_> {
@@ -219,8 +209,11 @@ impl RegionRows<'_> {
         self.rows.end()
     }
 
-    /// What was never removed comes last, in the order of its records.
-    fn finish(mut self) -> Result<(), Error> {
+    /// Hands out what was never removed, in the order of its records. Call it once, after all accesses.
+    ///
+    /// # Errors
+    /// What the sink of rows returns.
+    pub fn finish(mut self) -> Result<(), Error> {
         let mut rest: Vec<_> = std::mem::take(&mut self.live).into_values().flatten().collect();
         rest.sort_unstable_by_key(|region| region.seq);
         rest.iter().try_for_each(|region| self.push(region, None))?;
@@ -258,15 +251,27 @@ impl AccessSink for RegionRows<'_> {
     }
 }
 
-struct TypeRows<'a> {
+/// Makes the rows of [`TYPES`] of the lane of accesses.
+pub struct TypeRows<'a> {
     rows: Rows<'a>,
     announced: Announced,
     /// Regions and bytes of each type.
     sums: Vec<(u64, u64)>,
 }
 
+impl<'a> TypeRows<'a> {
+    /// Rows for a sink.
+    pub fn new(scan: &Scan, out: &'a mut dyn RowSink) -> Self {
+        Self { rows: Rows::new(&TYPES, scan, out), announced: Announced::default(), sums: Vec::new() }
+    }
+}
+
 impl TypeRows<'_> {
-    fn finish(mut self) -> Result<(), Error> {
+    /// Hands out the rows. Call it once, after all accesses.
+    ///
+    /// # Errors
+    /// What the sink of rows returns.
+    pub fn finish(mut self) -> Result<(), Error> {
         self.sums.resize(self.announced.types.len(), (0, 0));
         for (name, (regions, bytes)) in self.announced.types.iter().zip(&self.sums) {
             self.rows.name(&**name);

@@ -36,11 +36,11 @@ mod spans;
 
 use std::ops::RangeInclusive;
 
-use crate::{Error, Format, Sink, SpanOptions, Summary, Trace};
-pub use accesses::{ACCESSES, REGIONS, TYPES};
+use crate::Error;
+pub use accesses::{ACCESSES, AccessRows, REGIONS, RegionRows, TYPES, TypeRows};
 pub use batch::{Batch, BatchColumn, Names, Strings, Values};
 pub use rows::Rows;
-pub use spans::{MoreColumns, SPANS, STACKS, SpanRows};
+pub use spans::{MoreColumns, SPANS, STACKS, SpanRows, StackRows};
 
 /// Most rows in one batch.
 pub const BATCH_ROWS: usize = 8192;
@@ -126,41 +126,6 @@ pub const EVENTS: Table = Table {
         Column::nullable("attributes", ColumnType::Text, "its other fields as `dump --format jsonl` has them"),
     ],
 };
-
-/// All tables of a format: its own, and those of its lanes.
-pub fn all(format: &dyn Format) -> Vec<Table> {
-    let mut tables: Vec<Table> = format.tables().to_vec();
-    let lanes = [(format.has_spans(), &[SPANS, STACKS][..]), (format.has_accesses(), &[ACCESSES, REGIONS, TYPES])];
-    for (_, lane) in lanes.iter().filter(|(has, _)| *has) {
-        let is_missing = |table: &&Table| !format.tables().iter().any(|own| own.name == table.name);
-        tables.extend(lane.iter().filter(is_missing));
-    }
-    tables
-}
-
-/// Hands out the rows of one of a format's tables. Damage is reported to `sink`; the rest is read.
-///
-/// # Errors
-/// As [`Trace::table`].
-pub fn read(
-    format: &dyn Format,
-    trace: Box<dyn Trace>,
-    table: &str,
-    scan: &Scan,
-    options: &SpanOptions,
-    out: &mut dyn RowSink,
-    sink: &mut dyn Sink,
-) -> Result<Summary, Error> {
-    if format.tables().iter().any(|own| own.name == table) {
-        return trace.table(table, scan, options, out, sink);
-    }
-    match all(format).into_iter().find(|one| one.name == table) {
-        Some(one) if one.name == SPANS.name => spans::spans(trace, scan, options, out, sink),
-        Some(one) if one.name == STACKS.name => spans::stacks(trace, scan, options, out, sink),
-        Some(one) => accesses::accesses(trace, &one, scan, out, sink),
-        None => Err(Error::usage(format!("{} traces have no table {table}", format.name()))),
-    }
-}
 
 /// What of a table is wanted.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]

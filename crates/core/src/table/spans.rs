@@ -1,13 +1,13 @@
 //! The tables `spans` and `stacks`, made of the lane of spans.
 
 use super::{Column, ColumnType, Filter, RowSink, Rows, Scan, Table, Values};
+use crate::Error;
 use crate::hash::{Map, Set};
 use crate::span::{
-    Edge, EdgeBatch, EdgeFlags, EdgeKind, Location, NO_CPU, NameId, SpanOptions, SpanSink, SpanSource, TimeUnit, Track,
-    TrackId, push_json_value,
+    Edge, EdgeBatch, EdgeFlags, EdgeKind, Location, NO_CPU, NameId, SpanSink, SpanSource, TimeUnit, Track, TrackId,
+    push_json_value,
 };
 use crate::text::{push_json_str, shown};
-use crate::{Error, Sink, Summary, Trace};
 
 /// Most spans open at once, over all tracks.
 const OPEN_MAX: usize = 1 << 20;
@@ -55,40 +55,6 @@ pub const STACKS: Table = Table {
 
 /// Number of the column `attributes`.
 const ATTRIBUTES: usize = 16;
-
-/// Reads a trace as the rows of [`SPANS`].
-///
-/// # Errors
-/// As [`Trace::spans`]; [`crate::Kind::Limit`] if more than 1,048,576 spans are open at once.
-pub(super) fn spans(
-    trace: Box<dyn Trace>,
-    scan: &Scan,
-    options: &SpanOptions,
-    out: &mut dyn RowSink,
-    sink: &mut dyn Sink,
-) -> Result<Summary, Error> {
-    let mut made = SpanRows::new(&SPANS, scan, out, None);
-    let summary = trace.spans(options, &mut made, sink)?;
-    made.finish()?;
-    Ok(summary)
-}
-
-/// Reads a trace as the rows of [`STACKS`].
-///
-/// # Errors
-/// As [`spans`].
-pub(super) fn stacks(
-    trace: Box<dyn Trace>,
-    scan: &Scan,
-    options: &SpanOptions,
-    out: &mut dyn RowSink,
-    sink: &mut dyn Sink,
-) -> Result<Summary, Error> {
-    let mut made = StackRows { rows: Rows::new(&STACKS, scan, out), seen: Set::default(), nest: Nest::default() };
-    let summary = trace.spans(options, &mut made, sink)?;
-    made.rows.finish()?;
-    Ok(summary)
-}
 
 /// A span that ended.
 #[derive(Clone, Copy)]
@@ -441,10 +407,26 @@ fn flags(bits: u32) -> String {
     words.join(",")
 }
 
-struct StackRows<'a> {
+/// Makes the rows of [`STACKS`] of the lane of spans.
+pub struct StackRows<'a> {
     rows: Rows<'a>,
     seen: Set<u64>,
     nest: Nest,
+}
+
+impl<'a> StackRows<'a> {
+    /// Rows for a sink.
+    pub fn new(scan: &Scan, out: &'a mut dyn RowSink) -> Self {
+        Self { rows: Rows::new(&STACKS, scan, out), seen: Set::default(), nest: Nest::default() }
+    }
+
+    /// Hands out the last rows. Call it once, after all edges.
+    ///
+    /// # Errors
+    /// What the sink of rows returns.
+    pub fn finish(self) -> Result<(), Error> {
+        self.rows.finish()
+    }
 }
 
 impl SpanSink for StackRows<'_> {

@@ -3,7 +3,7 @@
 use serde_json::{Value as Json, json};
 
 use crate::table::{self, Batch, BatchColumn, ColumnType, Scan, Table, Values};
-use crate::{Collect, Diagnostic, Error, Format, Input, OpenOptions, SpanOptions};
+use crate::{Collect, Diagnostic, Error, Format, Input, OpenOptions, SpanOptions, tables};
 
 /// A table as rows of JSON values, and what was reported.
 pub type Read = (Vec<Vec<Json>>, Vec<Diagnostic>);
@@ -33,7 +33,7 @@ pub fn rows(format: &dyn Format, bytes: &[u8], of: &Table, scan: &Scan) -> Resul
         made.extend((0..batch.rows).map(|row| batch.columns.iter().map(|column| cell(column, row)).collect()));
         Ok(())
     };
-    table::read(format, trace, of.name, scan, &SpanOptions::default(), &mut take, &mut damage)?;
+    tables::read(format, trace, of.name, scan, &SpanOptions::default(), &mut take, &mut damage)?;
     Ok((made, damage.0))
 }
 
@@ -80,7 +80,7 @@ fn cell(column: &BatchColumn, row: usize) -> Json {
 /// # Panics
 /// Where one of this does not hold.
 pub fn examine_tables(format: &dyn Format, bytes: &[u8]) -> Vec<(&'static str, Vec<Vec<Json>>)> {
-    let tables = table::all(format);
+    let tables = tables::all(format);
     assert_eq!(tables.first().map(|first| first.name), Some("events"), "{}", format.name());
     tables.iter().map(|of| (of.name, examine_table(format, bytes, of))).collect()
 }

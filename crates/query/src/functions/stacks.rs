@@ -3,8 +3,8 @@
 use std::sync::{Arc, OnceLock};
 
 use anytrace_core::hash::Map;
-use anytrace_core::table::{self, Batch, STACKS, Scan, Values};
-use anytrace_core::{Collect, Error};
+use anytrace_core::table::{Batch, STACKS, Scan, Values};
+use anytrace_core::{Collect, Error, tables};
 use datafusion::arrow::array::{AsArray, StringArray};
 use datafusion::arrow::datatypes::{DataType, UInt64Type};
 use datafusion::error::DataFusionError;
@@ -49,7 +49,7 @@ fn read(files: &[Arc<TraceFile>]) -> Result<Stacks, Error> {
         let options = file.span_options(format)?;
         // The scan of the rows themselves reports the damage.
         let mut damage = Collect::default();
-        table::read(format, file.trace(format)?, STACKS.name, &scan, &options, &mut take, &mut damage)?;
+        tables::read(format, file.trace(format)?, STACKS.name, &scan, &options, &mut take, &mut damage)?;
     }
     Ok(stacks)
 }

@@ -65,7 +65,7 @@ fn forms(format: Option<&'static dyn Format>) -> Vec<(&'static str, Option<&'sta
     if format.is_none_or(|format| format.has_accesses()) {
         forms.extend(ACCESS_OUTPUTS.iter().map(|output| (output.extension, Some(output.name))));
     }
-    if format.is_none_or(|format| !anytrace_core::table::all(format).is_empty()) {
+    if format.is_none_or(|format| !anytrace_core::tables::all(format).is_empty()) {
         let of_output = |output: &'static TableOutput| output.extensions.iter().map(|one| (*one, Some(output.name)));
         forms.extend(TABLE_OUTPUTS.iter().flat_map(of_output));
     }

@@ -28,7 +28,7 @@ pub(super) fn form_names(format: &dyn Format) -> Vec<&'static str> {
     if format.has_accesses() {
         names.extend(ACCESS_OUTPUTS.iter().map(|output| output.name).filter(|name| !is_own(format, name)));
     }
-    if !anytrace_core::table::all(format).is_empty() {
+    if !anytrace_core::tables::all(format).is_empty() {
         names.extend(TABLE_OUTPUTS.iter().map(|output| output.name));
     }
     names

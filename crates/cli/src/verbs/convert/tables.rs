@@ -2,7 +2,8 @@
 
 mod folder;
 
-use anytrace_core::table::{Scan, Table, all, read};
+use anytrace_core::table::{Scan, Table};
+use anytrace_core::tables::{all, read};
 use anytrace_core::{Format, Sink, SpanOptions, TargetOptions};
 use anytrace_export::tables::{TableOutput, by_name};
 
