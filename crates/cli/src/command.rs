@@ -114,7 +114,7 @@ pub(crate) enum Verb {
         after_help = "Tables are listed by --tables, columns by --describe, named queries by --list. Functions besides \
                             those of DataFusion: bucket, hex, duration, percentile, stack_path, symbol, line, attr.\n\n\
                             Example:\n  anytrace query app.xray \"SELECT name, count(*) FROM calls GROUP BY name\"\n  \
-                            anytrace query *.xray --format json \"SELECT file, max(duration) FROM calls GROUP BY file\"\n  \
+                            anytrace query *.xray \"SELECT file, count(*) FROM calls GROUP BY file\"\n  \
                             anytrace query --run slowest-calls -m ./app app.xray"
     )]
     Query(QueryArguments),

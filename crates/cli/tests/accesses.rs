@@ -83,7 +83,7 @@ fn outputs_of_accesses_are_offered_where_there_are_accesses() {
     let cacheray = refused(&convert(&example("boxes.cacheray"), "yaml", &[]));
     assert!(cacheray.contains("--to accepts cacheray, jsonl, din, lackey, xdin"), "{cacheray}");
     let lackey = refused(&convert(&example("rows.lackey"), "chrome", &[]));
-    assert!(lackey.contains("--to accepts lackey, jsonl, din, xdin\n"), "{lackey}");
+    assert!(lackey.contains("--to accepts lackey, jsonl, din, xdin, arrow, parquet\n"), "{lackey}");
     let option = refused(&convert(&example("boxes.cacheray"), "din", &["--to-endian", "big"]));
     assert!(option.contains("--to-endian does not apply to din"), "{option}");
     let folder = tempfile::tempdir().unwrap();
