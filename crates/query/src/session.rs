@@ -50,13 +50,16 @@ pub(crate) struct Session {
 impl Session {
     /// A session on files that were opened, in the order of the request's schemas.
     pub(crate) async fn new(request: &Request, files: Vec<Arc<TraceFile>>) -> Result<Self> {
-        let config = SessionConfig::new()
+        let mut config = SessionConfig::new()
             .with_target_partitions(request.partitions)
             .with_batch_size(BATCH_ROWS)
             .with_information_schema(true);
         let mut runtime = RuntimeEnvBuilder::new().with_disk_manager_builder(DiskManagerBuilder::default());
         if let Some(bytes) = request.memory_bytes {
             let bytes = usize::try_from(bytes).unwrap_or(usize::MAX);
+            // What each sort sets aside for merging what it spilled; 10 MB by default, which may be more than there is.
+            let aside = &mut config.options_mut().execution.sort_spill_reservation_bytes;
+            *aside = (*aside).min(bytes / (16 * request.partitions));
             runtime = runtime.with_memory_pool(Arc::new(FairSpillPool::new(bytes)));
         }
         let context = SessionContext::new_with_config_rt(config, runtime.build_arc()?);

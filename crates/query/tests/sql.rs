@@ -49,6 +49,8 @@ fn every_column_of_every_table_has_the_sums_of_its_rows() {
                     expected.push(json!(*numbers.iter().max().unwrap() as i64 as u64));
                 }
             }
+            // The parser sorts the keys of an object.
+            let wanted: Vec<_> = wanted.iter().enumerate().map(|(n, one)| format!("{one} AS c{n:03}")).collect();
             let sql = format!("SELECT {} FROM \"{}\"", wanted.join(", "), of.name);
             for threads in [1, 2, 4, 7] {
                 let printed = Call::sql(&sql).file(&path).with("threads", threads).with("format", "json").prints();
@@ -139,7 +141,7 @@ fn bad_sql_is_named_in_few_lines() {
         ("SELECT nothing FROM calls", "nothing"),
         ("SELECT * FROM nowhere", "nowhere"),
         ("SELEKT 1 FROM calls", "SELEKT"),
-        ("SELECT count( FROM calls", "FROM"),
+        ("SELECT count( FROM calls", "found: calls"),
         ("COPY (SELECT 1) TO '/tmp/should-not-be.csv'", "not supported"),
         ("SELECT bucket(1, 0)", "width"),
         ("SELECT duration('3 parsecs')", "parsecs"),
