@@ -51,7 +51,7 @@ const ATTRIBUTES: Table = Table {
 };
 
 #[cfg(feature = "tools")]
-pub(crate) const STREAMS: Table = Table {
+const STREAMS: Table = Table {
     name: "streams",
     help: "a stream, as `heph loss` counts it",
     columns: &[
@@ -66,7 +66,7 @@ pub(crate) const STREAMS: Table = Table {
 };
 
 #[cfg(feature = "tools")]
-pub(crate) const LOSS: Table = Table {
+const LOSS: Table = Table {
     name: "loss",
     help: "a gap in the counters of a stream, as `heph loss` reports it",
     columns: &[

@@ -6,7 +6,6 @@ use anytrace_core::{Diagnostic, Error, Place, Sink, Summary};
 
 use super::file::Counting;
 use super::{Accounts, LossOptions, SourceLoss, StreamLoss};
-use crate::lanes::tables::STREAMS;
 use crate::wire::fault::Damage;
 use crate::wire::reader::{Reader, Visitor};
 use crate::wire::record::{Event, Record};
@@ -24,7 +23,7 @@ pub(crate) fn read(
     let summary = reader.read(&mut seen)?;
     let mut rows = Rows::new(table, scan, out);
     let streams = seen.counting.accounts.streams();
-    if table.name == STREAMS.name {
+    if table.name == "streams" {
         for stream in &streams {
             push_stream(Some(stream), seen.known.get(&stream.stream), &mut rows)?;
         }
