@@ -1,6 +1,6 @@
 //! The engine behind `anytrace query`: SQL on traces by DataFusion.
 //!
-//! It is a program of its own so that building `anytrace` takes no minutes. `anytrace query` finds it, tells it by
+//! It is a program of its own so that building `anytrace` does not take minutes. `anytrace query` finds it, says by
 //! [`request`] what to do, and stores what it prints; people do not call it.
 
 #![forbid(unsafe_code)]

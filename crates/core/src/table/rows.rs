@@ -17,7 +17,7 @@ const NAMES_MAX: usize = 1 << 16;
 /// Fills the columns of a table that are asked for and hands out batches.
 ///
 /// A row is one value after the other, in the order of the table's columns, then [`Self::end`]. Values of columns that
-/// are not asked for are ignored; [`Self::wants`] tells where making one takes time. `None` is the absent value of a
+/// are not asked for are ignored; [`Self::wants`] is for values that take time to make. `None` is the absent value of a
 /// nullable column.
 pub struct Rows<'a> {
     out: &'a mut dyn RowSink,

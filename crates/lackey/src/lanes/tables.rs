@@ -18,7 +18,7 @@ const ACCESSES: Table = Table {
         Column::new("kind", ColumnType::Name, "fetch, read, write or modify"),
         Column::new("address", ColumnType::UInt64, "first address"),
         Column::new("size", ColumnType::Int32, "bytes"),
-        Column::new("atomic", ColumnType::Boolean, "false: a log does not tell"),
+        Column::new("atomic", ColumnType::Boolean, "false: logs do not record it"),
     ],
 };
 
