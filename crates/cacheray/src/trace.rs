@@ -76,6 +76,11 @@ impl Format for Cacheray {
     }
 
     #[cfg(feature = "lanes")]
+    fn part_tables(&self) -> &'static [&'static str] {
+        &["events", "accesses"]
+    }
+
+    #[cfg(feature = "lanes")]
     fn tables(&self) -> &'static [anytrace_core::table::Table] {
         &crate::lanes::tables::TABLES
     }
@@ -156,6 +161,18 @@ impl Trace for Opened {
         sink: &mut dyn Sink,
     ) -> Result<Summary, Error> {
         crate::lanes::tables::read(self.reader, table, scan, out, sink)
+    }
+
+    #[cfg(feature = "lanes")]
+    fn marks(
+        mut self: Box<Self>,
+        every_bytes: u64,
+        out: &mut dyn anytrace_core::index::MarkSink,
+        sink: &mut dyn Sink,
+    ) -> Result<(), Error> {
+        self.reader.mark_every(every_bytes);
+        let mut marks = crate::lanes::marks::Marks { layout: *self.reader.layout(), out };
+        self.reader.walk(&mut marks, sink).map(|_| ())
     }
 }
 

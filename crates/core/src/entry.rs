@@ -4,6 +4,7 @@
 
 use std::io::Write;
 
+use crate::index::MarkSink;
 use crate::span::{Mangling, SymbolSource, Symbols};
 use crate::table::{RowSink, Scan, Table};
 use crate::{
@@ -75,6 +76,13 @@ pub trait Format: Sync {
     /// The tables that [`Trace::table`] makes of traces of this format, the first of them `events`. Those of lanes, such
     /// as `spans` and `accesses`, are not among them unless the format makes its own: [`crate::tables::all`].
     fn tables(&self) -> &'static [Table] {
+        &[]
+    }
+
+    /// The tables whose rows can be read part by part: with [`OpenOptions::part`], each part hands out the rows of the
+    /// records that end in it, and reports what is wrong between its first byte and its last. All other tables are read
+    /// from the start to the end of a trace.
+    fn part_tables(&self) -> &'static [&'static str] {
         &[]
     }
 
@@ -169,5 +177,15 @@ pub trait Trace: Send {
         _sink: &mut dyn Sink,
     ) -> Result<Summary, Error> {
         Err(Error::usage(format!("traces of this format have no table {table}")))
+    }
+
+    /// Finds the places where reading can begin with [`OpenOptions::part`], one for about `every_bytes` bytes, and
+    /// reports the damage between them as [`Self::table`] does. Formats without [`Format::part_tables`] find none, and
+    /// read nothing.
+    ///
+    /// # Errors
+    /// As [`Self::info`].
+    fn marks(self: Box<Self>, _every_bytes: u64, _out: &mut dyn MarkSink, _sink: &mut dyn Sink) -> Result<(), Error> {
+        Ok(())
     }
 }

@@ -23,6 +23,7 @@ mod entry;
 mod error;
 mod file;
 pub mod hash;
+pub mod index;
 mod input;
 pub mod jsonl;
 mod layer;

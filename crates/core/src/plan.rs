@@ -2,6 +2,7 @@
 
 use std::ops::Range;
 
+use crate::index::Part;
 use crate::options::means_nothing;
 use crate::{Endian, Error, FormatOption, Limits, OptionUse, Settings};
 
@@ -16,6 +17,8 @@ pub struct OpenOptions {
     pub limits: Limits,
     /// Threads to use; 0 or 1 is one.
     pub threads: usize,
+    /// The part to read, for the tables of [`crate::Format::part_tables`]. An index has the places where one can begin.
+    pub part: Option<Part>,
 }
 
 impl OpenOptions {

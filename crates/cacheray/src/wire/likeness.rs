@@ -23,6 +23,16 @@ pub(crate) struct Likeness {
 }
 
 impl Likeness {
+    /// Threads with how often they were seen, and pieces: what a mark stores.
+    pub(crate) fn parts(&self) -> (&[(u64, u32)], &[u64]) {
+        (&self.threads, &self.pieces)
+    }
+
+    /// The inverse of [`Self::parts`]; `None` where there are more than are ever remembered.
+    pub(crate) fn from_parts(threads: Vec<(u64, u32)>, pieces: Vec<u64>) -> Option<Self> {
+        (threads.len() <= THREADS_MAX && pieces.len() <= PIECES_MAX).then_some(Self { threads, pieces })
+    }
+
     /// Learns from a record that was read.
     pub(crate) fn learn(&mut self, record: &Record<'_>, layout: Layout) {
         if !has_plausible_fields(record, layout) {

@@ -3,6 +3,8 @@
 pub(crate) mod damage_start;
 pub(crate) mod detect;
 pub(crate) mod likeness;
+#[cfg_attr(not(feature = "lanes"), allow(dead_code, reason = "only lanes make marks"))]
+pub(crate) mod marks;
 pub(crate) mod mix;
 pub(crate) mod parallel;
 pub(crate) mod parse;

@@ -1,5 +1,6 @@
 //! Reads a trace from front to back: runs of accesses at full speed, recovery after damage.
 
+use anytrace_core::index::{Mark, Part};
 use anytrace_core::{Cursor, Diagnostic, Error, Input, OpenOptions, Passed, Place, Sink, Step, Steps, Stored};
 
 use crate::options::OPTIONS;
@@ -7,6 +8,7 @@ use crate::rules;
 use crate::wire::damage_start::{self, Before};
 use crate::wire::detect;
 use crate::wire::likeness::Likeness;
+use crate::wire::marks::{self, begin};
 use crate::wire::parse::{Fault, Need, access_run, parse_record};
 use crate::wire::record::{Body, Layout, Record, Tag, Width};
 use crate::wire::resync::{self, Trust};
@@ -37,6 +39,11 @@ pub(crate) trait Visit {
     /// True when the rest of the trace does not matter any more.
     fn is_done(&self) -> bool {
         false
+    }
+
+    /// Takes a place where reading can begin; see [`Reader::mark_every`].
+    fn mark(&mut self, _mark: Mark) -> Result<(), Error> {
+        Ok(())
     }
 }
 
@@ -105,6 +112,11 @@ pub struct Reader {
     returned_bytes: usize,
     /// True when everything was read and reported.
     is_ended: bool,
+    /// What is read of the trace.
+    part: Part,
+    /// Distance of marks, and the offset from which on the next is due.
+    marks_every: u64,
+    mark_from: u64,
 }
 
 impl Reader {
@@ -120,22 +132,34 @@ impl Reader {
             width.is_none_or(|width| width == layout.width) && options.endian.is_none_or(|e| e == layout.endian)
         };
         let layout = detect::layout(&input.head(), is_allowed);
+        let part = options.part.clone().unwrap_or_default();
+        let mut cursor = Cursor::new(input);
+        let begin = part.from.as_ref().map(|mark| begin(mark, &mut cursor)).transpose()?.unwrap_or_default();
         Ok(Self {
-            cursor: Cursor::new(input),
+            cursor,
             layout,
             is_layout_given: width.is_some() || options.endian.is_some(),
             // Records without a name always fit.
             record_bytes_max: options.limits.record_bytes_max.max(64),
-            seq: 0,
+            seq: begin.seq,
             bytes_lost: 0,
-            likeness: Likeness::default(),
+            likeness: begin.likeness,
             ahead: Ahead::default(),
-            zeros: None,
+            zeros: begin.zeros,
             steps: Steps::default(),
             found: None,
             returned_bytes: 0,
             is_ended: false,
+            part,
+            marks_every: 0,
+            mark_from: u64::MAX,
         })
+    }
+
+    /// Lets [`Self::walk`] hand out marks, one for about so many bytes.
+    pub(crate) fn mark_every(&mut self, bytes: u64) {
+        self.marks_every = bytes;
+        self.mark_from = self.cursor.offset().saturating_add(bytes);
     }
 
     /// Byte order and pointer width, known from the start.
@@ -226,6 +250,10 @@ impl Reader {
             0 => {}
             used => self.advance(used, 1),
         }
+        if self.is_at_part_end() {
+            self.is_ended = true;
+            return Ok(None);
+        }
         if self.look_ahead()? == 0 {
             match self.pass_stop(sink)? {
                 Stop::GoesOn => self.ahead = Ahead::default(),
@@ -255,22 +283,31 @@ impl Reader {
         Ok(Some(place))
     }
 
-    /// Hands runs of accesses and RTTA records to `visit` until the end of the trace.
+    /// Hands runs of accesses and RTTA records to `visit` until the end of the trace, or of the part.
     pub(crate) fn walk<V: Visit>(mut self, visit: &mut V, sink: &mut dyn Sink) -> Result<Passed, Error> {
         let stride = self.layout.access_bytes();
+        let mut is_over = self.part.until.is_some();
         while !visit.is_done() {
             let limit = self.look_ahead()?;
+            let limit = self.part.limit(self.cursor.offset(), limit);
             if limit == 0 {
+                if self.is_at_part_end() {
+                    break;
+                }
                 match self.pass_stop(sink)? {
                     Stop::GoesOn => self.ahead = Ahead::default(),
                     Stop::Ends { zero_tail } => {
                         if let Some(start) = zero_tail {
                             visit.zero_tail(start);
                         }
+                        is_over = false;
                         break;
                     }
                 }
                 continue;
+            }
+            if self.cursor.offset() >= self.mark_from && self.ahead.stop.is_none() {
+                visit.mark(self.mark())?;
             }
             let window = self.cursor.window();
             let at = Place { seq: self.seq, offset: self.cursor.offset() };
@@ -288,7 +325,19 @@ impl Reader {
                 self.advance(used, 1);
             }
         }
-        self.finish(visit.is_done(), sink)
+        self.finish(visit.is_done() || is_over, sink)
+    }
+
+    /// The state at the current position. It must not be one where framing stopped: a reader that begins here then
+    /// frames the same records, because those that decide where damage begins follow (see [`Self::look_ahead`]).
+    fn mark(&mut self) -> Mark {
+        self.mark_from = self.cursor.offset().saturating_add(self.marks_every);
+        let state = marks::encode(&self.likeness, self.zeros);
+        Mark { offset: self.cursor.offset(), seq: self.seq, state }
+    }
+
+    fn is_at_part_end(&self) -> bool {
+        self.part.until.is_some_and(|until| self.cursor.offset() >= until)
     }
 
     fn advance(&mut self, used: usize, records: u64) {

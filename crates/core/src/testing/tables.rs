@@ -16,7 +16,24 @@ pub type Read = (Vec<Vec<Json>>, Vec<Diagnostic>);
 /// # Panics
 /// Where a batch does not agree with the table's columns.
 pub fn rows(format: &dyn Format, bytes: &[u8], of: &Table, scan: &Scan) -> Result<Read, Error> {
-    let trace = format.open(Input::from_bytes("table", bytes.to_vec()), &OpenOptions::default())?;
+    rows_with(format, bytes, of, scan, &OpenOptions::default())
+}
+
+/// As [`rows`], of a trace that is opened with these options.
+///
+/// # Errors
+/// As [`rows`].
+///
+/// # Panics
+/// As [`rows`].
+pub fn rows_with(
+    format: &dyn Format,
+    bytes: &[u8],
+    of: &Table,
+    scan: &Scan,
+    options: &OpenOptions,
+) -> Result<Read, Error> {
+    let trace = format.open(Input::from_bytes("table", bytes.to_vec()), options)?;
     let (mut made, mut damage) = (Vec::new(), Collect::default());
     let chosen: Vec<usize> = scan.columns.clone().unwrap_or_else(|| (0..of.columns.len()).collect());
     let mut take = |batch: Batch| -> Result<(), Error> {

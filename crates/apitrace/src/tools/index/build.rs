@@ -5,11 +5,11 @@ use std::fs::File;
 use std::io::Read;
 use std::path::Path;
 
+use anytrace_core::index::{Digest, Digester, Pieces};
 use anytrace_core::{Compression, Diagnostic, Error, Input, OpenOptions, Severity, Sink};
 
 use crate::lanes::flags::{CallFlags, call_flags};
 use crate::rules;
-use crate::tools::index::fit::{Digest, Digester, Pieces};
 use crate::tools::index::{FrameStart, Index, IndexTotals, Obstacle, zstd_frames};
 use crate::wire::container::Container;
 use crate::wire::point::{OpenEnter, Rows, SPACES, SeekPoint};

@@ -19,10 +19,10 @@
 use std::fmt;
 
 use anytrace_core::Limits;
+use anytrace_core::index::{PIECES_MAX, Pieces, piece_bytes};
 use twox_hash::XxHash3_64;
 
 use crate::tools::index::build::{ENTERS_BYTES_MAX, FRAMES_MAX, POINTS_MAX, WAITING_MAX};
-use crate::tools::index::fit::{PIECES_MAX, Pieces, piece_bytes};
 use crate::tools::index::{FrameStart, Index, IndexTotals, Obstacle};
 use crate::wire::container::{Container, parse_header};
 use crate::wire::point::{OpenEnter, Rows, SPACES, SeekPoint, WAITING_MAX as WAITING_EACH_MAX, Waiting};

@@ -11,9 +11,9 @@
 mod build;
 mod file;
 pub mod find;
-mod fit;
 mod zstd_frames;
 
+use anytrace_core::index::Pieces;
 use anytrace_core::{Error, Input, OpenOptions};
 
 use crate::rules;
@@ -24,12 +24,10 @@ use crate::wire::record::{Header, ends_frame};
 use crate::wire::scan::Scan;
 use crate::wire::seek::Start;
 
+pub use anytrace_core::index::{Depth, Misfit};
 use build::OPEN_BYTES_MAX;
 pub use build::{IndexOptions, build, build_file};
 pub use file::IndexFault;
-pub use fit::{Depth, Misfit};
-
-use fit::Pieces;
 
 /// Where a frame begins.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

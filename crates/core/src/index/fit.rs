@@ -1,4 +1,4 @@
-//! Checks whether an index belongs to a file, by digests of its pieces.
+//! Checks whether an index belongs to a file, by digests of the file's pieces.
 //!
 //! The index must save time, so the file cannot be read completely each time. Its size, its first and last piece and
 //! some in between are compared ([`Depth::Samples`]). That detects a different trace, and one that was recorded again.
@@ -12,7 +12,8 @@ use twox_hash::XxHash3_64;
 
 /// Smallest piece, and most pieces, so that the index stays small however long the file is.
 const PIECE_BYTES_MIN: u64 = 1 << 16;
-pub(super) const PIECES_MAX: u64 = 1 << 16;
+/// Most pieces of a file.
+pub const PIECES_MAX: u64 = 1 << 16;
 
 /// How many pieces are compared, spread over the file.
 const SAMPLES: usize = 16;
@@ -60,20 +61,26 @@ impl fmt::Display for Misfit {
 
 /// Digests of a file's pieces.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Pieces {
-    pub(super) file_bytes: u64,
-    pub(super) piece_bytes: u64,
-    pub(super) digests: Vec<u64>,
+pub struct Pieces {
+    /// Length of the file.
+    pub file_bytes: u64,
+    /// Length of each piece but the last.
+    pub piece_bytes: u64,
+    /// XXH3 of each piece.
+    pub digests: Vec<u64>,
 }
 
 /// The size of pieces for a file of this size.
-pub(super) fn piece_bytes(file_bytes: u64) -> u64 {
+pub fn piece_bytes(file_bytes: u64) -> u64 {
     file_bytes.div_ceil(PIECES_MAX).next_power_of_two().max(PIECE_BYTES_MIN)
 }
 
 impl Pieces {
-    /// Compares.
-    pub(super) fn check(&self, file: &[u8], depth: Depth) -> Result<(), Misfit> {
+    /// Compares a file with them.
+    ///
+    /// # Errors
+    /// The first difference.
+    pub fn check(&self, file: &[u8], depth: Depth) -> Result<(), Misfit> {
         let found = file.len() as u64;
         if found != self.file_bytes {
             return Err(Misfit::Size { expected: self.file_bytes, found });
@@ -96,7 +103,7 @@ impl Pieces {
 }
 
 /// Passes bytes on and computes their digests.
-pub(super) struct Digester {
+pub struct Digester {
     inner: Box<dyn Read + Send>,
     state: Arc<Mutex<DigestState>>,
 }
@@ -110,10 +117,11 @@ struct DigestState {
 
 /// The digests of a [`Digester`] so far.
 #[derive(Clone)]
-pub(super) struct Digest(Arc<Mutex<DigestState>>);
+pub struct Digest(Arc<Mutex<DigestState>>);
 
 impl Digester {
-    pub(super) fn new(inner: Box<dyn Read + Send>, file_bytes: u64) -> (Self, Digest) {
+    /// Wraps a reader of a file of this length; the digests appear in the second value as it is read.
+    pub fn new(inner: Box<dyn Read + Send>, file_bytes: u64) -> (Self, Digest) {
         let piece_bytes = piece_bytes(file_bytes);
         let pieces = Pieces { file_bytes: 0, piece_bytes, digests: Vec::new() };
         let state = DigestState { piece_bytes, left: piece_bytes, hash: XxHash3_64::new(), pieces };
@@ -124,7 +132,7 @@ impl Digester {
 
 impl Digest {
     /// The digests of a file that was read to its end.
-    pub(super) fn pieces(&self) -> Pieces {
+    pub fn pieces(&self) -> Pieces {
         let mut state = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         if state.left < state.piece_bytes {
             state.finish_piece();

@@ -1,0 +1,202 @@
+//! Makes the index of a trace.
+
+use std::cell::Cell;
+use std::fs::File;
+use std::io::Read;
+use std::path::Path;
+use std::sync::Arc;
+
+use super::fit::piece_bytes;
+use super::{Chunk, Digester, Index, Mark, MarkSink, Pieces, VERSION, describe};
+use crate::{Diagnostic, Error, Format, Input, InputOptions, OpenOptions, Severity, Sink};
+
+/// Bytes read at once to compute digests.
+const BLOCK_BYTES: usize = 1 << 20;
+
+/// Most chunks; if there are more marks, every second one is kept.
+const CHUNKS_MAX: usize = 1 << 20;
+
+/// What was read while an index was made.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Statistics {
+    /// Rows of the table `events`.
+    pub rows: u64,
+    /// Diagnostics that are errors.
+    pub errors: u64,
+}
+
+/// Makes the index of a file, with a mark for about `every_bytes` bytes. Damage is reported to `sink`.
+///
+/// The trace is read twice, the second time on all threads of `options`, and its file once more for the digests, at the
+/// same time.
+///
+/// # Errors
+/// I/O, limits, and what the sink returns; [`crate::Kind::Usage`] for a file that changes while it is read.
+pub fn build(
+    format: &dyn Format,
+    path: &Path,
+    options: &OpenOptions,
+    every_bytes: u64,
+    sink: &mut dyn Sink,
+) -> Result<(Index, Statistics), Error> {
+    let name = path.display().to_string();
+    let meta = || std::fs::metadata(path).map_err(|error| Error::io(format_args!("cannot read {name}"), error));
+    let before = meta()?;
+    if !before.is_file() {
+        return Err(Error::usage(format!("{name}: only files can be indexed")));
+    }
+    let open = || Input::open(path, InputOptions::default());
+    let (made, pieces) = std::thread::scope(|scope| {
+        let digests = scope.spawn(|| digests(path, before.len()));
+        let made = from_input(format, &open, options, every_bytes, sink);
+        (made, digests.join().unwrap_or_else(|_| Err(Error::usage("the digests could not be computed"))))
+    });
+    let (mut index, statistics) = made?;
+    index.pieces = pieces?;
+    let after = meta()?;
+    if after.len() != before.len() || after.modified().ok() != before.modified().ok() {
+        return Err(Error::usage(format!("{name} changed while it was read")));
+    }
+    Ok((index, statistics))
+}
+
+/// Makes the index of a trace in memory; otherwise as [`build`].
+///
+/// # Errors
+/// As [`build`].
+pub fn build_bytes(
+    format: &dyn Format,
+    bytes: &[u8],
+    options: &OpenOptions,
+    every_bytes: u64,
+    sink: &mut dyn Sink,
+) -> Result<Index, Error> {
+    let open = || Ok(Input::from_bytes("index", bytes.to_vec()));
+    let (mut index, _) = from_input(format, &open, options, every_bytes, sink)?;
+    index.pieces = pieces_of(Box::new(std::io::Cursor::new(bytes.to_vec())), bytes.len() as u64)?;
+    Ok(index)
+}
+
+fn digests(path: &Path, file_bytes: u64) -> Result<Pieces, Error> {
+    let file = File::open(path).map_err(|error| Error::io(format_args!("cannot open {}", path.display()), error))?;
+    pieces_of(Box::new(file), file_bytes)
+}
+
+fn pieces_of(from: Box<dyn Read + Send>, file_bytes: u64) -> Result<Pieces, Error> {
+    let (mut digester, digest) = Digester::new(from, file_bytes);
+    let mut block = vec![0; BLOCK_BYTES];
+    while digester.read(&mut block).map_err(|error| Error::io("cannot read the file", error))? > 0 {}
+    Ok(digest.pieces())
+}
+
+/// Opens the trace once more.
+pub(super) type Open<'a> = dyn Fn() -> Result<Input, Error> + Sync + 'a;
+
+fn from_input(
+    format: &dyn Format,
+    open: &Open<'_>,
+    options: &OpenOptions,
+    every_bytes: u64,
+    sink: &mut dyn Sink,
+) -> Result<(Index, Statistics), Error> {
+    let input = open()?;
+    // Compressed data can only be read from their start.
+    let is_seekable = input.layers().is_empty();
+    let seen = Cell::new(Seen::default());
+    let mut found = Found { seen: &seen, noted: 0, chunks: vec![Chunk::default()], shared: None, step: 1, passed: 0 };
+    let mut tee = Tee { inner: sink, seen: &seen };
+    if is_seekable {
+        format.open(input, options)?.marks(every_bytes.max(1), &mut found, &mut tee)?;
+    }
+    found.note();
+    let Found { chunks, shared, .. } = found;
+    let mut index = Index {
+        format: format.name().to_owned(),
+        version: VERSION.to_owned(),
+        pieces: Pieces { file_bytes: 0, piece_bytes: piece_bytes(0), digests: Vec::new() },
+        chunks,
+        threads: Vec::new(),
+        kinds: Vec::new(),
+        shared: shared.map(Arc::from),
+    };
+    describe::describe(format, open, options, &mut index)?;
+    let rows = index.chunks.iter().map(|chunk| chunk.rows).sum();
+    Ok((index, Statistics { rows, errors: seen.get().errors }))
+}
+
+/// Diagnostics so far.
+#[derive(Debug, Clone, Copy, Default)]
+struct Seen {
+    reports: u64,
+    errors: u64,
+}
+
+/// Counts diagnostics and passes them on.
+struct Tee<'a> {
+    inner: &'a mut dyn Sink,
+    seen: &'a Cell<Seen>,
+}
+
+impl Sink for Tee<'_> {
+    fn report(&mut self, diagnostic: Diagnostic) -> Result<(), Error> {
+        let Seen { reports, errors } = self.seen.get();
+        let is_error = u64::from(diagnostic.severity == Severity::Error);
+        self.seen.set(Seen { reports: reports + 1, errors: errors + is_error });
+        self.inner.report(diagnostic)
+    }
+}
+
+/// The chunks so far.
+struct Found<'a> {
+    seen: &'a Cell<Seen>,
+    /// Reports before the last chunk.
+    noted: u64,
+    chunks: Vec<Chunk>,
+    shared: Option<Vec<u8>>,
+    /// One in so many marks begins a chunk.
+    step: u64,
+    /// Marks since the last chunk began.
+    passed: u64,
+}
+
+impl Found<'_> {
+    /// Marks the last chunk as damaged if something was reported since it began.
+    fn note(&mut self) {
+        let reports = self.seen.get().reports;
+        if let Some(chunk) = self.chunks.last_mut() {
+            chunk.is_damaged |= reports > self.noted;
+        }
+        self.noted = reports;
+    }
+
+    fn keep_every_second(&mut self) {
+        let pairs = self.chunks.chunks(2);
+        let join = |pair: &[Chunk]| {
+            let mut chunk = pair.first().cloned().unwrap_or_default();
+            chunk.is_damaged |= pair.iter().any(|one| one.is_damaged);
+            chunk
+        };
+        self.chunks = pairs.map(join).collect();
+        self.step *= 2;
+    }
+}
+
+impl MarkSink for Found<'_> {
+    fn mark(&mut self, mark: Mark) -> Result<(), Error> {
+        self.note();
+        self.passed += 1;
+        if self.passed < self.step {
+            return Ok(());
+        }
+        self.passed = 0;
+        if self.chunks.len() >= CHUNKS_MAX {
+            self.keep_every_second();
+        }
+        self.chunks.push(Chunk { mark, ..Chunk::default() });
+        Ok(())
+    }
+
+    fn share(&mut self, bytes: Vec<u8>) {
+        self.shared = Some(bytes);
+    }
+}

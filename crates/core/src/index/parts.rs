@@ -1,0 +1,102 @@
+//! Divides a trace into parts, without the chunks that a filter excludes.
+
+use std::ops::RangeInclusive;
+
+use super::{Chunk, Index, OTHERS, Part};
+use crate::table::{Filter, Table};
+
+impl Index {
+    /// The trace in at most `count` parts of about the same length, in order. Chunks in which no row of the table can
+    /// meet the filter are left out; those with damage never are, so that it is reported.
+    pub fn parts(&self, table: &Table, filter: &Filter, count: usize) -> Vec<Part> {
+        let wanted: Vec<bool> = (0..self.chunks.len()).map(|at| self.may_have(at, table, filter)).collect();
+        let runs = wanted.chunk_by(|one, other| one == other).scan(0, |at, run| {
+            let start = *at;
+            *at += run.len();
+            Some((start..*at, run.first() == Some(&true)))
+        });
+        let runs: Vec<_> = runs.filter(|(_, is_wanted)| *is_wanted).map(|(run, _)| run).collect();
+        let bytes: u64 = runs.iter().map(|run| self.bytes(run.start, run.end)).sum();
+        let most = bytes.div_ceil(u64::try_from(count.max(1)).unwrap_or(u64::MAX)).max(1);
+        let mut parts = Vec::new();
+        for run in runs {
+            let mut start = run.start;
+            while start < run.end {
+                let mut end = start + 1;
+                while end < run.end && self.bytes(start, end + 1) <= most {
+                    end += 1;
+                }
+                parts.push(self.part(start, end));
+                start = end;
+            }
+        }
+        parts
+    }
+
+    /// All of the trace.
+    pub fn entire(&self) -> Part {
+        Part { from: None, until: None, shared: self.shared.clone() }
+    }
+
+    fn part(&self, start: usize, end: usize) -> Part {
+        let mark = |at: usize| self.chunks.get(at).map(|chunk| chunk.mark.clone());
+        Part {
+            from: if start == 0 { None } else { mark(start) },
+            until: mark(end).map(|mark| mark.offset),
+            shared: self.shared.clone(),
+        }
+    }
+
+    /// Bytes of the chunks from `start` to before `end`. The last has at least as many as the mean one: the length of
+    /// the format's own bytes is not known.
+    fn bytes(&self, start: usize, end: usize) -> u64 {
+        let offset = |at: usize| match self.chunks.get(at) {
+            Some(chunk) => chunk.mark.offset,
+            None => {
+                let last = self.chunks.last().map_or(0, |chunk| chunk.mark.offset);
+                last + last / (self.chunks.len() as u64).max(1) + 1
+            }
+        };
+        offset(end).saturating_sub(offset(start))
+    }
+
+    fn may_have(&self, at: usize, table: &Table, filter: &Filter) -> bool {
+        let Some(chunk) = self.chunks.get(at) else { return false };
+        let is_last = at + 1 == self.chunks.len();
+        chunk.is_damaged
+            || self.has_seq(at, is_last, filter)
+                && (table.column("time_ns").is_none() || has_time(chunk, filter))
+                && (table.column("thread").is_none() || self.has_thread(chunk, filter))
+                && (table.column("kind").is_none() || self.has_kind(chunk, filter))
+    }
+
+    fn has_seq(&self, at: usize, is_last: bool, filter: &Filter) -> bool {
+        let first = |at: usize| self.chunks.get(at).map_or(0, |chunk| signed(chunk.mark.seq));
+        filter.seq.as_ref().is_none_or(|seq| *seq.end() >= first(at) && (is_last || *seq.start() < first(at + 1)))
+    }
+
+    fn has_thread(&self, chunk: &Chunk, filter: &Filter) -> bool {
+        let bit = |thread: &i64| bit_of(self.threads.iter().position(|known| known == thread));
+        filter.threads.as_ref().is_none_or(|threads| threads.iter().any(|thread| chunk.threads & bit(thread) != 0))
+    }
+
+    fn has_kind(&self, chunk: &Chunk, filter: &Filter) -> bool {
+        let bit = |kind: &String| bit_of(self.kinds.iter().position(|known| known == kind));
+        filter.kinds.as_ref().is_none_or(|kinds| kinds.iter().any(|kind| chunk.kinds & bit(kind) != 0))
+    }
+}
+
+fn has_time(chunk: &Chunk, filter: &Filter) -> bool {
+    let meets = |one: &RangeInclusive<i64>, other: &RangeInclusive<i64>| {
+        one.start() <= other.end() && other.start() <= one.end()
+    };
+    filter.time.as_ref().is_none_or(|wanted| chunk.time.as_ref().is_some_and(|time| meets(time, wanted)))
+}
+
+pub(super) fn bit_of(position: Option<usize>) -> u64 {
+    position.map_or(OTHERS, |position| 1 << position)
+}
+
+pub(super) fn signed(value: u64) -> i64 {
+    i64::try_from(value).unwrap_or(i64::MAX)
+}
