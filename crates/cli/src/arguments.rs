@@ -1,6 +1,7 @@
 //! Options that verbs share, and those of the verbs for any format.
 
 mod convert;
+mod index;
 pub(crate) mod own;
 mod query;
 mod spans;
@@ -13,6 +14,7 @@ use clap::builder::{PossibleValuesParser, TypedValueParser};
 use clap::{Args, ValueEnum};
 
 pub(crate) use convert::{CsvArguments, TableOutputArguments, TimelineOutputArguments};
+pub(crate) use index::IndexArguments;
 use own::OwnArguments;
 pub(crate) use query::{QueryArguments, QueryForm};
 pub(crate) use spans::{

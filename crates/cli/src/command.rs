@@ -7,8 +7,8 @@ use clap::{CommandFactory, Parser, Subcommand, ValueEnum};
 
 use crate::arguments::{
     CheckArguments, CompletionsArguments, ConvertArguments, DiffArguments, DumpArguments, FlameArguments,
-    InfoArguments, ManArguments, QueryArguments, RepairArguments, RulesArguments, StatsArguments, TimelineArguments,
-    TrimArguments, format_names, own,
+    IndexArguments, InfoArguments, ManArguments, QueryArguments, RepairArguments, RulesArguments, StatsArguments,
+    TimelineArguments, TrimArguments, format_names, own,
 };
 use crate::verbs::apitrace::ApitraceArguments;
 use crate::verbs::cacheray::CacherayArguments;
@@ -118,6 +118,11 @@ pub(crate) enum Verb {
                             anytrace query --run slowest-calls -m ./app app.xray"
     )]
     Query(QueryArguments),
+    /// Write an index beside a trace: queries then use all processors and read only what they need
+    #[command(after_help = "Without an index, `query` reads a trace from its start on one processor. An index that \
+                            does not fit its trace any more is ignored, with a note.\n\n\
+                            Example:\n  anytrace index app.xray\n  anytrace index --show app.xray")]
+    Index(IndexArguments),
     /// apitrace's commands, several times faster: dump, edit, diff, leaks, state, stats
     #[command(after_help = "Example:\n  anytrace apitrace dump --calls=frame game.trace")]
     Apitrace(ApitraceArguments),

@@ -109,6 +109,7 @@ pub(crate) fn open_options(options: &InputArguments) -> OpenOptions {
         own: options.own.0.clone(),
         limits: limits(options),
         threads: options.threads.unwrap_or_else(|| std::thread::available_parallelism().map_or(1, |n| n.get().min(8))),
+        part: None,
     }
 }
 

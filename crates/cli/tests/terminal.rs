@@ -62,6 +62,7 @@ const COMMANDS: &str = "
 ! query --run time-by-name {heph}
 ! query --run time-by-name --format csv {heph}
 ! query --run time-by-name --format json {heph}
+  index {heph} -o {out}
 ! apitrace dump {trace}
 ! apitrace dump --color=always {trace}
 ! apitrace dump --escape c {trace}

@@ -3,9 +3,11 @@
 use std::collections::BTreeSet;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 
+use anytrace_core::index::{self, Choice, Index, Lookup};
 use anytrace_core::span::{Mangling, SymbolSource};
+use anytrace_core::table::{Filter, Table};
 use anytrace_core::{
     Diagnostic, Error, Format, Input, InputOptions, Limits, OpenOptions, Severity, Sink, SpanOptions, Trace,
 };
@@ -26,6 +28,7 @@ pub(crate) struct TraceFile {
     sources: Vec<SymbolSource>,
     mangling: Mangling,
     threads: usize,
+    index: Option<Arc<Index>>,
     damage: Mutex<Damage>,
     rows: AtomicU64,
 }
@@ -57,6 +60,8 @@ pub(crate) struct OpenWith {
     pub(crate) mangling: Mangling,
     /// Threads that read one file.
     pub(crate) threads: usize,
+    /// Which index is used.
+    pub(crate) index: Choice,
 }
 
 impl TraceFile {
@@ -64,7 +69,6 @@ impl TraceFile {
     pub(crate) fn open(path: PathBuf, shown: Option<String>, with: &OpenWith) -> Result<Self, Error> {
         let name = shown.unwrap_or_else(|| path.display().to_string());
         let input = Input::open(&path, InputOptions::default())?;
-        let damage = Mutex::new(Damage::default());
         let bytes = std::fs::metadata(&path).map_or(0, |meta| meta.len());
         let format = match (&with.format, recognize(&input.head())) {
             (_, Recognized::Empty) => None,
@@ -84,14 +88,34 @@ impl TraceFile {
                 return Err(Error::usage(format!("{name}: unknown format; --input-format overrides")));
             }
         };
+        let mut damage = Damage::default();
+        let index = match format.map(|format| index::find(&path, format.name(), &with.index)).transpose()? {
+            Some(Lookup::Found(index)) => Some(Arc::from(index)),
+            Some(Lookup::Unused(file, why)) => {
+                damage.shown.push(format!("note: {name}: the index {} is not used: {why}", file.display()));
+                None
+            }
+            Some(Lookup::Nothing) | None => None,
+        };
         let (sources, mangling, threads) = (with.sources.clone(), with.mangling, with.threads);
-        Ok(Self { name, path, format, bytes, sources, mangling, threads, damage, rows: AtomicU64::new(0) })
+        let (damage, rows) = (Mutex::new(damage), AtomicU64::new(0));
+        Ok(Self { name, path, format, bytes, sources, mangling, threads, index, damage, rows })
     }
 
-    /// Opens the trace to read it once.
-    pub(crate) fn trace(&self, format: &'static dyn Format) -> Result<Box<dyn Trace>, Error> {
+    /// The parts in which a table is read by so many threads; without an index that helps, one.
+    pub(crate) fn parts(&self, table: &Table, filter: &Filter, threads: usize) -> Vec<index::Part> {
+        let can_part = self.format.is_some_and(|format| format.part_tables().contains(&table.name));
+        match &self.index {
+            Some(index) if can_part => index.parts(table, filter, threads),
+            _ => vec![index::Part::default()],
+        }
+    }
+
+    /// Opens the trace to read a part of it once.
+    pub(crate) fn trace(&self, format: &'static dyn Format, part: index::Part) -> Result<Box<dyn Trace>, Error> {
         let input = Input::open(&self.path, InputOptions::default())?;
-        let options = OpenOptions { threads: self.threads, limits: Limits::default(), ..OpenOptions::default() };
+        let part = (part != index::Part::default()).then_some(part);
+        let options = OpenOptions { threads: self.threads, limits: Limits::default(), part, ..OpenOptions::default() };
         format.open(input, &options)
     }
 

@@ -57,6 +57,9 @@ fn main() -> ExitCode {
         Some(Err(error)) => return fail(&error),
         None => return fail("expected a request in UTF-8"),
     };
+    if request.has_lifeline {
+        std::thread::spawn(end_with_standard_input);
+    }
     let files: Vec<PathBuf> = arguments.map(PathBuf::from).collect();
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(request.partitions).enable_all().build();
     match runtime {
@@ -68,6 +71,12 @@ fn main() -> ExitCode {
         }
         Err(error) => fail(&error.to_string()),
     }
+}
+
+/// Ends this program when the one that started it is no longer there to take the results, however that ended.
+fn end_with_standard_input() {
+    let _ = std::io::copy(&mut std::io::stdin().lock(), &mut std::io::sink());
+    std::process::exit(i32::from(INTERRUPTED));
 }
 
 /// Says why nothing came of it.

@@ -2,7 +2,8 @@
 
 use std::sync::Arc;
 
-use anytrace_core::table::Table;
+use anytrace_core::index;
+use anytrace_core::table::{Filter, Table};
 use anytrace_core::tables;
 use async_trait::async_trait;
 use datafusion::arrow::datatypes::{DataType, Field, Schema, SchemaRef};
@@ -41,7 +42,7 @@ pub(crate) fn tables_of(files: &[Arc<TraceFile>], has_file_column: bool) -> Vec<
     let mut tables: Vec<TraceTable> = Vec::new();
     for file in files {
         for table in file.format.map(tables::all).unwrap_or_default() {
-            let part = Part { file: Arc::clone(file), table };
+            let part = Part { file: Arc::clone(file), table, range: index::Part::default() };
             match tables.iter_mut().find(|known| known.table.name == table.name) {
                 Some(known) => known.parts.push(part),
                 None => {
@@ -90,6 +91,24 @@ impl TraceTable {
     pub(crate) fn has_file_column(&self) -> bool {
         !self.schema.table_partition_cols().is_empty()
     }
+
+    /// The parts of all files in order: about so many of each.
+    fn pieces(&self, filter: &Filter, threads: usize) -> Vec<PartitionedFile> {
+        let mut pieces = Vec::new();
+        for part in &self.parts {
+            let ranges = part.file.parts(&part.table, filter, threads);
+            // Parts of a file are about the same length.
+            let bytes = part.file.bytes / (ranges.len() as u64).max(1);
+            for range in ranges {
+                let mut piece = PartitionedFile::new(part.file.path().display().to_string(), bytes);
+                if self.has_file_column() {
+                    piece.partition_values = vec![ScalarValue::Utf8(Some(part.file.name.clone()))];
+                }
+                pieces.push(piece.with_extension(Part { range, ..part.clone() }));
+            }
+        }
+        pieces
+    }
 }
 
 #[async_trait]
@@ -110,17 +129,11 @@ impl TableProvider for TraceTable {
         limit: Option<usize>,
     ) -> Result<Arc<dyn ExecutionPlan>> {
         let filter = pushdown::filter_of(filters);
+        let threads = state.config().target_partitions();
+        // The first rows are those of the first part.
+        let parts = self.pieces(&filter, if limit.is_some() { 1 } else { threads });
         let source = Arc::new(TraceSource::new(self.table.name, self.schema.clone(), filter));
-        let has_file_column = self.has_file_column();
-        let parts = self.parts.iter().map(|part| {
-            let path = part.file.path().display().to_string();
-            let mut file = PartitionedFile::new(path, part.file.bytes);
-            if has_file_column {
-                file.partition_values = vec![ScalarValue::Utf8(Some(part.file.name.clone()))];
-            }
-            file.with_extension(part.clone())
-        });
-        let groups = spread(parts.collect(), state.config().target_partitions());
+        let groups = spread(parts, threads);
         let config = FileScanConfigBuilder::new(ObjectStoreUrl::local_filesystem(), source)
             .with_file_groups(groups)
             .with_projection_indices(projection.cloned())?
@@ -135,16 +148,27 @@ impl TableProvider for TraceTable {
     }
 }
 
-/// Parts in groups, which are read side by side: as even in bytes as whole files allow.
-fn spread(mut parts: Vec<PartitionedFile>, groups: usize) -> Vec<FileGroup> {
+/// Parts in groups, which are read side by side: as even in bytes as the parts allow, and in their order, so that the
+/// groups one after the other are the table in order.
+fn spread(parts: Vec<PartitionedFile>, groups: usize) -> Vec<FileGroup> {
     let groups = groups.clamp(1, parts.len().max(1));
-    parts.sort_by_key(|part| std::cmp::Reverse(part.object_meta.size));
-    let mut made: Vec<(u64, Vec<PartitionedFile>)> = vec![(0, Vec::new()); groups];
-    for part in parts {
-        if let Some((bytes, group)) = made.iter_mut().min_by_key(|(bytes, _)| *bytes) {
-            *bytes += part.object_meta.size;
-            group.push(part);
+    let mut left: u64 = parts.iter().map(|part| part.object_meta.size).sum();
+    let mut parts = parts.into_iter().peekable();
+    let mut made = Vec::new();
+    for group in 0..groups {
+        let mean = left / u64::try_from(groups - group).unwrap_or(1);
+        let (mut own, mut bytes) = (Vec::new(), 0);
+        // Each group has a part, and leaves one to each after it.
+        while let Some(next) = parts.peek() {
+            let is_enough = !own.is_empty() && bytes + next.object_meta.size / 2 >= mean;
+            if is_enough && group + 1 < groups || !own.is_empty() && parts.len() < groups - group {
+                break;
+            }
+            bytes += next.object_meta.size;
+            own.extend(parts.next());
         }
+        left -= bytes;
+        made.push(FileGroup::new(own));
     }
-    made.into_iter().map(|(_, group)| FileGroup::new(group)).collect()
+    made
 }

@@ -3,6 +3,7 @@
 
 use std::path::PathBuf;
 
+use anytrace_core::index::Choice;
 use anytrace_core::span::{Mangling, SymbolSource};
 use serde_json::Value;
 
@@ -65,6 +66,8 @@ pub(crate) struct Request {
     pub(crate) memory_bytes: Option<u64>,
     /// Values of `$1`, `$2` and of `$name`.
     pub(crate) parameters: Vec<String>,
+    /// Standard input ends when the program that asks does.
+    pub(crate) has_lifeline: bool,
     /// Show on a terminal how far a query is.
     pub(crate) has_progress: bool,
     /// Where the prompt keeps its history.
@@ -112,13 +115,26 @@ pub(crate) fn parse(text: &str) -> Result<Request, String> {
             sources: sources(&json["programs"]),
             mangling: if json["demangle"].as_bool().unwrap_or(true) { Mangling::Demangled } else { Mangling::AsIs },
             threads: 1,
+            index: choice(&json["index"]),
         },
         partitions: number("threads").and_then(|threads| usize::try_from(threads).ok()).unwrap_or(1).max(1),
         memory_bytes: number("memory_bytes"),
         parameters: texts(&json["parameters"]).into_iter().flatten().collect(),
+        has_lifeline: json["lifeline"].as_bool().unwrap_or(false),
         has_progress: json["progress"].as_bool().unwrap_or(false),
         history: json["history"].as_str().map(PathBuf::from),
     })
+}
+
+/// The index: `null` for none, `{"file": PATH}` for this one, `{"folder": PATH}` for those of a folder, `{}` for those
+/// beside the traces.
+fn choice(json: &Value) -> Choice {
+    let path = |key: &str| json[key].as_str().map(PathBuf::from);
+    match path("file") {
+        Some(file) => Choice::File(file),
+        None if json.is_object() => Choice::Auto(path("folder")),
+        None => Choice::None,
+    }
 }
 
 fn texts(json: &Value) -> Vec<Option<String>> {
@@ -149,7 +165,7 @@ mod tests {
     fn a_request_says_everything() {
         let text = format!(
             r#"{{"version":"{}","action":"query","sql":"select 1","format":"json","schemas":[null,"b"],"threads":3,
-            "programs":[{{"object":1,"path":"lib.so"}}],"demangle":false,"memory_bytes":1024,"parameters":["x","2"]}}"#,
+            "programs":[{{"object":1,"path":"lib.so"}}],"demangle":false,"memory_bytes":1024,"parameters":["x","2"],"index":{{"folder":"d"}}}}"#,
             env!("CARGO_PKG_VERSION")
         );
         let request = parse(&text).unwrap();
@@ -157,6 +173,7 @@ mod tests {
         assert_eq!((request.form, request.partitions, request.memory_bytes), (Form::Json, 3, Some(1024)));
         assert_eq!(request.schemas, [None, Some("b".to_owned())]);
         assert_eq!(request.open.sources, [SymbolSource { object: Some(1), path: "lib.so".into() }]);
+        assert_eq!(request.open.index, Choice::Auto(Some("d".into())));
         assert_eq!((request.open.mangling, request.parameters.len()), (Mangling::AsIs, 2));
     }
 }

@@ -17,6 +17,9 @@ use datafusion::prelude::{SessionConfig, SessionContext};
 use datafusion::scalar::ScalarValue;
 use datafusion::sql::parser::{DFParser, Statement};
 use futures::StreamExt;
+use futures::stream::BoxStream;
+use tokio::sync::mpsc;
+use tokio::task::JoinSet;
 
 use crate::functions;
 use crate::input::TraceFile;
@@ -26,6 +29,9 @@ use crate::request::Request;
 
 /// Rows of a batch between operators.
 const BATCH_ROWS: usize = 8192;
+
+/// Batches of a partition that wait for their turn.
+const WAITING_MAX: usize = 4;
 
 /// Views for those who know Perfetto's names, on traces with spans.
 const VIEWS: [(&str, &str); 3] = [
@@ -53,6 +59,8 @@ impl Session {
         let mut config = SessionConfig::new()
             .with_target_partitions(request.partitions)
             .with_batch_size(BATCH_ROWS)
+            // Rows keep the order of the trace: parts of a scan are consecutive, and nothing deals them out anew.
+            .with_round_robin_repartition(false)
             .with_information_schema(true);
         let mut runtime = RuntimeEnvBuilder::new().with_disk_manager_builder(DiskManagerBuilder::default());
         if let Some(bytes) = request.memory_bytes {
@@ -135,7 +143,7 @@ impl Session {
     }
 
     /// Plans a statement and starts it.
-    async fn start(&self, statement: Statement, explain: bool) -> Result<(SchemaRef, SendableRecordBatchStream)> {
+    async fn start(&self, statement: Statement, explain: bool) -> Result<(SchemaRef, Batches)> {
         let state = self.context.state();
         let plan = state.statement_to_plan(statement).await?;
         let plan = match &self.parameters {
@@ -149,7 +157,8 @@ impl Session {
             frame = frame.explain(false, false)?;
         }
         let schema = Arc::new(frame.schema().as_arrow().clone());
-        Ok((schema, frame.execute_stream().await?))
+        let partitions = frame.execute_stream_partitioned().await?;
+        Ok((schema, in_order(partitions)))
     }
 
     /// Runs statements one after the other and writes the result of each that has one.
@@ -173,6 +182,38 @@ impl Session {
         }
         Ok(())
     }
+}
+
+/// The batches of a result.
+type Batches = BoxStream<'static, Result<RecordBatch>>;
+
+/// All partitions of a result, one after the other. They are computed side by side; those whose turn has not come stop
+/// when a few of their batches wait.
+fn in_order(partitions: Vec<SendableRecordBatchStream>) -> Batches {
+    if let [_] = partitions.as_slice() {
+        return futures::stream::iter(partitions).flatten().boxed();
+    }
+    let running = partitions.into_iter().map(|mut partition| {
+        let (sender, receiver) = mpsc::channel(WAITING_MAX);
+        // Dropped with the stream, which ends the task.
+        let mut tasks = JoinSet::new();
+        tasks.spawn(async move {
+            while let Some(batch) = partition.next().await {
+                if sender.send(batch).await.is_err() {
+                    break;
+                }
+            }
+        });
+        futures::stream::unfold((receiver, tasks), |(mut receiver, mut tasks)| async move {
+            if let Some(batch) = receiver.recv().await {
+                return Some((batch, (receiver, tasks)));
+            }
+            let ended = tasks.join_next().await?;
+            ended.err().map(|error| (Err(DataFusionError::External(Box::new(error))), (receiver, tasks)))
+        })
+    });
+    let running: Vec<_> = running.collect();
+    futures::stream::iter(running).flatten().boxed()
 }
 
 /// Values of `$1`, `$2`, or of `$name` where they are given as `name=value`.

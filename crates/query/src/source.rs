@@ -3,6 +3,7 @@
 use std::fmt;
 use std::sync::Arc;
 
+use anytrace_core::index;
 use anytrace_core::table::{self, Batch, Scan, Table};
 use anytrace_core::{Error, Format, tables};
 use datafusion::arrow::array::{ArrayRef, RecordBatch, RecordBatchOptions, new_null_array};
@@ -35,6 +36,8 @@ pub(crate) struct Part {
     pub(crate) file: Arc<TraceFile>,
     /// The table as its format has it.
     pub(crate) table: Table,
+    /// What is read of the file.
+    pub(crate) range: index::Part,
 }
 
 /// One table of all files that have it.
@@ -175,7 +178,7 @@ fn read(
     };
     let mut read = || {
         let options = part.file.span_options(format)?;
-        let trace = part.file.trace(format)?;
+        let trace = part.file.trace(format, part.range.clone())?;
         tables::read(format, trace, part.table.name, &scan, &options, &mut take, &mut DamageSink(&part.file))
     };
     match read() {

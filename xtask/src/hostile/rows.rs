@@ -85,6 +85,7 @@ pub(super) const ROWS: &[Row] = &[
     row("stats", SPANS, &[Trace], Damage),
     to_output(row("flame", SPANS, &[Trace], Damage)),
     row("timeline", SPANS, &[Trace], Damage),
+    row("index", GENERIC, &[Trace], Damage),
     row("apitrace diff", APITRACE, &[Trace, Trace], Verdict),
     row("apitrace diff-images", GENERIC, &[Pictures, Pictures], Other),
     row("apitrace diff-state", GENERIC, &[States, States], Other),

@@ -11,6 +11,7 @@ pub(crate) mod dump;
 pub(crate) mod flame;
 pub(crate) mod formats;
 pub(crate) mod heph;
+pub(crate) mod index;
 pub(crate) mod info;
 pub(crate) mod man;
 pub(crate) mod memory;

@@ -13,6 +13,7 @@ use crate::arguments::{QueryArguments, QueryForm};
 use crate::extension::form_of;
 use crate::failure::Failure;
 use crate::terminal::stdout_is_terminal;
+use crate::verbs::index::folder;
 use inputs::{Inputs, Statement};
 
 /// What the extension of an output says.
@@ -79,9 +80,24 @@ fn request(options: &QueryArguments, form: QueryForm, inputs: &Inputs) -> Result
         "threads": threads.unwrap_or(1).min(64),
         "memory_bytes": options.memory,
         "parameters": options.parameters,
+        "index": index(options, inputs)?,
+        "lifeline": action != "prompt",
         "progress": true,
         "history": history(),
     }))
+}
+
+/// Which index is used: one that is named, those beside the traces or in the folder of indexes, or none.
+fn index(options: &QueryArguments, inputs: &Inputs) -> Result<Value, Failure> {
+    let text = |path: &Path| {
+        path.to_str().map(str::to_owned).ok_or_else(|| Failure::usage("the name of an index is not UTF-8"))
+    };
+    match &options.index {
+        Some(_) if inputs.paths.len() > 1 => Err(Failure::usage("--index is for a single trace")),
+        Some(path) => Ok(json!({"file": text(path)?})),
+        None if options.no_index => Ok(Value::Null),
+        None => Ok(json!({"folder": folder().as_deref().map(text).transpose()?})),
+    }
 }
 
 /// Where the prompt keeps what was typed.

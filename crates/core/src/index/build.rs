@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use super::fit::piece_bytes;
 use super::{Chunk, Digester, Index, Mark, MarkSink, Pieces, VERSION, describe};
-use crate::{Diagnostic, Error, Format, Input, InputOptions, OpenOptions, Severity, Sink};
+use crate::{Diagnostic, Error, Format, Input, InputOptions, OpenOptions, Sink};
 
 /// Bytes read at once to compute digests.
 const BLOCK_BYTES: usize = 1 << 20;
@@ -16,18 +16,9 @@ const BLOCK_BYTES: usize = 1 << 20;
 /// Most chunks; if there are more marks, every second one is kept.
 const CHUNKS_MAX: usize = 1 << 20;
 
-/// What was read while an index was made.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Statistics {
-    /// Rows of the table `events`.
-    pub rows: u64,
-    /// Diagnostics that are errors.
-    pub errors: u64,
-}
-
 /// Makes the index of a file, with a mark for about `every_bytes` bytes. Damage is reported to `sink`.
 ///
-/// The trace is read twice, the second time on all threads of `options`, and its file once more for the digests, at the
+/// `watch` sees the input first, for a progress bar. The trace is read twice, the second time on all threads of `options`, and its file once more for the digests, at the
 /// same time.
 ///
 /// # Errors
@@ -37,8 +28,9 @@ pub fn build(
     path: &Path,
     options: &OpenOptions,
     every_bytes: u64,
+    watch: &mut dyn FnMut(&Input),
     sink: &mut dyn Sink,
-) -> Result<(Index, Statistics), Error> {
+) -> Result<Index, Error> {
     let name = path.display().to_string();
     let meta = || std::fs::metadata(path).map_err(|error| Error::io(format_args!("cannot read {name}"), error));
     let before = meta()?;
@@ -48,16 +40,16 @@ pub fn build(
     let open = || Input::open(path, InputOptions::default());
     let (made, pieces) = std::thread::scope(|scope| {
         let digests = scope.spawn(|| digests(path, before.len()));
-        let made = from_input(format, &open, options, every_bytes, sink);
+        let made = from_input(format, &open, options, every_bytes, watch, sink);
         (made, digests.join().unwrap_or_else(|_| Err(Error::usage("the digests could not be computed"))))
     });
-    let (mut index, statistics) = made?;
+    let mut index = made?;
     index.pieces = pieces?;
     let after = meta()?;
     if after.len() != before.len() || after.modified().ok() != before.modified().ok() {
         return Err(Error::usage(format!("{name} changed while it was read")));
     }
-    Ok((index, statistics))
+    Ok(index)
 }
 
 /// Makes the index of a trace in memory; otherwise as [`build`].
@@ -72,7 +64,7 @@ pub fn build_bytes(
     sink: &mut dyn Sink,
 ) -> Result<Index, Error> {
     let open = || Ok(Input::from_bytes("index", bytes.to_vec()));
-    let (mut index, _) = from_input(format, &open, options, every_bytes, sink)?;
+    let mut index = from_input(format, &open, options, every_bytes, &mut |_| {}, sink)?;
     index.pieces = pieces_of(Box::new(std::io::Cursor::new(bytes.to_vec())), bytes.len() as u64)?;
     Ok(index)
 }
@@ -97,12 +89,14 @@ fn from_input(
     open: &Open<'_>,
     options: &OpenOptions,
     every_bytes: u64,
+    watch: &mut dyn FnMut(&Input),
     sink: &mut dyn Sink,
-) -> Result<(Index, Statistics), Error> {
+) -> Result<Index, Error> {
     let input = open()?;
+    watch(&input);
     // Compressed data can only be read from their start.
     let is_seekable = input.layers().is_empty();
-    let seen = Cell::new(Seen::default());
+    let seen = Cell::new(0);
     let mut found = Found { seen: &seen, noted: 0, chunks: vec![Chunk::default()], shared: None, step: 1, passed: 0 };
     let mut tee = Tee { inner: sink, seen: &seen };
     if is_seekable {
@@ -120,36 +114,27 @@ fn from_input(
         shared: shared.map(Arc::from),
     };
     describe::describe(format, open, options, &mut index)?;
-    let rows = index.chunks.iter().map(|chunk| chunk.rows).sum();
-    Ok((index, Statistics { rows, errors: seen.get().errors }))
-}
-
-/// Diagnostics so far.
-#[derive(Debug, Clone, Copy, Default)]
-struct Seen {
-    reports: u64,
-    errors: u64,
+    Ok(index)
 }
 
 /// Counts diagnostics and passes them on.
 struct Tee<'a> {
     inner: &'a mut dyn Sink,
-    seen: &'a Cell<Seen>,
+    /// Diagnostics so far.
+    seen: &'a Cell<u64>,
 }
 
 impl Sink for Tee<'_> {
     fn report(&mut self, diagnostic: Diagnostic) -> Result<(), Error> {
-        let Seen { reports, errors } = self.seen.get();
-        let is_error = u64::from(diagnostic.severity == Severity::Error);
-        self.seen.set(Seen { reports: reports + 1, errors: errors + is_error });
+        self.seen.set(self.seen.get() + 1);
         self.inner.report(diagnostic)
     }
 }
 
 /// The chunks so far.
 struct Found<'a> {
-    seen: &'a Cell<Seen>,
-    /// Reports before the last chunk.
+    seen: &'a Cell<u64>,
+    /// Diagnostics before the last chunk.
     noted: u64,
     chunks: Vec<Chunk>,
     shared: Option<Vec<u8>>,
@@ -162,7 +147,7 @@ struct Found<'a> {
 impl Found<'_> {
     /// Marks the last chunk as damaged if something was reported since it began.
     fn note(&mut self) {
-        let reports = self.seen.get().reports;
+        let reports = self.seen.get();
         if let Some(chunk) = self.chunks.last_mut() {
             chunk.is_damaged |= reports > self.noted;
         }

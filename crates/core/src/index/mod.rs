@@ -17,7 +17,7 @@ use std::ops::RangeInclusive;
 use std::sync::Arc;
 
 use crate::Error;
-pub use build::{Statistics, build, build_bytes};
+pub use build::{build, build_bytes};
 pub use file::IndexFault;
 pub use find::{Choice, Lookup, find, path_of};
 pub use fit::{Depth, Digest, Digester, Misfit, PIECES_MAX, Pieces, piece_bytes};

@@ -31,8 +31,10 @@
 
 mod accesses;
 mod batch;
+mod nest;
 mod rows;
 mod spans;
+mod stacks;
 
 use std::ops::RangeInclusive;
 
@@ -40,7 +42,8 @@ use crate::Error;
 pub use accesses::{ACCESSES, AccessRows, REGIONS, RegionRows, TYPES, TypeRows};
 pub use batch::{Batch, BatchColumn, Names, Strings, Values};
 pub use rows::Rows;
-pub use spans::{MoreColumns, SPANS, STACKS, SpanRows, StackRows};
+pub use spans::{MoreColumns, SPANS, SpanRows};
+pub use stacks::{STACKS, StackRows};
 
 /// Most rows in one batch.
 pub const BATCH_ROWS: usize = 8192;

@@ -1,16 +1,11 @@
-//! The tables `spans` and `stacks`, made of the lane of spans.
+//! The table `spans`, made of the lane of spans.
 
+use super::nest::{EndedSpan, Nest};
 use super::{Column, ColumnType, Filter, RowSink, Rows, Scan, Table, Values};
 use crate::Error;
-use crate::hash::{Map, Set};
 use crate::span::{
     Edge, EdgeBatch, EdgeFlags, EdgeKind, Location, NO_CPU, NameId, SpanSink, SpanSource, TimeUnit, Track, TrackId,
-    push_json_value,
 };
-use crate::text::{push_json_str, shown};
-
-/// Most spans open at once, over all tracks.
-const OPEN_MAX: usize = 1 << 20;
 
 /// Spans that are turned into rows at once, and the size of their attributes beyond which fewer are.
 const ENDED_MAX: usize = 128;
@@ -41,182 +36,8 @@ pub const SPANS: Table = Table {
     ],
 };
 
-/// Different stacks of spans.
-pub const STACKS: Table = Table {
-    name: "stacks",
-    help: "a stack of names, from the outermost span to one inside it",
-    columns: &[
-        Column::new("stack", ColumnType::UInt64, "hash of the names; `spans` has it too"),
-        Column::nullable("parent", ColumnType::UInt64, "the stack without its last name"),
-        Column::new("name", ColumnType::Name, "its last name"),
-        Column::new("depth", ColumnType::Int32, "names before the last"),
-    ],
-};
-
 /// Number of the column `attributes`.
 const ATTRIBUTES: usize = 16;
-
-/// A span that ended.
-#[derive(Clone, Copy)]
-struct EndedSpan {
-    /// Number of the record that begins it.
-    seq: u64,
-    /// Number of the record that ends it.
-    end_seq: u64,
-    /// Begin, in the source's unit.
-    start: u64,
-    /// Length.
-    duration: u64,
-    /// Length without the spans inside it.
-    self_time: u64,
-    /// Hash of its stack.
-    stack: u64,
-    /// Record number of the span around it.
-    parent: Option<u64>,
-    /// Spans around it.
-    depth: usize,
-    /// Where its attributes begin among those of its track.
-    attributes: usize,
-    /// Number of its track.
-    track: TrackId,
-    /// Its name.
-    name: NameId,
-    /// Processor; [`NO_CPU`] where unknown.
-    cpu: u16,
-    /// What is special about it.
-    flags: EdgeFlags,
-}
-
-/// What is open on each track, and what was announced.
-#[derive(Default)]
-struct Nest {
-    unit: Option<TimeUnit>,
-    tracks: Vec<Nested>,
-    names: Vec<Name>,
-    open: usize,
-    /// How often each key occurred in the edge at hand.
-    keys: Map<NameId, u32>,
-}
-
-struct Name {
-    text: Box<str>,
-    hash: u64,
-}
-
-struct Nested {
-    track: Track,
-    open: Vec<Open>,
-    /// Attributes of the open spans, one after the other.
-    attributes: Vec<u8>,
-}
-
-struct Open {
-    seq: u64,
-    start: u64,
-    /// Time of the spans inside it that have ended.
-    inner: u64,
-    stack: u64,
-    /// Where its attributes begin.
-    attributes: usize,
-    name: NameId,
-    cpu: u16,
-    flags: EdgeFlags,
-}
-
-impl Nest {
-    fn track(&mut self, track: &Track) {
-        self.tracks.push(Nested { track: track.clone(), open: Vec::new(), attributes: Vec::new() });
-    }
-
-    fn name(&mut self, name: &[u8]) {
-        self.names.push(Name { text: shown(name).into(), hash: hash_of(name) });
-    }
-
-    fn text(&self, name: NameId) -> &str {
-        self.names.get(name as usize).map_or("", |name| &name.text)
-    }
-
-    /// The stack and the depth of the span that begins. Its attributes are taken from the batch, if there is one.
-    #[inline]
-    fn begin(&mut self, edge: &Edge, batch: Option<&EdgeBatch>) -> Result<Option<(u64, Option<u64>, usize)>, Error> {
-        let name = self.names.get(edge.name as usize).map_or(0, |name| name.hash);
-        let Some(Nested { open, attributes, .. }) = self.tracks.get_mut(edge.track as usize) else { return Ok(None) };
-        if self.open >= OPEN_MAX {
-            return Err(Error::limit(format!("more than {OPEN_MAX} spans are open at once")));
-        }
-        self.open += 1;
-        let (parent, depth) = (open.last().map(|span| span.stack), open.len());
-        let stack = stack_of(parent.unwrap_or(0), name);
-        let (seq, start, name, cpu, flags) = (edge.seq, edge.time, edge.name, edge.cpu, edge.flags);
-        open.push(Open { seq, start, inner: 0, stack, attributes: attributes.len(), name, cpu, flags });
-        if edge.attributes.1 > 0
-            && let Some(batch) = batch
-        {
-            self.attributes(batch, edge);
-        }
-        Ok(Some((stack, parent, depth)))
-    }
-
-    /// The span that an edge ends. Its attributes stay until the caller takes them away.
-    #[inline]
-    fn end(&mut self, edge: &Edge, batch: Option<&EdgeBatch>) -> Option<EndedSpan> {
-        if edge.attributes.1 > 0
-            && let Some(batch) = batch
-        {
-            self.attributes(batch, edge);
-        }
-        let nested = self.tracks.get_mut(edge.track as usize)?;
-        let span = nested.open.pop()?;
-        self.open -= 1;
-        // A clock that went back makes a span of no length.
-        let duration = edge.time.max(span.start) - span.start;
-        let parent = nested.open.last_mut().map(|around| {
-            around.inner = around.inner.saturating_add(duration);
-            around.seq
-        });
-        Some(EndedSpan {
-            seq: span.seq,
-            end_seq: edge.seq,
-            start: span.start,
-            duration,
-            self_time: duration.saturating_sub(span.inner),
-            stack: span.stack,
-            parent,
-            depth: nested.open.len(),
-            attributes: span.attributes,
-            track: edge.track,
-            name: span.name,
-            cpu: span.cpu,
-            flags: EdgeFlags(span.flags.0 | edge.flags.0),
-        })
-    }
-
-    /// Adds the attributes of an edge to those of the innermost span of its track, as members of a JSON object. Keys may
-    /// occur more than once in a trace, in JSON they should not: the second of `key` is `key#2`.
-    #[cold]
-    fn attributes(&mut self, batch: &EdgeBatch, edge: &Edge) {
-        let Some(Nested { open, attributes: out, .. }) = self.tracks.get_mut(edge.track as usize) else { return };
-        let Some(begin) = open.last().map(|span| span.attributes) else { return };
-        if self.keys.capacity() > 1024 {
-            self.keys = Map::default();
-        }
-        self.keys.clear();
-        for (key, value) in batch.attributes(edge) {
-            if out.len() > begin {
-                out.push(b',');
-            }
-            let nth = self.keys.entry(key).or_default();
-            *nth += 1;
-            let name = self.names.get(key as usize).map_or("", |name| &name.text);
-            match *nth {
-                1 => push_json_str(out, name),
-                nth => push_json_str(out, &format!("{name}#{nth}")),
-            }
-            out.push(b':');
-            push_json_value(out, value);
-        }
-    }
-}
 
 /// Makes the values of the columns after those of [`SPANS`]: one for each of these rows, given by the number of its
 /// span's name, in each such column.
@@ -407,84 +228,8 @@ fn flags(bits: u32) -> String {
     words.join(",")
 }
 
-/// Makes the rows of [`STACKS`] of the lane of spans.
-pub struct StackRows<'a> {
-    rows: Rows<'a>,
-    seen: Set<u64>,
-    nest: Nest,
-}
-
-impl<'a> StackRows<'a> {
-    /// Rows for a sink.
-    pub fn new(scan: &Scan, out: &'a mut dyn RowSink) -> Self {
-        Self { rows: Rows::new(&STACKS, scan, out), seen: Set::default(), nest: Nest::default() }
-    }
-
-    /// Hands out the last rows. Call it once, after all edges.
-    ///
-    /// # Errors
-    /// What the sink of rows returns.
-    pub fn finish(self) -> Result<(), Error> {
-        self.rows.finish()
-    }
-}
-
-impl SpanSink for StackRows<'_> {
-    fn source(&mut self, _source: &SpanSource) -> Result<(), Error> {
-        Ok(())
-    }
-
-    fn wants_attributes(&self) -> bool {
-        false
-    }
-
-    fn track(&mut self, _id: TrackId, track: &Track) -> Result<(), Error> {
-        self.nest.track(track);
-        Ok(())
-    }
-
-    fn name(&mut self, _id: NameId, name: &[u8], _location: Option<&Location>) -> Result<(), Error> {
-        self.nest.name(name);
-        Ok(())
-    }
-
-    fn edges(&mut self, batch: &EdgeBatch) -> Result<(), Error> {
-        for edge in batch.edges() {
-            match edge.kind {
-                EdgeKind::Begin => {
-                    let Some((stack, parent, depth)) = self.nest.begin(edge, None)? else { continue };
-                    if !self.seen.insert(stack) {
-                        continue;
-                    }
-                    self.rows.uint64(stack);
-                    self.rows.uint64(parent);
-                    self.rows.numbered_name(edge.name, || self.nest.text(edge.name).into());
-                    self.rows.int32(i32::try_from(depth).unwrap_or(i32::MAX));
-                    self.rows.end()?;
-                }
-                EdgeKind::End => drop(self.nest.end(edge, None)),
-                _ => {}
-            }
-        }
-        Ok(())
-    }
-}
-
 fn signed(value: u64) -> i64 {
     i64::try_from(value).unwrap_or(i64::MAX)
-}
-
-/// The hash of a name (FNV-1a, 64 bits). It is the same in every run and on every machine, because it is data: a trace
-/// can be crafted so that two stacks share a number, but no table is indexed by it.
-pub(super) fn hash_of(name: &[u8]) -> u64 {
-    name.iter().fold(0xcbf2_9ce4_8422_2325, |hash, byte| (hash ^ u64::from(*byte)).wrapping_mul(0x0100_0000_01b3))
-}
-
-/// The number of a stack: of the one around it and the hash of the last name.
-#[inline]
-fn stack_of(parent: u64, name: u64) -> u64 {
-    let mixed = (parent.rotate_left(23) ^ name).wrapping_mul(0x9e37_79b9_7f4a_7c15);
-    mixed ^ (mixed >> 32)
 }
 
 #[cfg(test)]

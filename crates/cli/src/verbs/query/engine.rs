@@ -41,12 +41,19 @@ pub(super) fn run(
     let failed = |error: io::Error| Failure::usage(format!("{}: {error}", engine.display()));
     // Ctrl-C is for the engine, which ends its work or only a statement; this program then ends with it.
     ctrlc::set_handler(|| {}).map_err(|error| Failure::usage(error.to_string()))?;
+    if request["lifeline"] == true {
+        command.stdin(Stdio::piped());
+    }
     let Some(output) = output else {
-        let status = command.status().map_err(failed)?;
+        let mut child = command.spawn().map_err(failed)?;
+        // Closed when this program ends, however it ends: the engine then ends too.
+        let _lifeline = child.stdin.take();
+        let status = child.wait().map_err(failed)?;
         return Ok(verdict(status.code()));
     };
     let mut out = Output::create(output, force)?;
     let mut child = command.stdout(Stdio::piped()).spawn().map_err(failed)?;
+    let _lifeline = child.stdin.take();
     let stored = child.stdout.take().map_or(Ok(()), |mut from| store(&mut from, &mut out));
     if stored.is_err() {
         // It would write on to a pipe that nobody reads.

@@ -1,0 +1,99 @@
+//! `anytrace index`: where reading can begin inside a trace, for queries on all processors and on parts.
+
+mod page;
+
+use std::io::Write;
+use std::path::{Path, PathBuf};
+
+use anytrace_core::index::{self, Choice, Index, Lookup, path_of};
+use anytrace_core::{Format, Input};
+use serde_json::Value;
+
+use crate::arguments::{IndexArguments, ResultForm};
+use crate::failure::Failure;
+use crate::output::Output;
+use crate::progress::Progress;
+use crate::report::{Reporter, Way};
+use crate::results::print_json;
+use crate::{Verdict, for_each_file, open, terminal};
+
+/// The variable that names the folder of indexes.
+pub(crate) const FOLDER: &str = "ANYTRACE_INDEX_DIR";
+
+/// The folder of indexes, where it is not that of the trace.
+pub(crate) fn folder() -> Option<PathBuf> {
+    std::env::var_os(FOLDER).filter(|folder| !folder.is_empty()).map(PathBuf::from)
+}
+
+pub(crate) fn run(options: &IndexArguments) -> Result<Verdict, Failure> {
+    if options.output.is_some() && options.files.len() > 1 {
+        return Err(Failure::usage("-o is for a single trace; without it each index is written beside its trace"));
+    }
+    let mut objects = Vec::new();
+    let verdict = for_each_file(&options.files, |path| one(path, options, &mut objects))?;
+    if options.format == ResultForm::Json {
+        print_json(objects, options.files.len() > 1)?;
+    }
+    Ok(verdict)
+}
+
+fn one(trace: &Path, options: &IndexArguments, objects: &mut Vec<Value>) -> Result<Verdict, Failure> {
+    if open::is_read_once(trace) {
+        return Err(Failure::usage(format!("{}: only files can be indexed", trace.display())));
+    }
+    let place = options.output.clone().unwrap_or_else(|| path_of(trace, folder().as_deref()));
+    let (index, state, verdict) =
+        if options.show { show(trace, &place, options)? } else { make(trace, &place, options)? };
+    let shown = page::Shown { trace, place: &place, index: &index, state: &state };
+    match options.format {
+        ResultForm::Json => objects.push(shown.object()),
+        ResultForm::Text if place.as_os_str() == "-" => terminal::stderr().write_all(shown.text().as_bytes())?,
+        ResultForm::Text => terminal::stdout().write_all(shown.text().as_bytes())?,
+    }
+    Ok(verdict)
+}
+
+/// The format of a trace, or what is wrong with a file that is none.
+fn format_of(trace: &Path, options: &IndexArguments) -> Result<&'static dyn Format, Failure> {
+    let name = trace.display().to_string();
+    match open::open_trace(trace, &options.input())? {
+        Ok((format, _)) => Ok(format),
+        Err(damage) => {
+            let mut reporter = Reporter::new(&name, None, Way::Stderr, options.limit);
+            reporter.take(damage)?;
+            reporter.print_rest()?;
+            Err(Failure::breach(format!("{name}: nothing to index")))
+        }
+    }
+}
+
+fn make(trace: &Path, place: &Path, options: &IndexArguments) -> Result<(Index, String, Verdict), Failure> {
+    let name = trace.display().to_string();
+    let format = format_of(trace, options)?;
+    let mut output = Output::create(place, options.force)?;
+    let mut reporter = Reporter::new(&name, Some(format), Way::Stderr, options.limit);
+    let mut progress = None;
+    let mut watch = |input: &Input| progress = Some(Progress::watch(input));
+    let how = open::open_options(&options.input());
+    let made = index::build(format, trace, &how, options.every, &mut watch, &mut reporter);
+    let index = made.map_err(|error| Failure::of(&name, &error))?;
+    drop(progress);
+    reporter.print_rest()?;
+    output.write_all(&index.encode())?;
+    let verdict = output.commit(reporter.verdict())?;
+    Ok((index, "made".to_owned(), verdict))
+}
+
+fn show(trace: &Path, place: &Path, options: &IndexArguments) -> Result<(Index, String, Verdict), Failure> {
+    let format = format_of(trace, options)?;
+    let found = index::find(trace, format.name(), &Choice::File(place.to_owned()));
+    match found.map_err(|error| Failure::bare(&error))? {
+        Lookup::Found(index) => Ok((*index, "fits".to_owned(), Verdict::Fine)),
+        Lookup::Nothing => Err(Failure::usage(format!("{}: there is no index", place.display()))),
+        Lookup::Unused(path, why) => {
+            let bytes = std::fs::read(&path).map_err(|error| Failure::usage(format!("{}: {error}", path.display())))?;
+            let index = Index::decode(&bytes).map_err(|_| Failure::breach(format!("{}: {why}", path.display())))?;
+            Ok((index, format!("does not fit: {why}"), Verdict::Breach))
+        }
+    }
+}
