@@ -12,6 +12,8 @@ pub(crate) mod guids;
 pub(crate) mod idle;
 pub(crate) mod labels;
 pub(crate) mod packed;
+#[cfg(feature = "tools")]
+pub(crate) mod points;
 pub(crate) mod print;
 pub(crate) mod print_value;
 pub mod spans;

@@ -17,6 +17,8 @@ pub(crate) mod pieces;
 pub(crate) mod plain;
 #[cfg_attr(not(feature = "tools"), allow(dead_code, reason = "only the format-specific commands seek"))]
 pub(crate) mod point;
+#[cfg_attr(not(feature = "tools"), allow(dead_code, reason = "only the format-specific commands seek"))]
+pub(crate) mod point_bytes;
 pub(crate) mod reader;
 pub(crate) mod record;
 pub(crate) mod resync;
