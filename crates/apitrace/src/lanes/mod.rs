@@ -11,8 +11,8 @@ pub(crate) mod formatter;
 pub(crate) mod guids;
 pub(crate) mod idle;
 pub(crate) mod labels;
+pub(crate) mod marks;
 pub(crate) mod packed;
-#[cfg(feature = "tools")]
 pub(crate) mod points;
 pub(crate) mod print;
 pub(crate) mod print_value;

@@ -29,6 +29,9 @@ const OPEN_CALL_BYTES: u64 = 4608;
 /// Longest enter event kept of an open call. If one is not kept, reading begins before the call.
 const ENTER_BYTES_MAX: usize = 4096;
 
+/// The same for parts, which need every enter. Shorter than the blobs that readers of calls omit.
+const PART_ENTER_BYTES_MAX: usize = 60 << 10;
+
 /// Where a frame begins.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct FrameStart {
@@ -156,6 +159,10 @@ pub(crate) struct Finder<'a> {
     open: Weight,
     pub(crate) enters: Vec<OpenEnter>,
     enter_bytes: usize,
+    enter_bytes_max: usize,
+    /// Number and first call of the frame of the last call.
+    last_frame: Option<(u64, u64)>,
+    is_for_parts: bool,
     /// The reader and the verbs agree on which calls end a frame.
     pub(crate) has_plain_frames: bool,
 }
@@ -186,13 +193,27 @@ impl<'a> Finder<'a> {
             open: Weight::default(),
             enters: Vec::new(),
             enter_bytes: 0,
+            enter_bytes_max: ENTER_BYTES_MAX,
+            last_frame: None,
+            is_for_parts: false,
             has_plain_frames: true,
         }
     }
 
+    /// Finds only points where the enters of all open calls are known.
+    pub(crate) fn for_parts(mut self) -> Self {
+        (self.is_for_parts, self.enter_bytes_max) = (true, PART_ENTER_BYTES_MAX);
+        self
+    }
+
+    /// Records that the container can only be decoded from its start.
+    pub(crate) fn close_container(&mut self) {
+        self.close(0, Obstacle::Container);
+    }
+
     /// Records that there are no points from here on.
     #[cold]
-    pub(crate) fn close(&mut self, offset: u64, obstacle: Obstacle) {
+    fn close(&mut self, offset: u64, obstacle: Obstacle) {
         if self.obstacle.is_none() {
             self.obstacle = Some((offset, obstacle));
             self.next = u64::MAX;
@@ -218,6 +239,7 @@ impl<'a> Finder<'a> {
             self.frames.push(FrameStart { call: event.call, raw_offset: event.offset });
         }
         self.frames_begun = event.frame + 1;
+        self.last_frame = Some((event.frame, event.call));
         if self.frames.len() > FRAMES_MAX {
             self.frame_step *= 2;
             keep_every_second(&mut self.frames);
@@ -241,7 +263,7 @@ impl<'a> Finder<'a> {
         });
         let Some(open) = self.calls.get_mut(at as usize) else { return 0 };
         (open.call, open.offset, open.weight) = (event.call + 1, event.offset, weight);
-        let bytes = bytes.filter(|bytes| bytes.len() <= ENTER_BYTES_MAX && self.next < u64::MAX);
+        let bytes = bytes.filter(|bytes| bytes.len() <= self.enter_bytes_max && self.next < u64::MAX);
         (open.has_bytes, open.is_kept) = (bytes.is_some(), false);
         open.bytes.clear();
         open.bytes.extend_from_slice(bytes.unwrap_or_default());
@@ -255,6 +277,9 @@ impl<'a> Finder<'a> {
         let Some(at) = event.mark.checked_sub(1).and_then(|at| u32::try_from(at).ok()) else { return };
         let Some(open) = self.calls.get_mut(at as usize).filter(|open| open.call == event.call + 1) else { return };
         open.call = 0;
+        if open.bytes.capacity() > ENTER_BYTES_MAX {
+            open.bytes = Vec::new();
+        }
         let Weight { all, plain } = self.open;
         self.open = Weight { all: all - open.weight.all, plain: plain - open.weight.plain };
         self.free.push(at);
@@ -270,6 +295,15 @@ impl<'a> Finder<'a> {
                 open.is_kept = true;
             }
         }
+    }
+
+    /// True when the enters of all open calls are kept.
+    fn knows_open_calls(&mut self) -> bool {
+        if self.calls.iter().any(|open| open.call > 0 && !open.has_bytes) {
+            return false;
+        }
+        self.keep_enters();
+        self.calls.iter().all(|open| open.call == 0 || open.is_kept)
     }
 
     /// The reader and the verbs count the same frames as long as both agree on what ends one.
@@ -323,6 +357,11 @@ impl Visitor for Finder<'_> {
         let Some(mut point) = point.filter(|_| !self.status.disturbing.get()) else {
             return self.close(self.next, Obstacle::Damage);
         };
+        if self.is_for_parts && (point.seq == 0 || !self.knows_open_calls()) {
+            // A later boundary may do.
+            self.next = point.raw.saturating_add((self.every / 16).max(1));
+            return;
+        }
         if !self.zstd_places.is_empty() {
             point.place = self.zstd_place(point.raw).unwrap_or_default();
         }
@@ -333,6 +372,7 @@ impl Visitor for Finder<'_> {
         if !point.waiting.is_empty() {
             self.keep_enters();
         }
+        point.last_frame = self.last_frame.filter(|_| self.is_for_parts);
         self.points.push(point);
         while self.points.len() > POINTS_MAX || self.waiting > WAITING_MAX && self.points.len() > 1 {
             self.every = self.every.saturating_mul(2);
@@ -380,7 +420,8 @@ impl Visitor for Finder<'_> {
             Token::Struct(signature, _) | Token::Enum(signature, _) | Token::Bitmask(signature, _) => {
                 definition = Some(signature);
             }
-            Token::Backtrace(_) => self.has_bytes = false,
+            Token::Frame(signature) if self.is_for_parts => definition = Some(signature),
+            Token::Backtrace(_) => self.has_bytes &= self.is_for_parts,
             Token::BytesStart(BytesKind::Blob, _) => self.is_in_blob = true,
             Token::BytesEnd(_) => self.is_in_blob = false,
             _ => {}
@@ -395,7 +436,7 @@ impl Visitor for Finder<'_> {
             let (head, tail) = context.bytes.split_at(definition.map_or(0, |signature| signature.id_end));
             self.bytes.extend_from_slice(head);
             self.bytes.extend_from_slice(tail.get(length..).unwrap_or_default());
-            self.has_bytes = self.bytes.len() <= ENTER_BYTES_MAX;
+            self.has_bytes = self.bytes.len() <= self.enter_bytes_max;
         }
         Ok(())
     }

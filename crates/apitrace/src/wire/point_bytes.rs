@@ -160,6 +160,6 @@ impl Parser<'_> {
         }
         let recent = u32::try_from(self.number()?).ok().filter(|recent| *recent as usize <= count)?;
         let place = DecodeStart { file, raw: place_raw };
-        Some(SeekPoint { raw, place, seq, call, frame, thread_max, rows, waiting, recent })
+        Some(SeekPoint { raw, place, seq, call, frame, thread_max, rows, waiting, recent, last_frame: None })
     }
 }

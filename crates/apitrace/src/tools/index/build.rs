@@ -112,7 +112,7 @@ fn read(
     let mut finder = Finder::new(&status, how.every_bytes.max(1), options.limits.record_bytes_max);
     finder.zstd_places = zstd_places;
     if !can_seek {
-        finder.close(0, Obstacle::Container);
+        finder.close_container();
     }
     let mut tee = Tee { sink, status: &status };
     let totals = reader.read(&mut finder, &mut tee)?;

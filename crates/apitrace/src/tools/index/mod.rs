@@ -229,7 +229,7 @@ impl Index {
             is_seekable: self.is_seekable,
             definitions: &self.definitions,
             enters: &self.enters,
-            reports: reports.into_iter().collect(),
+            reports: Some(reports.into_iter().collect()),
         };
         Reader::begin_at(input, options, start)
     }
