@@ -67,6 +67,11 @@ impl Format for Apitrace {
         &crate::lanes::tables::TABLES
     }
 
+    #[cfg(feature = "lanes")]
+    fn part_tables(&self) -> &'static [&'static str] {
+        &["events", "calls", "args", "frames", "blobs"]
+    }
+
     fn import(
         &self,
         input: Input,
@@ -123,5 +128,15 @@ impl Trace for Opened {
         sink: &mut dyn Sink,
     ) -> Result<Summary, Error> {
         crate::lanes::tables::read(self.0, table, scan, out, sink)
+    }
+
+    #[cfg(feature = "lanes")]
+    fn marks(
+        self: Box<Self>,
+        every_bytes: u64,
+        out: &mut dyn anytrace_core::index::MarkSink,
+        sink: &mut dyn Sink,
+    ) -> Result<(), Error> {
+        crate::lanes::marks::find(self.0, every_bytes.max(1), out, sink)
     }
 }

@@ -82,6 +82,11 @@ impl Format for Heph {
         crate::lanes::tables::TABLES
     }
 
+    #[cfg(feature = "lanes")]
+    fn part_tables(&self) -> &'static [&'static str] {
+        &["events", "packets", "attributes"]
+    }
+
     fn recognizes_jsonl(&self, head: &Head<'_>) -> bool {
         import::recognizes(head)
     }
@@ -207,6 +212,16 @@ impl Trace for Opened {
         sink: &mut dyn Sink,
     ) -> Result<Summary, Error> {
         crate::lanes::tables::read(self.reader, table, scan, out, sink)
+    }
+
+    #[cfg(feature = "lanes")]
+    fn marks(
+        self: Box<Self>,
+        every_bytes: u64,
+        out: &mut dyn anytrace_core::index::MarkSink,
+        sink: &mut dyn Sink,
+    ) -> Result<(), Error> {
+        crate::lanes::marks::find(self.reader, every_bytes.max(1), out, sink)
     }
 
     fn rewrite(mut self: Box<Self>, plan: &Plan, out: &mut dyn Target, sink: &mut dyn Sink) -> Result<Outcome, Error> {

@@ -207,7 +207,7 @@ pub fn read_calls<V: CallVisitor>(
         has_evicted: false,
     };
     let totals = reader.read(&mut assembler, sink)?;
-    assembler.finish(sink)?;
+    assembler.finish(totals.ends_early, sink)?;
     Ok(totals)
 }
 
@@ -363,8 +363,8 @@ impl<V: CallVisitor> Assembler<'_, V> {
     }
 
     /// Emits the calls that were never left.
-    fn finish(&mut self, sink: &mut dyn Sink) -> Result<(), Error> {
-        let is_done = self.visitor.is_done();
+    fn finish(&mut self, ends_early: bool, sink: &mut dyn Sink) -> Result<(), Error> {
+        let is_done = ends_early || self.visitor.is_done();
         let mut places: Vec<usize> = (0..self.open.len()).filter(|at| self.is_used(*at)).collect();
         places.sort_unstable_by_key(|at| self.open.get(*at).map(|open| open.number));
         for at in places {

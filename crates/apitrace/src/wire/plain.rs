@@ -15,6 +15,8 @@ impl Reader {
         let has_threads = self.layout.header.version >= VERSION_THREADS;
         let base = self.stream.offset();
         let window = self.stream.window();
+        let limit = usize::try_from(self.until.saturating_sub(base)).unwrap_or(usize::MAX);
+        let window = window.get(..limit).unwrap_or(window);
         let mut at = 0;
         // An event that was examined already.
         let mut ahead: Option<Skipped> = None;

@@ -51,6 +51,8 @@ pub struct SeekPoint {
     pub(crate) waiting: Vec<Waiting>,
     /// How many of them, the last ones, the reader keeps as recent.
     pub(crate) recent: u32,
+    /// Number and first call of the frame of the last call, where it is asked for.
+    pub(crate) last_frame: Option<(u64, u64)>,
 }
 
 impl SeekPoint {
@@ -117,8 +119,10 @@ impl Rows {
     }
 }
 
-/// What a reader that begins inside a trace reports first.
+/// What a reader that begins inside a trace passes on first.
 pub(crate) struct Resumed {
-    pub(crate) reports: Vec<Diagnostic>,
+    /// Reported after what is wrong with the header; `None`: nothing is.
+    pub(crate) reports: Option<Vec<Diagnostic>>,
     pub(crate) enters: Vec<OpenEnter>,
+    pub(crate) last_frame: Option<(u64, u64)>,
 }

@@ -103,6 +103,8 @@ pub struct Reader {
     pub(crate) walker: Walker,
     /// No more was wanted before the end.
     ends_early: bool,
+    /// Events that begin at this offset of the raw stream or later are not read: they are of another part.
+    pub(crate) until: u64,
 }
 
 /// Why an event could not be read to its end.
@@ -127,12 +129,20 @@ pub(crate) struct Broken {
 }
 
 impl Reader {
-    /// Opens a trace; the container is chosen by content.
+    /// Opens a trace, or the part that the options name; the container is chosen by content.
     ///
     /// # Errors
-    /// [`anytrace_core::Kind::Io`] when a second thread cannot be started.
+    /// [`anytrace_core::Kind::Io`] when a second thread cannot be started, [`anytrace_core::Kind::Usage`] for a part of
+    /// another trace.
     pub fn new(input: Input, options: &OpenOptions) -> Result<Self, Error> {
         let own = container::guess(&input.head()).own;
+        match &options.part {
+            Some(part) => Self::in_part(input, own, part, options),
+            None => Self::at_start(input, own, options),
+        }
+    }
+
+    pub(crate) fn at_start(input: Input, own: Container, options: &OpenOptions) -> Result<Self, Error> {
         let header = container::peek_header(&input.head(), own);
         let mut reader = Self::over(Stream::new(input, own, options)?, options);
         reader.layout.header = header.unwrap_or_default();
@@ -218,6 +228,9 @@ impl Reader {
 
     /// Reads one event, or resumes after damage. Returns false at the end.
     fn pull_event(&mut self, pull: &mut Pull) -> Result<bool, Error> {
+        if self.stream.offset() >= self.until {
+            return Ok(false);
+        }
         if let Some((event, length)) = self.next_plain() {
             pull.collector.take(event, self.stream.window().get(..length).unwrap_or_default());
             self.stream.advance(length);
@@ -251,6 +264,7 @@ impl Reader {
             thread_max: 0,
             effort: 0,
             ends_early: false,
+            until: u64::MAX,
         }
     }
 
@@ -259,7 +273,9 @@ impl Reader {
     /// # Errors
     /// I/O, limits, and what the visitor or the sink return.
     pub(crate) fn read<V: Visitor>(&mut self, visitor: &mut V, sink: &mut dyn Sink) -> Result<Totals, Error> {
-        self.layout.signatures.drops_definitions = !visitor.keeps_definitions();
+        if !visitor.keeps_definitions() {
+            self.layout.signatures.drop_definitions();
+        }
         if self.start(visitor, sink)? {
             loop {
                 if self.stream.offset() >= visitor.next_point() {
@@ -273,7 +289,7 @@ impl Reader {
                     self.run_plain(visitor, sink)?;
                 }
                 let place = (self.stream.offset(), self.seq);
-                if visitor.is_done() {
+                if visitor.is_done() || place.0 >= self.until {
                     self.ends_early = true;
                     break;
                 }
@@ -515,14 +531,9 @@ impl Reader {
     }
 
     pub(crate) fn finish(&mut self, sink: &mut dyn Sink) -> Result<Totals, Error> {
-        self.report_container(sink)?;
-        for layer in self.stream.layers() {
-            let Some(diagnostic) = layer.damage() else { continue };
-            // A killed program leaves no gzip trailer. Real old traces lack it and are complete otherwise.
-            let is_usual = layer.compression == anytrace_core::Compression::Gzip
-                && layer.end() == anytrace_core::LayerEnd::Truncated;
-            let severity = if is_usual { anytrace_core::Severity::Warning } else { diagnostic.severity };
-            sink.report(diagnostic.severity(severity))?;
+        // What is found of the containers behind a part is reported by the last part.
+        if self.until == u64::MAX {
+            self.report_end(sink)?;
         }
         Ok(Totals {
             events: self.seq,
@@ -534,5 +545,18 @@ impl Reader {
             trace_bytes: self.stream.trace_bytes(),
             ends_early: self.ends_early,
         })
+    }
+
+    fn report_end(&mut self, sink: &mut dyn Sink) -> Result<(), Error> {
+        self.report_container(sink)?;
+        for layer in self.stream.layers() {
+            let Some(diagnostic) = layer.damage() else { continue };
+            // A killed program leaves no gzip trailer. Real old traces lack it and are complete otherwise.
+            let is_usual = layer.compression == anytrace_core::Compression::Gzip
+                && layer.end() == anytrace_core::LayerEnd::Truncated;
+            let severity = if is_usual { anytrace_core::Severity::Warning } else { diagnostic.severity };
+            sink.report(diagnostic.severity(severity))?;
+        }
+        Ok(())
     }
 }

@@ -23,8 +23,8 @@ pub(crate) struct Start<'a> {
     pub(crate) definitions: &'a [Rows; 5],
     /// Enter events, in the order of the calls; those of calls that are open at the point are used.
     pub(crate) enters: &'a [OpenEnter],
-    /// What must be reported when reading begins.
-    pub(crate) reports: Vec<Diagnostic>,
+    /// What must be reported when reading begins, after what is wrong with the header; `None`: nothing at all.
+    pub(crate) reports: Option<Vec<Diagnostic>>,
 }
 
 impl Reader {
@@ -62,7 +62,7 @@ impl Reader {
             }
             known.push(enter.clone());
         }
-        reader.resumed = Some(Box::new(Resumed { reports, enters: known }));
+        reader.resumed = Some(Box::new(Resumed { reports, enters: known, last_frame: point.last_frame }));
         Ok(Some(reader))
     }
 
@@ -100,13 +100,16 @@ impl Reader {
         visitor: &mut V,
         sink: &mut dyn Sink,
     ) -> Result<(), Error> {
-        self.report_header(sink)?;
-        resumed.reports.into_iter().try_for_each(|report| sink.report(report))?;
+        if let Some(reports) = resumed.reports {
+            self.report_header(sink)?;
+            reports.into_iter().try_for_each(|report| sink.report(report))?;
+        }
         visitor.header(&self.layout.header, sink)?;
         let is_end = |call: &&Call| self.layout.signatures.function(call.function).is_some_and(|row| row.ends_frame);
         let frames_open = self.calls.waiting().map(|(_, call)| call).filter(is_end).count() as u64;
         let frames_left = self.frame.saturating_sub(frames_open);
-        let before = Before { calls: self.calls.next(), frames_left, signatures: &self.layout.signatures };
+        let (calls, signatures) = (self.calls.next(), &self.layout.signatures);
+        let before = Before { calls, frames_left, last_frame: resumed.last_frame, signatures };
         visitor.resume(&before, sink)?;
         for OpenEnter { call: number, offset, bytes } in resumed.enters {
             let Some(call) = self.calls.waiting_mut(number) else { continue };
@@ -140,6 +143,6 @@ impl Reader {
         let (seq, call, frame, thread_max) = (self.seq, self.calls.next(), self.frame, self.thread_max);
         let (raw, place) = (self.stream.offset(), self.stream.place()?);
         let recent = u32::try_from(recent).unwrap_or(0);
-        Some(SeekPoint { raw, place, seq, call, frame, thread_max, rows, waiting, recent })
+        Some(SeekPoint { raw, place, seq, call, frame, thread_max, rows, waiting, recent, last_frame: None })
     }
 }

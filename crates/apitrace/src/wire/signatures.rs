@@ -346,6 +346,20 @@ impl Signatures {
         std::mem::take(&mut self.shortage)
     }
 
+    /// Keeps only the definitions of functions, also of signatures that are known already.
+    pub(crate) fn drop_definitions(&mut self) {
+        self.drops_definitions = true;
+        for space in [Space::Struct, Space::Enum, Space::Bitmask, Space::Frame] {
+            for row in &mut self.tables[space as usize].rows {
+                self.bytes -= row.bytes();
+                row.is_dropped = !row.is_lost;
+                row.definition = Box::default();
+                row.places = None;
+                self.bytes += row.bytes();
+            }
+        }
+    }
+
     /// Starts recording definitions, so that they can be undone.
     pub(crate) fn begin_trial(&mut self) {
         self.journal = Some(Vec::new());

@@ -242,6 +242,12 @@ impl Stream {
         }
     }
 
+    /// True where the bytes of the file can be decoded from a place inside.
+    #[cfg(feature = "lanes")]
+    pub(crate) fn can_begin_inside(&self) -> bool {
+        self.layers.is_empty() && matches!(self.own, Container::Raw | Container::Snappy)
+    }
+
     /// The container inside any gzip or zstd: Snappy, Brotli or raw.
     #[cfg(feature = "tools")]
     pub(crate) fn container_inside(&self) -> Container {

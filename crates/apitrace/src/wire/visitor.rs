@@ -28,12 +28,14 @@ pub(crate) struct Context<'a> {
 
 /// What precedes the place where reading begins, if that is not the start of the trace.
 #[derive(Debug, Clone, Copy)]
-#[cfg_attr(not(feature = "tools"), allow(dead_code, reason = "only the format-specific commands seek"))]
+#[cfg_attr(not(feature = "lanes"), allow(dead_code, reason = "only lanes look at what precedes them"))]
 pub(crate) struct Before<'a> {
     /// Calls entered.
     pub calls: u64,
     /// Calls left that end a frame.
     pub frames_left: u64,
+    /// Number and first call of the frame of the last call, where the marks of parts have them.
+    pub last_frame: Option<(u64, u64)>,
     /// Signatures defined.
     pub signatures: &'a Signatures,
 }

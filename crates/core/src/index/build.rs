@@ -8,6 +8,7 @@ use std::sync::Arc;
 
 use super::fit::piece_bytes;
 use super::{Chunk, Digester, Index, Mark, MarkSink, Pieces, VERSION, describe};
+use crate::table::EVENTS;
 use crate::{Diagnostic, Error, Format, Input, InputOptions, OpenOptions, Sink};
 
 /// Bytes read at once to compute digests.
@@ -95,11 +96,11 @@ fn from_input(
     let input = open()?;
     watch(&input);
     // Compressed data can only be read from their start.
-    let is_seekable = input.layers().is_empty();
+    let has_parts = input.layers().is_empty() && format.part_tables().contains(&EVENTS.name);
     let seen = Cell::new(0);
     let mut found = Found { seen: &seen, noted: 0, chunks: vec![Chunk::default()], shared: None, step: 1, passed: 0 };
     let mut tee = Tee { inner: sink, seen: &seen };
-    if is_seekable {
+    if has_parts {
         format.open(input, options)?.marks(every_bytes.max(1), &mut found, &mut tee)?;
     }
     found.note();
@@ -113,7 +114,12 @@ fn from_input(
         kinds: Vec::new(),
         shared: shared.map(Arc::from),
     };
-    describe::describe(format, open, options, &mut index)?;
+    if has_parts {
+        describe::describe(format, open, options, &mut index)?;
+    } else {
+        describe::describe_all(format, open, options, &mut index, &mut tee)?;
+        index.chunks.iter_mut().for_each(|chunk| chunk.is_damaged = seen.get() > 0);
+    }
     Ok(index)
 }
 

@@ -8,13 +8,26 @@ use super::build::Open;
 use super::parts::{bit_of, signed};
 use super::{Index, NAMED_MAX, OTHERS};
 use crate::table::{Batch, BatchColumn, EVENTS, Scan, Values};
-use crate::{Collect, Error, Format, OpenOptions, SpanOptions, tables};
+use crate::{Collect, Error, Format, OpenOptions, Sink, SpanOptions, tables};
 
 /// Chunks that are read at once.
 const RUN: usize = 16;
 
 /// The columns that are read, in this order.
 const COLUMNS: [&str; 4] = ["seq", "thread", "time_ns", "kind"];
+
+/// Fills rows, times, threads and kinds of an index that has one chunk, and reports what is wrong.
+pub(super) fn describe_all(
+    format: &dyn Format,
+    open: &Open<'_>,
+    options: &OpenOptions,
+    index: &mut Index,
+    sink: &mut dyn Sink,
+) -> Result<(), Error> {
+    let described = read(format, open, options, index, 0..index.chunks.len(), sink)?;
+    name(index, described);
+    Ok(())
+}
 
 /// Fills rows, times, threads and kinds of all chunks; on all threads of `options`.
 pub(super) fn describe(
@@ -23,7 +36,7 @@ pub(super) fn describe(
     options: &OpenOptions,
     index: &mut Index,
 ) -> Result<(), Error> {
-    let has_parts = index.chunks.len() > 1 && format.part_tables().contains(&EVENTS.name);
+    let has_parts = index.chunks.len() > 1;
     let runs = if has_parts { index.chunks.len().div_ceil(RUN) } else { 1 };
     let next = AtomicUsize::new(0);
     let described = Mutex::new(vec![Described::default(); index.chunks.len()]);
@@ -36,7 +49,8 @@ pub(super) fn describe(
             }
             let start = run * RUN;
             let end = if has_parts { (start + RUN).min(of.chunks.len()) } else { of.chunks.len() };
-            let found = read(format, open, options, of, start..end)?;
+            // What is wrong was reported when the marks were found.
+            let found = read(format, open, options, of, start..end, &mut Collect::default())?;
             let mut all = described.lock().unwrap_or_else(PoisonError::into_inner);
             all.iter_mut().skip(start).zip(found).for_each(|(place, found)| *place = found);
         }
@@ -122,6 +136,7 @@ fn read(
     options: &OpenOptions,
     index: &Index,
     run: std::ops::Range<usize>,
+    sink: &mut dyn Sink,
 ) -> Result<Vec<Described>, Error> {
     let mut found = vec![Described::default(); run.len()];
     let mut part = index.entire();
@@ -139,8 +154,7 @@ fn read(
     let options = OpenOptions { part: Some(part), threads: 1, ..options.clone() };
     let trace = format.open(open()?, &options)?;
     let scan = Scan::columns_of(&EVENTS, &COLUMNS)?;
-    // What is wrong was reported when the marks were found.
-    tables::read(format, trace, EVENTS.name, &scan, &SpanOptions::default(), &mut take, &mut Collect::default())?;
+    tables::read(format, trace, EVENTS.name, &scan, &SpanOptions::default(), &mut take, sink)?;
     Ok(found)
 }
 

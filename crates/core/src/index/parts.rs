@@ -3,7 +3,7 @@
 use std::ops::RangeInclusive;
 
 use super::{Chunk, Index, OTHERS, Part};
-use crate::table::{Filter, Table};
+use crate::table::{EVENTS, Filter, Table};
 
 impl Index {
     /// The trace in at most `count` parts of about the same length, in order. Chunks in which no row of the table can
@@ -63,7 +63,10 @@ impl Index {
     fn may_have(&self, at: usize, table: &Table, filter: &Filter) -> bool {
         let Some(chunk) = self.chunks.get(at) else { return false };
         let is_last = at + 1 == self.chunks.len();
+        // The last part has the rows of what never ends, wherever that began: no event describes them.
+        let has_unfinished = is_last && table.name != EVENTS.name;
         chunk.is_damaged
+            || has_unfinished
             || self.has_seq(at, is_last, filter)
                 && (table.column("time_ns").is_none() || has_time(chunk, filter))
                 && (table.column("thread").is_none() || self.has_thread(chunk, filter))

@@ -3,6 +3,7 @@
 pub(crate) mod dialect;
 pub(crate) mod fault;
 pub(crate) mod framer;
+pub(crate) mod marks;
 pub(crate) mod nested;
 pub(crate) mod parse;
 pub(crate) mod reader;

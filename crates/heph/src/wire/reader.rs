@@ -4,6 +4,7 @@ use anytrace_core::{Cursor, Diagnostic, Error, Input, OpenOptions, Passed, Place
 
 use crate::rules;
 use crate::wire::fault::{Damage, Fault, Field, Problem};
+use crate::wire::marks::{Begin, agreement, begin};
 use crate::wire::nested;
 use crate::wire::parse::{EVENT_MAGIC, METADATA_MAGIC, Need, accepted, parse_body, parse_within};
 use crate::wire::record::{Layout, Record};
@@ -81,6 +82,8 @@ pub struct Reader {
     returned_bytes: usize,
     /// True when everything was read and reported.
     is_ended: bool,
+    /// Packets that begin here or later are not read: they are of another part.
+    until: u64,
 }
 
 /// A packet that was parsed, so that it needs no further checks.
@@ -104,28 +107,37 @@ enum AtStop {
 enum Stop {
     More(usize),
     Bad(Fault),
+    /// The packets before the limit were passed on.
+    Limit,
     /// The visitor wants no more.
     Done,
 }
 
 impl Reader {
-    /// Starts at the first packet. Of the options, `recover` and, of the limits, `record_bytes_max` are used.
+    /// Starts at the first packet, or at that of the part. Of the options, `recover`, `part` and, of the limits,
+    /// `record_bytes_max` are used.
     ///
     /// # Errors
-    /// None so far.
+    /// Usage, where the part is not one of this input, or was found with other options.
     pub fn new(input: Input, options: &OpenOptions) -> Result<Self, Error> {
+        let mut cursor = Cursor::new(input);
+        let (packet_bytes_max, recovers) = (options.limits.record_bytes_max, options.own.flag("recover"));
+        let part = options.part.as_ref();
+        let begin = part.map(|part| begin(part, agreement(recovers, packet_bytes_max), &mut cursor)).transpose()?;
+        let Begin { seq, work } = begin.unwrap_or_default();
         Ok(Self {
-            cursor: Cursor::new(input),
-            layout: Layout { packet_bytes_max: options.limits.record_bytes_max },
-            recovers: options.own.flag("recover"),
-            seq: 0,
+            cursor,
+            layout: Layout { packet_bytes_max },
+            recovers,
+            seq,
             bytes_lost: 0,
-            work: 0,
+            work,
             nesting: Vec::new(),
             steps: Steps::default(),
             found: None,
             returned_bytes: 0,
             is_ended: false,
+            until: part.and_then(|part| part.until).unwrap_or(u64::MAX),
         })
     }
 
@@ -190,6 +202,10 @@ impl Reader {
             self.seq += 1;
         }
         let place = Place { offset: self.cursor.offset(), seq: self.seq };
+        if place.offset >= self.until {
+            self.is_ended = true;
+            return Ok(None);
+        }
         let stop = match parse_within(self.cursor.window(), self.layout.packet_bytes_max) {
             Ok((_, bytes)) => return Ok(Some(Found { place, bytes, is_nested: false })),
             Err(Need::More(need)) => Stop::More(to_usize(need)),
@@ -212,18 +228,28 @@ impl Reader {
     /// # Errors
     /// I/O errors, and whatever the visitor returns.
     pub fn read<V: Visitor>(&mut self, visitor: &mut V) -> Result<Summary, Error> {
-        loop {
-            let (used, stop) =
-                scan(self.cursor.window(), self.cursor.offset(), &mut self.seq, self.layout.packet_bytes_max, visitor)?;
+        if self.read_before(self.until, visitor)? {
+            self.report_layers(visitor)?;
+        }
+        Ok(Summary { records: self.seq, bytes: self.cursor.offset() })
+    }
+
+    /// Passes everything that begins before an offset to a visitor. True when nothing follows: at the end of the data,
+    /// or because the visitor is done.
+    pub(crate) fn read_before<V: Visitor>(&mut self, until: u64, visitor: &mut V) -> Result<bool, Error> {
+        while self.cursor.offset() < until {
+            let base = self.cursor.offset();
+            let limit = to_usize(until - base);
+            let max = self.layout.packet_bytes_max;
+            let (used, stop) = scan(self.cursor.window(), limit, base, &mut self.seq, max, visitor)?;
             self.cursor.advance(used);
             match self.pass_stop(stop, visitor)? {
                 AtStop::Passed => {}
                 AtStop::Nested(size) => self.visit_nested(size, visitor)?,
-                AtStop::End => break,
+                AtStop::End => return Ok(true),
             }
         }
-        self.report_layers(visitor)?;
-        Ok(Summary { records: self.seq, bytes: self.cursor.offset() })
+        Ok(false)
     }
 
     /// Reads all packets and returns to the first one: the earliest start of all events, and whether it is that of the
@@ -237,7 +263,7 @@ impl Reader {
             self.cursor.rewind();
             (self.seq, self.bytes_lost, self.work) = (0, 0, 0);
         } else {
-            scan(self.cursor.window(), 0, &mut 0, self.layout.packet_bytes_max, &mut earliest)?;
+            scan(self.cursor.window(), usize::MAX, 0, &mut 0, self.layout.packet_bytes_max, &mut earliest)?;
         }
         Ok((earliest.start_ns, can_read_twice))
     }
@@ -246,6 +272,7 @@ impl Reader {
     fn pass_stop<V: Visitor>(&mut self, stop: Stop, visitor: &mut V) -> Result<AtStop, Error> {
         match stop {
             Stop::Done => Ok(AtStop::End),
+            Stop::Limit => Ok(AtStop::Passed),
             Stop::Bad(fault) => self.damaged(fault, visitor),
             Stop::More(need) => {
                 let have = self.have(need)?;
@@ -262,7 +289,7 @@ impl Reader {
         }
     }
 
-    fn report_layers<V: Visitor>(&self, visitor: &mut V) -> Result<(), Error> {
+    pub(crate) fn report_layers<V: Visitor>(&self, visitor: &mut V) -> Result<(), Error> {
         self.cursor
             .layers()
             .iter()
@@ -372,6 +399,20 @@ impl Reader {
         let next = self.cursor.window().get(size..).unwrap_or_default();
         let next = next.first_chunk::<4>().map_or(next, |magic| magic);
         Ok(EVENT_MAGIC.to_be_bytes().starts_with(next) || METADATA_MAGIC.to_be_bytes().starts_with(next))
+    }
+
+    /// For [`anytrace_core::index::MarkSink::share`].
+    #[cfg(feature = "lanes")]
+    pub(crate) fn agreement(&self) -> [u8; 9] {
+        agreement(self.recovers, self.layout.packet_bytes_max)
+    }
+
+    /// The place of the next packet, and bytes of damaged packets that were examined before it; `None` at the end of
+    /// the data.
+    #[cfg(feature = "lanes")]
+    pub(crate) fn next_place(&mut self) -> Result<Option<(Place, u64)>, Error> {
+        let place = Place { offset: self.cursor.offset(), seq: self.seq };
+        Ok((self.have(1)? > 0).then_some((place, self.work)))
     }
 
     fn is_over_budget(&self) -> bool {
@@ -496,9 +537,10 @@ pub(crate) fn to_usize(bytes: u64) -> usize {
     usize::try_from(bytes).unwrap_or(usize::MAX)
 }
 
-/// Passes all complete packets of a window to the visitor.
+/// Passes the complete packets of a window that begin before a limit to the visitor.
 fn scan<V: Visitor>(
     window: &[u8],
+    limit: usize,
     base: u64,
     seq: &mut u64,
     packet_bytes_max: u64,
@@ -507,6 +549,9 @@ fn scan<V: Visitor>(
     let mut rest = window;
     loop {
         let used = window.len() - rest.len();
+        if used >= limit {
+            return Ok((used, Stop::Limit));
+        }
         match parse_within(rest, packet_bytes_max) {
             Ok((packet, size)) => {
                 let (bytes, after) = rest.split_at(size);

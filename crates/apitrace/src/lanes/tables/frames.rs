@@ -6,7 +6,7 @@ use anytrace_core::{Error, Sink, Summary};
 use crate::wire::reader::Reader;
 use crate::wire::record::{Event, EventKind};
 use crate::wire::signatures::Signatures;
-use crate::wire::visitor::Visitor;
+use crate::wire::visitor::{Before, Visitor};
 
 pub(super) const FRAMES: Table = Table {
     name: "frames",
@@ -22,7 +22,10 @@ pub(super) const FRAMES: Table = Table {
 pub(super) fn read(mut reader: Reader, rows: Rows<'_>, sink: &mut dyn Sink) -> Result<Summary, Error> {
     let mut made = FrameRows { rows, frame: None };
     let totals = reader.read(&mut made, sink)?;
-    made.push()?;
+    // A frame that goes on in the next part is a row there.
+    if !totals.ends_early {
+        made.push()?;
+    }
     made.rows.finish()?;
     Ok(Summary { records: totals.events, bytes: totals.raw_bytes })
 }
@@ -69,6 +72,11 @@ impl Visitor for FrameRows<'_> {
 
     fn keeps_definitions(&self) -> bool {
         false
+    }
+
+    fn resume(&mut self, before: &Before<'_>, _: &mut dyn Sink) -> Result<(), Error> {
+        self.frame = before.last_frame.map(|(frame, first)| (frame, first, before.calls.saturating_sub(first)));
+        Ok(())
     }
 
     #[inline]

@@ -22,13 +22,12 @@ use anytrace_core::Limits;
 use anytrace_core::index::{PIECES_MAX, Pieces, piece_bytes};
 use twox_hash::XxHash3_64;
 
-use crate::tools::index::build::{ENTERS_BYTES_MAX, FRAMES_MAX, POINTS_MAX, WAITING_MAX};
+use crate::lanes::points::{FRAMES_MAX, POINTS_MAX, WAITING_MAX};
 use crate::tools::index::{FrameStart, Index, IndexTotals, Obstacle};
 use crate::wire::container::{Container, parse_header};
-use crate::wire::point::{OpenEnter, Rows, SPACES, SeekPoint, WAITING_MAX as WAITING_EACH_MAX, Waiting};
-use crate::wire::scan::{Scan, Stop, push_uint};
-use crate::wire::stream::DecodeStart;
-use crate::wire::walker::pass_definition;
+use crate::wire::point::{Rows, SeekPoint, WAITING_MAX as WAITING_EACH_MAX};
+use crate::wire::point_bytes::{NUMBER_MAX, Parser, Writer};
+use crate::wire::scan::Scan;
 
 /// The first bytes. The eighth bit and the line ends reveal a transfer in text mode.
 const MAGIC: [u8; 8] = *b"\x89atidx\r\n";
@@ -39,12 +38,6 @@ const CHECKSUM_BYTES: usize = 8;
 
 /// Largest index file. The largest possible index is smaller.
 pub(super) const INDEX_BYTES_MAX: u64 = 96 << 20;
-
-/// Largest number of an event, call or byte, so that no count that begins here can overflow.
-const NUMBER_MAX: u64 = 1 << 60;
-
-/// Most definitions: as many as a reader keeps.
-const ROWS_MAX: usize = 1 << 20;
 
 const OBSTACLES: [Obstacle; 5] =
     [Obstacle::Container, Obstacle::Damage, Obstacle::OpenCalls, Obstacle::Leave, Obstacle::LongValue];
@@ -98,13 +91,7 @@ impl Index {
         let kind = |obstacle| OBSTACLES.iter().position(|known| *known == obstacle).unwrap_or(0) as u64;
         out.option(self.obstacle.map(|(offset, obstacle)| (offset, kind(obstacle))));
         out.bytes(&self.header.raw);
-        for rows in &self.definitions {
-            out.number(rows.len() as u64);
-            for (id, definition) in rows.iter() {
-                out.number(id);
-                out.bytes(definition);
-            }
-        }
+        out.definitions(&self.definitions);
         out.number(self.frame_step);
         out.number(self.frames.len() as u64);
         let mut last = FrameStart { call: 0, raw_offset: 0 };
@@ -119,14 +106,7 @@ impl Index {
             out.point(point, &before);
             before = SeekPoint { waiting: Vec::new(), ..*point };
         }
-        out.number(self.enters.len() as u64);
-        let mut last = 0;
-        for enter in &self.enters {
-            out.difference(enter.call, last);
-            out.number(enter.offset);
-            out.bytes(&enter.bytes);
-            last = enter.call;
-        }
+        out.enters(&self.enters);
         let checksum = XxHash3_64::oneshot(&out.0);
         out.0.extend(checksum.to_le_bytes());
         out.0
@@ -154,22 +134,7 @@ impl Index {
     }
 }
 
-struct Writer(Vec<u8>);
-
 impl Writer {
-    fn number(&mut self, number: u64) {
-        push_uint(&mut self.0, number);
-    }
-
-    fn difference(&mut self, number: u64, before: u64) {
-        self.number(number.saturating_sub(before));
-    }
-
-    fn bytes(&mut self, bytes: &[u8]) {
-        self.number(bytes.len() as u64);
-        self.0.extend_from_slice(bytes);
-    }
-
     fn option(&mut self, pair: Option<(u64, u64)>) {
         match pair {
             None => self.number(0),
@@ -188,48 +153,10 @@ impl Writer {
             self.0.extend(digest.to_le_bytes());
         }
     }
-
-    fn point(&mut self, point: &SeekPoint, before: &SeekPoint) {
-        for (now, then) in growing(point).into_iter().zip(growing(before)) {
-            self.difference(now, then);
-        }
-        self.number(point.waiting.len() as u64);
-        let mut last = 0;
-        for &Waiting { number, thread, frame, seq, function } in &point.waiting {
-            self.difference(number, last);
-            last = number;
-            self.number(thread);
-            self.number(frame);
-            self.number(seq);
-            self.number(u64::from(function.wrapping_add(1)));
-        }
-        self.number(u64::from(point.recent));
-    }
 }
 
-/// The numbers of a point that never decrease from one point to the next.
-fn growing(point: &SeekPoint) -> [u64; 12] {
-    let [a, b, c, d, e] = point.rows.map(u64::from);
-    let &SeekPoint { raw, place, seq, call, frame, thread_max, .. } = point;
-    [raw, place.file, place.raw, seq, call, frame, thread_max, a, b, c, d, e]
-}
-
-/// Reads the body; methods return `None` if it is invalid.
-struct Parser<'a> {
-    scan: Scan<'a>,
-}
-
+/// Reads the body.
 impl Parser<'_> {
-    fn number(&mut self) -> Option<u64> {
-        self.scan.uint().ok()
-    }
-
-    /// A count of items that take at least one byte each.
-    fn count(&mut self, most: usize) -> Option<usize> {
-        let count = usize::try_from(self.number()?).ok()?;
-        (count <= most && count <= self.scan.rest().len()).then_some(count)
-    }
-
     fn option(&mut self) -> Option<Option<(u64, u64)>> {
         match self.number()? {
             0 => Some(None),
@@ -307,27 +234,6 @@ impl Parser<'_> {
         Some(Pieces { file_bytes, piece_bytes: piece, digests })
     }
 
-    fn definitions(&mut self, version: u64) -> Option<[Rows; 5]> {
-        let mut definitions: [Rows; 5] = Default::default();
-        let mut left = ROWS_MAX;
-        for (space, rows) in SPACES.into_iter().zip(&mut definitions) {
-            let count = self.count(left)?;
-            left -= count;
-            for _ in 0..count {
-                let id = self.number()?;
-                let definition = self.scan.string().ok()?;
-                // Users of a definition trust its counts.
-                let mut scan = Scan::new(definition);
-                let passed: Result<(), Stop> = pass_definition(&mut scan, space, version);
-                if passed.is_err() || !scan.rest().is_empty() {
-                    return None;
-                }
-                rows.push(id, definition);
-            }
-        }
-        Some(definitions)
-    }
-
     fn frames(&mut self) -> Option<Vec<FrameStart>> {
         let mut frames = Vec::new();
         let mut last = FrameStart { call: 0, raw_offset: 0 };
@@ -351,53 +257,5 @@ impl Parser<'_> {
             points.push(point);
         }
         Some(points)
-    }
-
-    /// The bytes are checked where reading begins.
-    fn enters(&mut self) -> Option<Vec<OpenEnter>> {
-        let mut enters: Vec<OpenEnter> = Vec::new();
-        let mut call = 0_u64;
-        for at in 0..self.count(ENTERS_BYTES_MAX / size_of::<OpenEnter>() + 1)? {
-            let step = self.number()?;
-            call = call.checked_add(step).filter(|_| at == 0 || step > 0)?;
-            let offset = self.number()?;
-            enters.push(OpenEnter { call, offset, bytes: self.scan.string().ok()?.into() });
-        }
-        Some(enters)
-    }
-
-    fn point(
-        &mut self,
-        before: Option<&SeekPoint>,
-        definitions: &[Rows; 5],
-        waiting_left: &mut usize,
-    ) -> Option<SeekPoint> {
-        let mut numbers = before.map_or([0; 12], growing);
-        for number in &mut numbers {
-            *number = number.checked_add(self.number()?).filter(|number| *number <= NUMBER_MAX)?;
-        }
-        let [raw, file, place_raw, seq, call, frame, thread_max, a, b, c, d, e] = numbers;
-        let mut rows = [0; 5];
-        for ((place, number), known) in rows.iter_mut().zip([a, b, c, d, e]).zip(definitions) {
-            *place = u32::try_from(number).ok().filter(|number| *number as usize <= known.len())?;
-        }
-        let [functions, ..] = rows;
-        let count = self.count(WAITING_EACH_MAX)?;
-        *waiting_left = waiting_left.checked_sub(count)?;
-        let mut waiting = Vec::new();
-        let mut number = 0_u64;
-        for at in 0..count {
-            let step = self.number()?;
-            number = number.checked_add(step).filter(|_| at == 0 || step > 0)?;
-            let (thread, frame, seq) = (self.number()?, self.number()?, self.number()?);
-            let function = u32::try_from(self.number()?).ok()?.wrapping_sub(1);
-            if number >= call || function >= functions && function != u32::MAX {
-                return None;
-            }
-            waiting.push(Waiting { number, thread, frame, seq, function });
-        }
-        let recent = u32::try_from(self.number()?).ok().filter(|recent| *recent as usize <= count)?;
-        let place = DecodeStart { file, raw: place_raw };
-        Some(SeekPoint { raw, place, seq, call, frame, thread_max, rows, waiting, recent })
     }
 }

@@ -24,19 +24,11 @@ use crate::wire::record::{Header, ends_frame};
 use crate::wire::scan::Scan;
 use crate::wire::seek::Start;
 
+use crate::lanes::points::OPEN_BYTES_MAX;
+pub use crate::lanes::points::{FrameStart, Obstacle};
 pub use anytrace_core::index::{Depth, Misfit};
-use build::OPEN_BYTES_MAX;
 pub use build::{IndexOptions, build, build_file};
 pub use file::IndexFault;
-
-/// Where a frame begins.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct FrameStart {
-    /// Number of its first call.
-    pub call: u64,
-    /// Offset of that call's enter event in the raw stream.
-    pub raw_offset: u64,
-}
 
 /// Totals of a trace.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -57,34 +49,6 @@ pub struct IndexTotals {
     pub errors: u64,
     /// Warnings.
     pub warnings: u64,
-}
-
-/// Why there are no seek points from some offset on.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Obstacle {
-    /// The container can only be decoded from its start.
-    Container,
-    /// The trace is damaged.
-    Damage,
-    /// Too many or too large calls are open, so readers give up some of them.
-    OpenCalls,
-    /// A call is left that was not entered, or left twice.
-    Leave,
-    /// A value is so long that readers omit it.
-    LongValue,
-}
-
-impl Obstacle {
-    /// A one-line description.
-    pub fn text(self) -> &'static str {
-        match self {
-            Self::Container => "this container can only be read from the start; snappy, zstd and raw support seeking",
-            Self::Damage => "the trace is damaged",
-            Self::OpenCalls => "open calls need more memory than the limit",
-            Self::Leave => "a call returns that is not open",
-            Self::LongValue => "a value is nearly as long as the record limit, or longer",
-        }
-    }
 }
 
 /// An index.
@@ -265,7 +229,7 @@ impl Index {
             is_seekable: self.is_seekable,
             definitions: &self.definitions,
             enters: &self.enters,
-            reports: reports.into_iter().collect(),
+            reports: Some(reports.into_iter().collect()),
         };
         Reader::begin_at(input, options, start)
     }

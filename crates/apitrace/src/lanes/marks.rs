@@ -1,0 +1,63 @@
+//! Hands out the places where reading can begin.
+
+use anytrace_core::index::{Mark, MarkSink};
+use anytrace_core::{Diagnostic, Error, Sink};
+
+use crate::lanes::points::{Finder, Status, Tee};
+use crate::rules;
+use crate::wire::marks::{Shared, encode};
+use crate::wire::reader::Reader;
+
+/// Most diagnostics that wait for the marks before them. A trace with more of them has no marks.
+const HELD_MAX: usize = 1 << 16;
+
+/// Reads a trace and hands out its marks at the end, when it is known that readers give up nothing. There are none after
+/// the first damage.
+pub(crate) fn find(
+    mut reader: Reader,
+    every_bytes: u64,
+    out: &mut dyn MarkSink,
+    sink: &mut dyn Sink,
+) -> Result<(), Error> {
+    let status = Status::default();
+    let limits = reader.limits;
+    let mut finder = Finder::new(&status, every_bytes, limits.record_bytes_max).for_parts();
+    if reader.stream.can_begin_inside() {
+        reader.track_places();
+    } else {
+        finder.close_container();
+    }
+    let mut held = Held { sink, reports: Vec::new(), is_full: false };
+    reader.read(&mut finder, &mut Tee { sink: &mut held, status: &status })?;
+    let (definitions, enters) = finder.take_known(reader.signatures());
+    if !held.is_full && !finder.points.is_empty() {
+        let shared = Shared { limits, header: reader.header().clone(), definitions, enters };
+        out.share(shared.encode());
+        for point in &finder.points {
+            out.mark(Mark { offset: point.raw, seq: point.seq, state: encode(point) })?;
+        }
+    }
+    held.reports.into_iter().try_for_each(|report| held.sink.report(report))
+}
+
+/// Holds back what is reported after the last mark.
+struct Held<'a> {
+    sink: &'a mut dyn Sink,
+    reports: Vec<Diagnostic>,
+    is_full: bool,
+}
+
+impl Sink for Held<'_> {
+    fn report(&mut self, diagnostic: Diagnostic) -> Result<(), Error> {
+        // What is wrong with the header precedes all marks.
+        if self.is_full || diagnostic.rule == &rules::SEMANTIC_VERSION {
+            return self.sink.report(diagnostic);
+        }
+        self.reports.push(diagnostic);
+        if self.reports.len() > HELD_MAX {
+            self.is_full = true;
+            return std::mem::take(&mut self.reports).into_iter().try_for_each(|report| self.sink.report(report));
+        }
+        Ok(())
+    }
+}
