@@ -286,6 +286,55 @@ fn a_part_has_the_bytes_of_its_events_with_new_numbers_and_its_own_definitions()
 }
 
 #[test]
+fn parts_of_older_versions_are_of_their_version() {
+    let mut random = Random(29);
+    for round in 0..120 {
+        let trace = random_trace(&mut random, 50).older(round % 6);
+        let choice = choose(&mut random, &trace);
+        let expected = part(&trace, &|call| choice.kept.contains(&call));
+        let (found, _) = trimmed(reader(&encode(&trace)), &choice.options);
+        assert!(found == encode(&expected), "version {}, round {round}: {}", trace.version, choice.words);
+    }
+}
+
+#[test]
+fn strings_flags_and_pointers_of_older_versions_are_replaced() {
+    let mut random = Random(30);
+    for round in 0..60 {
+        let trace = random_trace(&mut random, 40).older(round % 6);
+        let pairs = [("a", "b"), ("A_BIT", "B_BIT"), ("TOP_BIT", ""), ("0x0", "0x1234")];
+        let replacements = pairs.map(|(from, to)| (from.to_owned(), to.to_owned()));
+        let mut expected = trace.clone();
+        expected.change(|value| {
+            for (from, to) in &replacements {
+                replace(&trace, value, from, to);
+            }
+        });
+        let (found, _) = edited(reader(&encode(&trace)), &options(&replacements));
+        assert!(found == encode(&expected), "version {}, round {round}", trace.version);
+    }
+}
+
+#[test]
+fn versions_that_hold_the_same_are_converted_into_each_other() {
+    let mut random = Random(31);
+    for round in 0..60 {
+        let (from, to) = [(4, 5), (5, 4), (3, 3), (5, 5), (4, 6), (6, 5)][random.below(6) as usize];
+        // Of version 4 in both: without backtraces.
+        let trace = random_trace(&mut random, 30).older(from.min(to).min(4));
+        let of = |version| encode(&Trace { version, ..trace.clone() });
+        let target = TargetOptions { version: Some(to as u32), ..TargetOptions::default() };
+        let found = rewrite(&Apitrace, &of(from), &Plan::Convert(target)).unwrap().0;
+        // The semantic version is that of the source, which only version 6 holds.
+        let mut wanted = of(to);
+        if (from, to) == (4, 6) {
+            wanted[1] = 4;
+        }
+        assert!(found == wanted, "round {round}: {from} to {to}");
+    }
+}
+
+#[test]
 fn parts_of_compressed_traces_are_compressed_parts() {
     let mut random = Random(26);
     for round in 0..30 {

@@ -229,7 +229,7 @@ fn expressions_are_written_with_the_brackets_of_the_peer() {
         ("onpl", "operator+"),
         ("dn1A", "~A"),
         ("sr1AE1x", "A::x"),
-        ("srN1A1BE1x", "A::B::x"),
+        ("sr1A1BE1x", "A::B::x"),
         ("gs1x", "::x"),
         ("L_Z1gvE", "g()"),
     ] {

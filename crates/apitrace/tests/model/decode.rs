@@ -4,7 +4,7 @@ use super::{Detail, Event, Frame, Names, Trace, Value};
 
 /// Reads a raw stream of version 6.
 pub fn decode(bytes: &[u8]) -> Trace {
-    let mut decoder = Decoder { rest: bytes, trace: Trace::default() };
+    let mut decoder = Decoder { rest: bytes, trace: Trace { version: 6, ..Trace::default() } };
     assert_eq!((decoder.uint(), decoder.uint()), (6, 6), "the versions");
     loop {
         let name = decoder.bytes();

@@ -5,20 +5,26 @@ use std::collections::BTreeSet;
 use super::{Detail, Event, Frame, Trace, Value};
 use crate::build::leb;
 
-/// A raw stream of version 6.
+/// The raw stream.
 pub fn encode(trace: &Trace) -> Vec<u8> {
-    let mut encoder = Encoder { trace, known: Default::default(), out: vec![6, 6] };
-    for (name, value) in &trace.properties {
-        encoder.bytes(name);
-        encoder.bytes(value);
+    let mut encoder = Encoder { trace, known: Default::default(), out: vec![] };
+    encoder.uint(trace.version);
+    if trace.version >= 6 {
+        encoder.uint(trace.version);
+        for (name, value) in &trace.properties {
+            encoder.bytes(name);
+            encoder.bytes(value);
+        }
+        encoder.out.push(0);
     }
-    encoder.out.push(0);
     let mut next = 0_u64;
     for event in &trace.events {
         match event {
             Event::Enter(thread, function, details) => {
                 encoder.out.push(0);
-                encoder.uint(*thread);
+                if trace.version >= 4 {
+                    encoder.uint(*thread);
+                }
                 if encoder.id(0, *function) {
                     encoder.names(&trace.functions[function]);
                 }
@@ -141,13 +147,17 @@ impl Encoder<'_> {
                 self.out.push(9);
                 if self.id(2, *id) {
                     let values = &self.trace.enums[id];
-                    self.uint(values.len() as u64);
+                    if self.trace.version >= 3 {
+                        self.uint(values.len() as u64);
+                    }
                     for (name, value) in values {
                         self.bytes(name);
                         self.sint(*value);
                     }
                 }
-                self.sint(*value);
+                if self.trace.version >= 3 {
+                    self.sint(*value);
+                }
             }
             Value::Mask(id, value) => {
                 self.out.push(10);

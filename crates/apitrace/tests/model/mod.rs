@@ -65,9 +65,10 @@ pub struct Frame {
 
 pub type Names = (Vec<u8>, Vec<Vec<u8>>);
 
-/// A trace of version 6 with the definitions of its ids.
+/// A trace with the definitions of its ids.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Trace {
+    pub version: u64,
     pub properties: Vec<(Vec<u8>, Vec<u8>)>,
     pub functions: BTreeMap<u64, Names>,
     pub structs: BTreeMap<u64, Names>,
@@ -145,6 +146,57 @@ impl Trace {
         &self.functions[&function].0
     }
 
+    /// The same in an older version, without what that cannot hold. Before version 3 an enumeration is one name and its
+    /// value.
+    pub fn older(mut self, version: u64) -> Self {
+        self.version = version;
+        self.properties.clear();
+        for event in &mut self.events {
+            if let Event::Enter(thread, ..) = event {
+                *thread = if version < 4 { 0 } else { *thread };
+            }
+            let (Event::Enter(_, _, details) | Event::Leave(_, details)) = event;
+            details.retain(|detail| match detail {
+                Detail::Flags(_) => false,
+                Detail::Frames(_) => version >= 5,
+                _ => true,
+            });
+        }
+        if version < 3 {
+            self.enums.values_mut().for_each(|names| names.truncate(1));
+        }
+        let enums = self.enums.clone();
+        self.change_all(&mut |value| match value {
+            Value::Wide(_) => *value = Value::Null,
+            Value::Enum(id, value) if version < 3 => *value = enums[id][0].1,
+            _ => {}
+        });
+        self
+    }
+
+    /// As [`Self::change`], on both sides of pairs.
+    fn change_all(&mut self, change: &mut impl FnMut(&mut Value)) {
+        fn walk(value: &mut Value, change: &mut impl FnMut(&mut Value)) {
+            change(value);
+            match value {
+                Value::Array(values) | Value::Struct(_, values) => values.iter_mut().for_each(|one| walk(one, change)),
+                Value::Pair(human, machine) => {
+                    walk(human, change);
+                    walk(machine, change);
+                }
+                _ => {}
+            }
+        }
+        for event in &mut self.events {
+            let (Event::Enter(_, _, details) | Event::Leave(_, details)) = event;
+            for detail in details {
+                if let Detail::Argument(_, value) | Detail::Return(value) = detail {
+                    walk(value, change);
+                }
+            }
+        }
+    }
+
     /// Applies a function to every value of an argument or result, the outer ones first.
     pub fn change(&mut self, mut change: impl FnMut(&mut Value)) {
         for event in &mut self.events {
@@ -213,7 +265,7 @@ pub fn random_trace(random: &mut Random, calls: u64) -> Trace {
 }
 
 fn definitions(random: &mut Random) -> Trace {
-    let mut made = Trace::default();
+    let mut made = Trace { version: 6, ..Trace::default() };
     let name = |text: &str| text.as_bytes().to_vec();
     let id = |random: &mut Random, at: usize| at as u64 * 3 + random.below(3) + if at == 4 { 9000 } else { 0 };
     for (at, text) in FUNCTIONS.into_iter().enumerate() {
