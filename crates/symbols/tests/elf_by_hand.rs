@@ -2,171 +2,16 @@
 
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
+mod elf;
+
 use anytrace_symbols::{Binary, ObjectFile, SymbolTable};
-
-/// Processors by their number in `e_machine`.
-const X86_64: u16 = 62;
-const ARM: u16 = 40;
-const AARCH64: u16 = 183;
-const RISCV: u16 = 243;
-const S390: u16 = 22;
-
-/// Kinds of symbols, in the low half of `st_info`.
-const NOTYPE: u8 = 0;
-const OBJECT: u8 = 1;
-const FUNC: u8 = 2;
-const SECTION: u8 = 3;
-const FILE: u8 = 4;
-const COMMON: u8 = 5;
-const TLS: u8 = 6;
-const IFUNC: u8 = 10;
-
-const SHN_UNDEF: u16 = 0;
-const SHN_ABS: u16 = 0xfff1;
-
-#[derive(Clone, Copy)]
-struct Form {
-    is_64: bool,
-    is_big: bool,
-    machine: u16,
-}
-
-const FORMS: [Form; 4] = [
-    Form { is_64: true, is_big: false, machine: X86_64 },
-    Form { is_64: true, is_big: true, machine: S390 },
-    Form { is_64: false, is_big: false, machine: 3 },
-    Form { is_64: false, is_big: true, machine: 20 },
-];
-
-#[derive(Clone, Copy)]
-struct Symbol {
-    name: &'static str,
-    value: u64,
-    size: u64,
-    kind: u8,
-    section: u16,
-}
-
-fn symbol(name: &'static str, value: u64, size: u64, kind: u8, section: u16) -> Symbol {
-    Symbol { name, value, size, kind, section }
-}
-
-/// A section: name, type, flags, address, contents, the section it is linked to, length of an entry.
-struct Part {
-    name: &'static str,
-    kind: u32,
-    flags: u64,
-    address: u64,
-    bytes: Vec<u8>,
-    link: u32,
-    entry: u64,
-}
-
-struct Writer {
-    form: Form,
-    bytes: Vec<u8>,
-}
-
-impl Writer {
-    fn put(&mut self, value: u64, length: usize) {
-        let bytes = value.to_le_bytes();
-        let mut part = bytes[..length].to_vec();
-        if self.form.is_big {
-            part.reverse();
-        }
-        self.bytes.extend(part);
-    }
-
-    /// An address, offset or length.
-    fn word(&mut self, value: u64) {
-        self.put(value, if self.form.is_64 { 8 } else { 4 });
-    }
-
-    fn symbols(form: Form, symbols: &[Symbol]) -> (Vec<u8>, Vec<u8>) {
-        let mut names = vec![0];
-        let mut table = Self { form, bytes: Vec::new() };
-        let null = symbol("", 0, 0, NOTYPE, SHN_UNDEF);
-        for symbol in [null].iter().chain(symbols) {
-            let name = if symbol.name.is_empty() { 0 } else { names.len() as u64 };
-            if !symbol.name.is_empty() {
-                names.extend(symbol.name.as_bytes());
-                names.push(0);
-            }
-            let info = u64::from(symbol.kind | 1 << 4);
-            table.put(name, 4);
-            if form.is_64 {
-                table.put(info, 1);
-                table.put(0, 1);
-                table.put(u64::from(symbol.section), 2);
-                table.word(symbol.value);
-                table.word(symbol.size);
-            } else {
-                table.word(symbol.value);
-                table.word(symbol.size);
-                table.put(info, 1);
-                table.put(0, 1);
-                table.put(u64::from(symbol.section), 2);
-            }
-        }
-        (table.bytes, names)
-    }
-
-    /// Header, contents, section headers. The last part has the sections' names.
-    fn file(form: Form, kind: u16, mut parts: Vec<Part>) -> Vec<u8> {
-        let mut names = vec![0];
-        let mut places = Vec::new();
-        for part in &parts {
-            places.push(names.len() as u64);
-            names.extend(part.name.as_bytes());
-            names.push(0);
-        }
-        places.push(names.len() as u64);
-        names.extend(b".shstrtab\0");
-        parts.push(Part { name: ".shstrtab", kind: 3, flags: 0, address: 0, bytes: names, link: 0, entry: 0 });
-        let header_bytes = if form.is_64 { 64 } else { 52 };
-        let contents: usize = parts.iter().map(|part| part.bytes.len()).sum();
-        let mut out = Self { form, bytes: b"\x7fELF".to_vec() };
-        out.bytes.extend([1 + u8::from(form.is_64), 1 + u8::from(form.is_big), 1]);
-        out.bytes.resize(16, 0);
-        out.put(u64::from(kind), 2);
-        out.put(u64::from(form.machine), 2);
-        out.put(1, 4);
-        out.word(0);
-        out.word(0);
-        out.word((header_bytes + contents) as u64);
-        out.put(0, 4);
-        out.put(header_bytes as u64, 2);
-        out.put(0, 2);
-        out.put(0, 2);
-        out.put(if form.is_64 { 64 } else { 40 }, 2);
-        out.put(parts.len() as u64 + 1, 2);
-        out.put(parts.len() as u64, 2);
-        assert_eq!(out.bytes.len(), header_bytes);
-        parts.iter().for_each(|part| out.bytes.extend(&part.bytes));
-        out.bytes.resize(out.bytes.len() + if form.is_64 { 64 } else { 40 }, 0);
-        let mut offset = header_bytes as u64;
-        for (part, name) in parts.iter().zip(places) {
-            out.put(name, 4);
-            out.put(u64::from(part.kind), 4);
-            out.word(part.flags);
-            out.word(part.address);
-            out.word(offset);
-            out.word(part.bytes.len() as u64);
-            out.put(u64::from(part.link), 4);
-            out.put(1, 4);
-            out.word(1);
-            out.word(part.entry);
-            offset += part.bytes.len() as u64;
-        }
-        out.bytes
-    }
-}
+use elf::*;
 
 /// Code at 0x1000 (section 1) and data at 0x2000 (section 2).
 fn loaded() -> Vec<Part> {
     let part = |name, flags, address, byte| {
         let bytes = vec![byte; 0x100];
-        Part { name, kind: 1, flags, address, bytes, link: 0, entry: 0 }
+        Part { name, kind: 1, flags, address, bytes, link: 0, info: 1, entry: 0 }
     };
     vec![part(".text", 6, 0x1000, 0x90), part(".data", 3, 0x2000, 7)]
 }
@@ -179,8 +24,8 @@ fn program(form: Form, tables: &[(u32, &[Symbol])]) -> Binary {
         let (name, strings) = if *kind == 2 { (".symtab", ".strtab") } else { (".dynsym", ".dynstr") };
         let link = parts.len() as u32 + 2;
         let entry = if form.is_64 { 24 } else { 16 };
-        parts.push(Part { name, kind: *kind, flags: 0, address: 0, bytes: table, link, entry });
-        parts.push(Part { name: strings, kind: 3, flags: 0, address: 0, bytes: names, link: 0, entry: 0 });
+        parts.push(Part { name, kind: *kind, flags: 0, address: 0, bytes: table, link, info: 1, entry });
+        parts.push(Part { name: strings, kind: 3, flags: 0, address: 0, bytes: names, link: 0, info: 1, entry: 0 });
     }
     Binary::from_bytes("made", Writer::file(form, 2, parts))
 }
