@@ -72,10 +72,8 @@ fn replace(trace: &Trace, value: &mut Value, from: &str, to: &str) {
                 *number = *number & !from | to;
             }
         }
-        Value::Pointer(address) if from.starts_with("0x") => {
-            if u64::from_str_radix(&from[2..], 16) == Ok(*address) {
-                *address = u64::from_str_radix(&to[2..], 16).unwrap();
-            }
+        Value::Pointer(address) if from.starts_with("0x") && u64::from_str_radix(&from[2..], 16) == Ok(*address) => {
+            *address = u64::from_str_radix(&to[2..], 16).unwrap();
         }
         _ => {}
     }

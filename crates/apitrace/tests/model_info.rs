@@ -59,12 +59,12 @@ fn frames(trace: &Trace) -> Vec<FrameInfo> {
     found
 }
 
-fn told(reader: &mut Reader) -> TraceInfo {
+fn described(reader: &mut Reader) -> TraceInfo {
     let options = InfoOptions { has_frames: true, is_compatible: false };
     let mut sink = Collect::default();
-    let told = info(reader, options, &mut sink).unwrap();
+    let facts = info(reader, options, &mut sink).unwrap();
     assert_eq!(sink.errors(), 0);
-    told
+    facts
 }
 
 #[test]
@@ -77,16 +77,16 @@ fn frames_have_the_calls_and_bytes_up_to_the_call_that_ends_them() {
         let slow = Reader::new(dripping("x.trace", &bytes, 7), &OpenOptions::default()).unwrap();
         let packed = reader(&build::snappy(&bytes, 100));
         for mut reader in [reader(&bytes), slow, packed] {
-            let told = told(&mut reader);
-            assert_eq!(told.frame_list.unwrap().iter().collect::<Vec<_>>(), expected, "round {round}");
-            assert_eq!((told.frames, told.raw_bytes), (expected.len() as u64, bytes.len() as u64), "round {round}");
-            assert_eq!(told.container_version, 6);
+            let facts = described(&mut reader);
+            assert_eq!(facts.frame_list.unwrap().iter().collect::<Vec<_>>(), expected, "round {round}");
+            assert_eq!((facts.frames, facts.raw_bytes), (expected.len() as u64, bytes.len() as u64), "round {round}");
+            assert_eq!(facts.container_version, 6);
         }
     }
 }
 
 #[test]
-fn the_interface_is_that_of_the_first_function_that_tells() {
+fn the_interface_is_that_of_the_first_function_whose_name_identifies_one() {
     let mut random = Random(32);
     for _ in 0..30 {
         let trace = random_trace(&mut random, 6);
@@ -99,7 +99,7 @@ fn the_interface_is_that_of_the_first_function_that_tells() {
             b"eglSwapBuffers" => Some("OpenGL/GLES1/GLES2/VG + EGL"),
             _ => None,
         });
-        assert_eq!(told(&mut reader(&encode(&trace))).api.name(), first.unwrap_or("Unknown API"));
+        assert_eq!(described(&mut reader(&encode(&trace))).api.name(), first.unwrap_or("Unknown API"));
     }
 }
 
@@ -108,9 +108,9 @@ fn the_json_of_info_has_every_frame_and_is_json() {
     let mut random = Random(33);
     for _ in 0..20 {
         let trace = random_trace(&mut random, 30);
-        let told = told(&mut reader(&encode(&trace)));
+        let facts = described(&mut reader(&encode(&trace)));
         let mut out = Vec::new();
-        told.write("a \"b\"\n.trace", false, &mut out).unwrap();
+        facts.write("a \"b\"\n.trace", false, &mut out).unwrap();
         let read: Value = serde_json::from_slice(&out).unwrap();
         assert_eq!(read["FileName"], json!("a \"b\"\n.trace"));
         let row = |frame: FrameInfo| {

@@ -182,10 +182,10 @@ fn a_trace_may_have_nothing_but_its_header() {
         let b = Build::version(version);
         check(&b.bytes, "");
         assert_eq!(rewrite(&Apitrace, &b.snappy(10), &Plan::Convert(TargetOptions::default())).unwrap().0, {
-            let mut whole = b"at".to_vec();
-            whole.extend((b.bytes.len() as u32 + 2).to_le_bytes());
-            whole.extend([&leb(b.bytes.len() as u64)[..], &[(b.bytes.len() as u8 - 1) << 2], &b.bytes].concat());
-            whole
+            let mut packed = b"at".to_vec();
+            packed.extend((b.bytes.len() as u32 + 2).to_le_bytes());
+            packed.extend([&leb(b.bytes.len() as u64)[..], &[(b.bytes.len() as u8 - 1) << 2], &b.bytes].concat());
+            packed
         });
     }
 }
