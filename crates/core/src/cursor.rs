@@ -339,7 +339,7 @@ mod tests {
 
     #[test]
     fn what_is_asked_for_and_not_there_takes_no_memory() {
-        let path = std::env::temp_dir().join(format!("anytrace-cursor-{}", std::process::id()));
+        let path = std::env::temp_dir().join(format!("anytrace-cursor-short-{}", std::process::id()));
         std::fs::write(&path, [7; 1000]).unwrap();
         let mut cursor = Cursor::new(Input::open(&path, crate::InputOptions::default()).unwrap());
         std::fs::remove_file(&path).unwrap();

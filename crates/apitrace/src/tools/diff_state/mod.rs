@@ -49,7 +49,10 @@ fn collect<'a>(
     path: &mut String,
     changes: &mut Vec<StateChange<'a>>,
 ) {
-    if are_equal(a.unwrap_or(&Node::Null), b.unwrap_or(&Node::Null), options) {
+    // A value that is null is not the same as none.
+    if let (Some(a), Some(b)) = (a, b)
+        && are_equal(a, b, options)
+    {
         return;
     }
     let length = path.len();

@@ -68,8 +68,7 @@ impl Node {
     }
 }
 
-/// Reads a text. Images are omitted unless `keeps_images`. Members whose names begin and end with `__` are always
-/// omitted.
+/// Reads a text. Images, and members whose names begin and end with `__`, are omitted unless `keeps_images`.
 ///
 /// # Errors
 /// [`anytrace_core::Kind::Usage`]: text that is not JSON, with line and column.

@@ -144,8 +144,13 @@ impl<'a> Parser<'a> {
             return Some(inner.and_then(|inner| self.make(Node::Expansion(inner))));
         }
         if self.eat("sZ") {
-            let pack = if self.looks_at("T") { self.template_parameter() } else { self.function_parameter() };
-            return Some(pack.and_then(|pack| self.join(vec![Word("sizeof...("), Elements(pack), Word(")")])));
+            if self.looks_at("T") {
+                let pack = self.template_parameter();
+                return Some(pack.and_then(|pack| self.join(vec![Word("sizeof...("), Elements(pack), Word(")")])));
+            }
+            // Of a function's parameters only the name is known.
+            let pack = self.function_parameter();
+            return Some(pack.and_then(|pack| self.join(vec![Word("sizeof... ("), One(pack), Word(")")])));
         }
         if self.eat("sP") {
             let mut arguments = Vec::new();

@@ -283,7 +283,14 @@ impl<'a> Parser<'a> {
 
     fn unqualified(&mut self, state: Option<&mut NameState>, _scope: Option<Id>) -> Option<Id> {
         let name = match self.look() {
-            b'U' => self.unnamed()?,
+            b'U' => {
+                // In the name of an encoding, the arguments of an outer class are out of reach: `T_` in a lambda that
+                // initializes a member is the lambda's own.
+                if state.is_some() {
+                    self.levels.clear();
+                }
+                self.unnamed()?
+            }
             b'1'..=b'9' => self.source_name()?,
             b'D' if self.eat("DC") => {
                 let mut names = Vec::new();
