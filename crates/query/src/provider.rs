@@ -138,6 +138,8 @@ impl TableProvider for TraceTable {
             .with_file_groups(groups)
             .with_projection_indices(projection.cloned())?
             .with_limit(limit)
+            // Otherwise a group that is done takes parts of others.
+            .with_preserve_order(true)
             .build();
         Ok(DataSourceExec::from_data_source(config))
     }
@@ -159,12 +161,12 @@ fn spread(parts: Vec<PartitionedFile>, groups: usize) -> Vec<FileGroup> {
         let mean = left / u64::try_from(groups - group).unwrap_or(1);
         let (mut own, mut bytes) = (Vec::new(), 0);
         // Each group has a part, and leaves one to each after it.
-        while let Some(next) = parts.peek() {
-            let is_enough = !own.is_empty() && bytes + next.object_meta.size / 2 >= mean;
+        while let Some(size) = parts.peek().map(|next| next.object_meta.size) {
+            let is_enough = !own.is_empty() && bytes + size / 2 >= mean;
             if is_enough && group + 1 < groups || !own.is_empty() && parts.len() < groups - group {
                 break;
             }
-            bytes += next.object_meta.size;
+            bytes += size;
             own.extend(parts.next());
         }
         left -= bytes;

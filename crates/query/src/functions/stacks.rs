@@ -3,6 +3,7 @@
 use std::sync::{Arc, OnceLock};
 
 use anytrace_core::hash::Map;
+use anytrace_core::index::Part;
 use anytrace_core::table::{Batch, STACKS, Scan, Values};
 use anytrace_core::{Collect, Error, tables};
 use datafusion::arrow::array::{AsArray, StringArray};
@@ -49,7 +50,15 @@ fn read(files: &[Arc<TraceFile>]) -> Result<Stacks, Error> {
         let options = file.span_options(format)?;
         // The scan of the rows themselves reports the damage.
         let mut damage = Collect::default();
-        tables::read(format, file.trace(format)?, STACKS.name, &scan, &options, &mut take, &mut damage)?;
+        tables::read(
+            format,
+            file.trace(format, Part::default())?,
+            STACKS.name,
+            &scan,
+            &options,
+            &mut take,
+            &mut damage,
+        )?;
     }
     Ok(stacks)
 }
