@@ -126,32 +126,43 @@ impl GraphDiff {
 fn names(graph: &CallGraph, symbols: Option<&dyn Symbols>) -> Vec<(String, u32)> {
     let mut functions: Vec<u32> = graph.vertices.iter().map(|vertex| vertex.function).collect();
     functions.sort_unstable();
-    let ends = graph.edges.iter().flat_map(|edge| [edge.caller, edge.callee]);
-    let mut others: Vec<u32> = ends
-        .filter(|id| *id != ROOT && functions.binary_search(id).is_err())
-        .collect::<Set<u32>>()
-        .into_iter()
-        .collect();
+    // As a caller, 0 is the root; as a callee it is a function of that id.
+    let callers = graph.edges.iter().map(|edge| edge.caller).filter(|id| *id != ROOT);
+    let ends = callers.chain(graph.edges.iter().map(|edge| edge.callee));
+    let mut others: Vec<u32> =
+        ends.filter(|id| functions.binary_search(id).is_err()).collect::<Set<u32>>().into_iter().collect();
     others.sort_unstable();
     let name = |id: u32| (graph.names.of(id, symbols), id);
     let mut names: Vec<_> = functions.into_iter().map(name).collect();
     // Of equal names the lowest id is first.
     names.sort_unstable();
-    let mut times = 1_u32;
-    for at in 1..names.len() {
-        let Some([(before, _), (this, _)]) = names.get_mut(at - 1..=at) else { continue };
-        // Numbers behind names are put there one step late, when nothing is compared with them any more.
-        let is_same = before == this;
-        if times > 1 {
-            *before = format!("{before} ({times})");
-        }
-        times = if is_same { times + 1 } else { 1 };
-    }
-    if let Some((last, _)) = names.last_mut().filter(|_| times > 1) {
-        *last = format!("{last} ({times})");
-    }
+    number_equal(&mut names);
     names.extend(others.into_iter().map(name));
     names
+}
+
+/// Puts numbers behind names that are not the first of their kind; no number makes a name that another function has.
+fn number_equal(names: &mut [(String, u32)]) {
+    let is_same = |pair: &[(String, u32)]| matches!(pair, [(before, _), (this, _)] if before == this);
+    if !names.windows(2).any(is_same) {
+        return;
+    }
+    let taken: Set<String> = names.iter().map(|(name, _)| name.clone()).collect();
+    let (mut plain, mut times) = (String::new(), 1_u32);
+    for (name, _) in names {
+        if *name != plain {
+            (plain, times) = (name.clone(), 1);
+            continue;
+        }
+        // The names of one kind differ by their numbers, those of different kinds by what precedes the number.
+        *name = loop {
+            times += 1;
+            let numbered = format!("{plain} ({times})");
+            if !taken.contains(&numbered) {
+                break numbered;
+            }
+        };
+    }
 }
 
 /// A function or call that grew by more than its threshold.

@@ -4,6 +4,7 @@
 
 pub mod elf;
 pub mod made;
+pub mod run;
 pub mod slow;
 
 use anytrace_core::testing::{examine, rewrite};
