@@ -2,6 +2,7 @@
 
 use std::io::Write;
 
+use anytrace_core::index::MarkSink;
 use anytrace_core::table::{RowSink, Scan, Table};
 use anytrace_core::{
     Confidence, DumpOptions, Error, Format, FormatOption, Head, ImportOptions, Info, Input, Limits, OpenOptions,
@@ -55,6 +56,10 @@ impl Format for Casemate {
 
     fn tables(&self) -> &'static [Table] {
         &crate::lanes::tables::TABLES
+    }
+
+    fn part_tables(&self) -> &'static [&'static str] {
+        &["events", "transitions"]
     }
 
     fn extensions(&self) -> &'static [&'static str] {
@@ -116,6 +121,10 @@ impl Format for GrammarOnly {
         Casemate.tables()
     }
 
+    fn part_tables(&self) -> &'static [&'static str] {
+        Casemate.part_tables()
+    }
+
     fn extensions(&self) -> &'static [&'static str] {
         Casemate.extensions()
     }
@@ -148,7 +157,7 @@ struct Opened {
 impl Opened {
     fn open(input: Input, options: &OpenOptions, has_model: bool) -> Result<Box<dyn Trace>, Error> {
         options.only("casemate", &[], OPTIONS)?;
-        Ok(Box::new(Self { reader: Walk::new(input, options), limits: options.limits, has_model }))
+        Ok(Box::new(Self { reader: Walk::new(input, options)?, limits: options.limits, has_model }))
     }
 }
 
@@ -197,5 +206,8 @@ impl Trace for Opened {
         sink: &mut dyn Sink,
     ) -> Result<Summary, Error> {
         crate::lanes::tables::read(&mut self.reader, table, scan, out, sink)
+    }
+    fn marks(self: Box<Self>, every_bytes: u64, out: &mut dyn MarkSink, sink: &mut dyn Sink) -> Result<(), Error> {
+        crate::lanes::marks::find(self.reader, every_bytes, out, sink)
     }
 }

@@ -67,6 +67,11 @@ impl Format for Lackey {
     }
 
     #[cfg(feature = "lanes")]
+    fn part_tables(&self) -> &'static [&'static str] {
+        &["events", "accesses"]
+    }
+
+    #[cfg(feature = "lanes")]
     fn tables(&self) -> &'static [anytrace_core::table::Table] {
         &crate::lanes::tables::TABLES
     }
@@ -125,5 +130,14 @@ impl Trace for Opened {
         sink: &mut dyn Sink,
     ) -> Result<Summary, Error> {
         crate::lanes::tables::read(self.0, table, scan, out, sink)
+    }
+    #[cfg(feature = "lanes")]
+    fn marks(
+        self: Box<Self>,
+        every_bytes: u64,
+        out: &mut dyn anytrace_core::index::MarkSink,
+        sink: &mut dyn Sink,
+    ) -> Result<(), Error> {
+        crate::lanes::marks::find(self.0, every_bytes, out, sink)
     }
 }

@@ -86,6 +86,11 @@ impl Format for Xray {
         crate::lanes::tables::TABLES
     }
 
+    #[cfg(feature = "lanes")]
+    fn part_tables(&self) -> &'static [&'static str] {
+        &["events", "custom_events"]
+    }
+
     #[cfg(feature = "tools")]
     fn symbols(
         &self,
@@ -279,6 +284,16 @@ impl Trace for XrayTrace {
         sink: &mut dyn Sink,
     ) -> Result<Summary, Error> {
         crate::lanes::tables::read(*self, table, scan, options, out, sink)
+    }
+
+    #[cfg(feature = "lanes")]
+    fn marks(
+        self: Box<Self>,
+        every_bytes: u64,
+        out: &mut dyn anytrace_core::index::MarkSink,
+        sink: &mut dyn Sink,
+    ) -> Result<(), Error> {
+        crate::lanes::marks::find(*self, every_bytes, out, sink)
     }
 
     fn rewrite(self: Box<Self>, plan: &Plan, out: &mut dyn Target, sink: &mut dyn Sink) -> Result<Outcome, Error> {

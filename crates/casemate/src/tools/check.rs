@@ -191,7 +191,7 @@ pub fn check(input: Input, open: &OpenOptions, options: &CheckOptions, sink: &mu
     let mut run = Run::new(input.name().to_owned(), *options);
     let mut checker = Checker::new(options.model);
     let mut sink = CountingSink { inner: sink, errors: 0, lost: 0 };
-    let mut reader = Walk::new(input, open);
+    let mut reader = Walk::new(input, open)?;
     reader.for_each(&mut sink, |item, place| {
         run.take(&mut checker, &item, place);
         Ok(())

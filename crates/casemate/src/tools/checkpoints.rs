@@ -64,7 +64,7 @@ impl<'a> Checkpoints<'a> {
         let mut checker = Checker::new(Options { goes_on: true, ..options });
         let mut saved = vec![Checkpoint { index: 0, offset: 0, checker: checker.clone() }];
         let (mut spacing, mut records) = (SPACING, 0);
-        Walk::new(Input::from_bytes("trace", bytes.to_vec()), open).for_each(sink, |item, place| {
+        Walk::new(Input::from_bytes("trace", bytes.to_vec()), open)?.for_each(sink, |item, place| {
             let Item::Record(record) = item else { return Ok(()) };
             if place.seq > 0 && place.seq.is_multiple_of(spacing) {
                 let offset = usize::try_from(place.offset).unwrap_or(usize::MAX);
@@ -110,7 +110,7 @@ impl<'a> Checkpoints<'a> {
         let mut state = StateAt { checker: checkpoint.checker.clone(), at: None };
         let mut is_there = false;
         let input = Input::from_bytes("trace", piece.to_vec());
-        let replayed = Walk::new(input, self.open).for_each(&mut Collect::default(), |item, place| {
+        let replayed = Walk::new(input, self.open)?.for_each(&mut Collect::default(), |item, place| {
             let Item::Record(record) = item else { return Ok(()) };
             state.checker.step(record.thread, &record.transition);
             if checkpoint.index + place.seq < index {
@@ -129,7 +129,7 @@ impl<'a> Checkpoints<'a> {
     fn index_of(&self, id: u64) -> Result<u64, Error> {
         let mut found = None;
         let input = Input::from_bytes("trace", self.bytes.to_vec());
-        let ended = Walk::new(input, self.open).for_each(&mut Collect::default(), |item, place| {
+        let ended = Walk::new(input, self.open)?.for_each(&mut Collect::default(), |item, place| {
             if let Item::Record(record) = item
                 && record.id == id
             {

@@ -107,7 +107,7 @@ fn same_order(a: MemoryOrder, b: MemoryOrder) -> bool {
 
 fn steps(input: Input, open: &OpenOptions, sink: &mut dyn Sink) -> Result<Vec<Step>, Error> {
     let mut steps = Vec::new();
-    Walk::new(input, open).for_each(sink, |item, place| {
+    Walk::new(input, open)?.for_each(sink, |item, place| {
         if let Item::Record(record) = item {
             steps.push(Step { thread: record.thread, transition: record.transition, at: at(record, place.seq) });
         }
@@ -134,7 +134,7 @@ pub fn compare(
     let left = steps(a, open, sink_a)?;
     let mut renaming = Renaming::default();
     let (mut first, mut count) = (None, 0_u64);
-    Walk::new(b, open).for_each(sink_b, |item, place| {
+    Walk::new(b, open)?.for_each(sink_b, |item, place| {
         let Item::Record(record) = item else { return Ok(()) };
         count += 1;
         if first.is_some() {

@@ -77,7 +77,7 @@ pub fn explain(
         stories: Vec::new(),
     };
     let mut found = report.violations.iter().peekable();
-    let ended = Walk::new(input(), open).for_each(&mut anytrace_core::Collect::default(), |item, place| {
+    let ended = Walk::new(input(), open)?.for_each(&mut anytrace_core::Collect::default(), |item, place| {
         let Item::Record(record) = item else { return Ok(()) };
         let at = || Where::of(record, place.seq);
         collector.note_lock(&record.transition, at);

@@ -111,7 +111,7 @@ fn failing(
 ) -> Result<(Vec<Step>, Option<Verdict>), Error> {
     let mut checker = Checker::new(options);
     let (mut steps, mut wanted) = (Vec::new(), None);
-    Walk::new(input, open).for_each(sink, |item, _| {
+    Walk::new(input, open)?.for_each(sink, |item, _| {
         if let (Item::Record(record), None) = (item, &wanted) {
             steps.push(Step::of(record));
             wanted = verdict_of(&mut checker, record.thread, &record.transition);

@@ -77,7 +77,7 @@ pub fn reference(
     let mut printer = Printer { options, form, out, before: Snapshot::default() };
     let mut checker = Checker::with_watch(model, Shown);
     let (mut end, mut claim) = (Verdict::Ok, None);
-    let ended = Walk::new(input, open).for_each(sink, |item, _| match item {
+    let ended = Walk::new(input, open)?.for_each(sink, |item, _| match item {
         Item::Record(record) => {
             printer.record(record)?;
             let found = checker.step(record.thread, &record.transition).iter().find(|found| found.is_error()).cloned();

@@ -38,7 +38,7 @@ pub fn rewrite(
     let mut line = Vec::new();
     let mut written = 0;
     let failed = |error| Error::io("cannot write", error);
-    Walk::new(input, open).for_each(sink, |item, place| {
+    Walk::new(input, open)?.for_each(sink, |item, place| {
         line.clear();
         match item {
             Item::Record(record) => {

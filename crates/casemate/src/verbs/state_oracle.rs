@@ -14,7 +14,7 @@ use crate::{Casemate, Kind};
 
 fn visit(bytes: &[u8], take: impl FnMut(Item<'_>, &mut Here<'_>) -> Result<(), Error>) -> Result<(), Error> {
     let input = Input::from_bytes("bytes", bytes.to_vec());
-    Walk::new(input, &OpenOptions::default()).for_each(&mut Collect::default(), take)
+    Walk::new(input, &OpenOptions::default())?.for_each(&mut Collect::default(), take)
 }
 
 /// The state after the records that `wanted` selects by number and source.

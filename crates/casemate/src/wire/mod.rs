@@ -1,6 +1,7 @@
 //! The bytes: records, their parser, reader and writer, and what a reader does after damage.
 
 pub(crate) mod field;
+pub(crate) mod marks;
 pub(crate) mod output;
 pub(crate) mod parse;
 pub(crate) mod probe;

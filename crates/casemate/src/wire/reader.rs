@@ -41,21 +41,23 @@ pub struct Reader {
     steps: Steps,
     reach: usize,
     bytes_lost: u64,
+    has_layout: bool,
     is_at_end: bool,
 }
 
 impl Reader {
-    /// Opens a trace and reads up to the first record, so that the layout is known. Of the options, only `radix` and
-    /// `limits` are used.
+    /// Opens a trace and reads up to the first record, so that the layout is known. Of the options, only `radix`,
+    /// `limits` and `part` are used.
     ///
     /// # Errors
-    /// [`anytrace_core::Kind::Usage`] for options of other formats; I/O errors.
+    /// [`anytrace_core::Kind::Usage`] for options of other formats and marks of other traces; I/O errors.
     pub fn new(input: Input, options: &OpenOptions) -> Result<Self, Error> {
         options.only("casemate", &[], OPTIONS)?;
-        let walk = Walk::new(input, options);
+        let walk = Walk::new(input, options)?;
         let layout = Layout { radix: walk.radix(), ..Layout::default() };
         let steps = Steps::default();
-        let mut reader = Self { walk, layout, steps, reach: STEP_BYTES, bytes_lost: 0, is_at_end: false };
+        let mut reader =
+            Self { walk, layout, steps, reach: STEP_BYTES, bytes_lost: 0, has_layout: false, is_at_end: false };
         reader.walk_to_a_step()?;
         Ok(reader)
     }
@@ -105,13 +107,13 @@ impl Reader {
     }
 
     fn walk_on(&mut self) -> Result<(), Error> {
-        let Self { walk, layout, bytes_lost, .. } = self;
+        let Self { walk, layout, bytes_lost, has_layout, .. } = self;
         let before = walk.offset();
         let steps = RefCell::new(std::mem::take(&mut self.steps));
         let mut visit = |item: Item<'_>, here: &mut Here<'_>| {
             match item {
                 Item::Record(record) => {
-                    if here.seq == 0 {
+                    if !std::mem::replace(has_layout, true) {
                         *layout = Layout { radix: layout.radix, ..Layout::nearest(record) };
                     }
                     steps.borrow_mut().push(Place { offset: here.offset, seq: here.seq }, record.text);

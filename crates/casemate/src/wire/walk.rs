@@ -3,9 +3,11 @@
 
 use std::borrow::Cow;
 
+use anytrace_core::index::Mark;
 use anytrace_core::{Cursor, Diagnostic, Error, Input, Limits, OpenOptions, Rule, Sink};
 
 use crate::rules;
+use crate::wire::marks::{Begin, refused};
 use crate::wire::output::{self, Line};
 use crate::wire::parse::{Fault, Need, parse_watched};
 use crate::wire::record::Record;
@@ -65,6 +67,8 @@ pub(crate) struct Walk {
     lines: LineCounter,
     /// The cursor's window ends with the data.
     is_last: bool,
+    /// Where the part that is read ends; none for the end of the trace.
+    until: Option<u64>,
 }
 
 /// State that is kept from window to window.
@@ -86,13 +90,38 @@ enum Mode {
 }
 
 impl Walk {
-    /// Starts at the first byte. Of the options, only `radix` and `limits` are used.
-    pub(crate) fn new(input: Input, options: &OpenOptions) -> Self {
-        Self::with_limits(
-            input,
-            options.own.word("radix").and_then(Radix::from_name).unwrap_or(Radix::Hex),
-            options.limits,
-        )
+    /// Starts at the first byte, or at that of the part. Of the options, only `radix`, `limits` and `part` are used.
+    ///
+    /// # Errors
+    /// Usage, where reading cannot begin at the part's mark.
+    pub(crate) fn new(input: Input, options: &OpenOptions) -> Result<Self, Error> {
+        let radix = options.own.word("radix").and_then(Radix::from_name).unwrap_or(Radix::Hex);
+        let mut walk = Self::with_limits(input, radix, options.limits);
+        if let Some(part) = &options.part {
+            walk.until = part.until;
+            part.from.as_ref().map_or(Ok(()), |mark| walk.begin(mark))?;
+        }
+        Ok(walk)
+    }
+
+    /// Moves to a mark.
+    fn begin(&mut self, mark: &Mark) -> Result<(), Error> {
+        let Begin { has_output, line_ends, line_start } = Begin::decode(mark)?;
+        if !self.cursor.layers().is_empty() || !self.cursor.seek(mark.offset) {
+            return Err(refused(mark));
+        }
+        (self.state.seq, self.state.has_output) = (mark.seq, has_output);
+        self.lines = LineCounter { line_ends, line_start, counted_to: mark.offset };
+        Ok(())
+    }
+
+    /// The place after the last step, where reading can begin; none where damage before it is not finished.
+    pub(crate) fn mark(&self) -> Option<Mark> {
+        let ReaderState { mode, seq, owed, pending, has_output } = &self.state;
+        let is_clean = matches!(mode, Mode::Records) && *owed == 0 && pending.is_none();
+        let LineCounter { line_ends, line_start, .. } = self.lines;
+        let begin = Begin { has_output: *has_output, line_ends, line_start };
+        is_clean.then(|| Mark { offset: self.offset(), seq: *seq, state: begin.encode() })
     }
 
     fn with_limits(input: Input, radix: Radix, limits: Limits) -> Self {
@@ -104,6 +133,7 @@ impl Walk {
             state: ReaderState { mode: Mode::Records, seq: 0, owed: 0, pending: None, has_output: false },
             lines: LineCounter::default(),
             is_last: false,
+            until: None,
         }
     }
 
@@ -127,7 +157,7 @@ impl Walk {
         &self.cursor
     }
 
-    /// Visits every piece to the end of the input. Damage is reported to the sink and skipped.
+    /// Visits every piece to the end of the input or of the part. Damage is reported to the sink and skipped.
     ///
     /// # Errors
     /// I/O errors, and whatever the visitor or the sink returns.
@@ -140,8 +170,8 @@ impl Walk {
         Ok(())
     }
 
-    /// Visits the complete pieces among the next `reach` bytes; false at the end of the data. Without progress, a
-    /// piece is longer: the caller must then extend its reach.
+    /// Visits the complete pieces among the next `reach` bytes; false at the end of the data or of the part. Without
+    /// progress, a piece is longer: the caller must then extend its reach.
     pub(crate) fn step(
         &mut self,
         reach: usize,
@@ -152,8 +182,10 @@ impl Walk {
         let window = at_hand.get(..reach).unwrap_or(at_hand);
         let is_all = window.len() == at_hand.len();
         let is_last = self.is_last && is_all;
+        let until = self.until.map(|until| until.saturating_sub(self.cursor.offset()));
         let mut pass = Pass {
             window,
+            until: until.and_then(|until| usize::try_from(until).ok()).unwrap_or(usize::MAX),
             window_offset: self.cursor.offset(),
             is_last,
             radix: self.radix,
@@ -165,7 +197,8 @@ impl Walk {
         self.lines.count_to(window, self.cursor.offset(), self.cursor.offset() + used as u64);
         let left = window.len() - used;
         self.cursor.advance(used);
-        if is_last && left == 0 {
+        let is_over = self.until.is_some_and(|until| self.cursor.offset() >= until);
+        if is_last && left == 0 || is_over {
             self.finish(sink)?;
             return Ok(false);
         }
@@ -190,6 +223,8 @@ impl Walk {
 /// One window.
 struct Pass<'a> {
     window: &'a [u8],
+    /// Pieces that begin so many bytes on belong to the next part: white space apart, which is nobody's.
+    until: usize,
     window_offset: u64,
     is_last: bool,
     radix: Radix,
@@ -209,7 +244,7 @@ impl Pass<'_> {
         visit: &mut impl FnMut(Item<'_>, &mut Here<'_>) -> Result<(), Error>,
     ) -> Result<usize, Error> {
         let mut at = 0;
-        while at < self.window.len() {
+        while at < self.window.len().min(self.until) {
             let stop = match state.mode {
                 Mode::Records => self.records(state, &mut at, visit)?,
                 Mode::Comment | Mode::Output => self.line(state, &mut at, visit)?,
@@ -239,6 +274,9 @@ impl Pass<'_> {
             if here > start {
                 *at = here;
                 visit(Item::Space(&window[start..here]), &mut self.place(state, start))?;
+            }
+            if here >= self.until {
+                return Ok(Some(Stop));
             }
             match window.get(here) {
                 None => return Ok(Some(Stop)),

@@ -5,10 +5,12 @@ use std::borrow::Cow;
 use std::ops::Range;
 
 use anytrace_core::{
-    Cursor, Diagnostic, Error, Input, Layer, OpenOptions, Passed, Place, Rule, Sink, Step, Steps, Stored, text,
+    Cursor, Diagnostic, Error, Input, Layer, OpenOptions, Passed, Place, Rule, Sink, Step, Steps, Stored,
 };
 
 use crate::rules;
+use crate::wire::excerpt::{SHOWN_BYTES, control, shown, shown_byte};
+use crate::wire::marks::begin;
 use crate::wire::message::message;
 use crate::wire::parse::{Fault, FieldFault, Fields, canonical, is_cut, read_line, record_behind_text, record_of};
 use crate::wire::record::{Layout, Record};
@@ -43,7 +45,7 @@ pub(crate) struct LinePlace {
 }
 
 impl LinePlace {
-    fn place(self) -> Place {
+    pub(crate) fn place(self) -> Place {
         Place { offset: self.offset, seq: self.seq }
     }
 
@@ -103,6 +105,8 @@ pub struct Reader {
     read_bytes: usize,
     /// True when everything was read and reported.
     is_ended: bool,
+    /// Where the part that is read ends; none for the end of the trace.
+    until: Option<u64>,
 }
 
 /// State that is kept from window to window.
@@ -144,25 +148,29 @@ impl Class {
 }
 
 impl Reader {
-    /// Starts at the first byte. Of the options, only `record_bytes_max` of the limits is used: longer lines, at most of
-    /// 1 MiB, are read in pieces.
+    /// Starts at the first byte, or at that of the part. Of the options, only `part` and `record_bytes_max` of the
+    /// limits are used: longer lines, at most of 1 MiB, are read in pieces.
     ///
     /// # Errors
-    /// None so far.
+    /// Usage, where reading cannot begin at the part's mark.
     pub fn new(input: Input, options: &OpenOptions) -> Result<Self, Error> {
         let max = options.limits.record_bytes_max.clamp(64, LINE_BYTES_MAX);
+        let mut cursor = Cursor::new(input);
+        let from = options.part.as_ref().and_then(|part| part.from.as_ref());
+        let (offset, seq) = from.map_or((0, 0), |mark| (mark.offset, mark.seq));
+        let line = from.map_or(Ok(1), |mark| begin(mark, &mut cursor))?;
         let state = ReaderState {
             line_bytes_max: usize::try_from(max).unwrap_or(1 << 20),
-            offset: 0,
-            seq: 0,
-            line: 1,
+            offset,
+            seq,
+            line,
             column: 1,
             bytes_lost: 0,
             long: None,
             text_reported_at: None,
         };
         Ok(Self {
-            cursor: Cursor::new(input),
+            cursor,
             state,
             layout: Layout::default(),
             is_last: false,
@@ -170,6 +178,7 @@ impl Reader {
             found: None,
             read_bytes: 0,
             is_ended: false,
+            until: options.part.as_ref().and_then(|part| part.until),
         })
     }
 
@@ -228,7 +237,8 @@ impl Reader {
     /// Reads the next line, or more bytes; returns its record.
     fn find_next(&mut self, sink: &mut dyn Sink) -> Result<Option<(Place, Range<usize>)>, Error> {
         self.cursor.advance(std::mem::take(&mut self.read_bytes));
-        let window = self.cursor.window();
+        let (window, is_part_end) = at_hand(&self.cursor, self.until);
+        let is_last = self.is_last || is_part_end;
         let mut record = FoundRecord(None);
         self.read_bytes = match canonical(window).filter(|_| self.state.column == 1) {
             Some((_, used)) => {
@@ -237,11 +247,11 @@ impl Reader {
                 used
             }
             None if window.is_empty() => 0,
-            None => self.state.line(window, self.is_last, &mut record, sink)?,
+            None => self.state.line(window, is_last, &mut record, sink)?,
         };
         if self.read_bytes == 0 {
             let left = window.len();
-            if self.is_last && left == 0 {
+            if is_last && left == 0 {
                 self.is_ended = true;
                 self.finish(sink)?;
             } else {
@@ -256,7 +266,8 @@ impl Reader {
     pub(crate) fn walk<V: Visit>(mut self, visit: &mut V, sink: &mut dyn Sink) -> Result<Passed, Error> {
         let mut is_last = false;
         loop {
-            let window = self.cursor.window();
+            let (window, is_part_end) = at_hand(&self.cursor, self.until);
+            is_last |= is_part_end;
             let used = self.state.window(window, is_last, visit, sink)?;
             let left = window.len() - used;
             self.cursor.advance(used);
@@ -281,6 +292,16 @@ impl Reader {
         }
         self.cursor.report_layers(sink)?;
         Ok(self.state.passed())
+    }
+}
+
+/// The window as far as it belongs to the part, and whether the part ends with it.
+fn at_hand(cursor: &Cursor, until: Option<u64>) -> (&[u8], bool) {
+    let window = cursor.window();
+    let left = until.map(|until| until.saturating_sub(cursor.offset()));
+    match left.and_then(|left| window.get(..usize::try_from(left).ok()?)) {
+        Some(window) => (window, true),
+        None => (window, false),
     }
 }
 
@@ -560,31 +581,6 @@ impl ReaderState {
 fn record_behind(bare: &[u8]) -> Option<(usize, Fields)> {
     let at = record_behind_text(bare)?;
     read_line(bare.get(at..)?).ok().map(|fields| (at, fields))
-}
-
-/// Most bytes of a line that a diagnostic shows.
-const SHOWN_BYTES: usize = 40;
-
-/// The beginning of some bytes, quoted and escaped.
-fn shown(bytes: &[u8]) -> String {
-    let cut = bytes.get(..SHOWN_BYTES);
-    let mut out = Vec::new();
-    text::push_quoted(&mut out, cut.unwrap_or(bytes));
-    if cut.is_some_and(|cut| cut.len() < bytes.len()) {
-        out.extend_from_slice("…".as_bytes());
-    }
-    String::from_utf8_lossy(&out).into_owned()
-}
-
-/// The position of a control character that does not occur in text.
-fn control(line: &[u8]) -> Option<usize> {
-    let is_control =
-        |byte: &u8| *byte < 0x20 && !matches!(byte, b'\t' | b'\r' | 0x07 | 0x08 | 0x0c | 0x1b) || *byte == 0x7f;
-    line.iter().position(is_control)
-}
-
-fn shown_byte(line: &[u8], at: usize) -> String {
-    format!("a byte of {:#04x}", line.get(at).copied().unwrap_or(0))
 }
 
 #[cfg(test)]

@@ -1,6 +1,7 @@
 //! The trace in the terms of the engines, as spans, and as tables.
 
 pub(crate) mod calls;
+pub(crate) mod marks;
 pub(crate) mod names;
 pub(crate) mod ordered;
 pub(crate) mod spans;

@@ -1,5 +1,6 @@
 //! Walks a Basic trace. Records have 32 bytes, so a bad one costs only itself.
 
+use anytrace_core::index::Part;
 use anytrace_core::{Cursor, Diagnostic, Error, Place};
 
 use crate::rules;
@@ -47,6 +48,8 @@ pub(crate) struct BasicWalk {
     pub(crate) cursor: Cursor,
     layout: Orders,
     pub(crate) seq: u64,
+    /// What is read of the trace.
+    pub(crate) part: Part,
 }
 
 impl BasicWalk {
@@ -54,12 +57,16 @@ impl BasicWalk {
     pub(crate) fn new(mut cursor: Cursor, layout: Orders) -> Self {
         let header = cursor.window().len().min(HEADER_BYTES);
         cursor.advance(header);
-        Self { cursor, layout, seq: 0 }
+        Self { cursor, layout, seq: 0, part: Part::default() }
     }
 
-    /// Visits the records among the next `reach` bytes, at least 32; false at the end of the data.
+    /// Visits the records among the next `reach` bytes, at least 32; false at the end of the data or of the part.
     pub(crate) fn step<V: BasicVisitor>(&mut self, reach: usize, visitor: &mut V) -> Result<bool, Error> {
-        let Self { cursor, layout, seq } = self;
+        let Self { cursor, layout, seq, part } = self;
+        let reach = match part.limit(cursor.offset(), reach) {
+            0 => return Ok(false),
+            reach => reach.max(BASIC_BYTES),
+        };
         let length = cursor.fill(BASIC_BYTES)?;
         if length == 0 {
             return Ok(false);

@@ -2,6 +2,7 @@
 
 use std::borrow::Cow;
 
+use anytrace_core::index::Part;
 use anytrace_core::{Cursor, Diagnostic, Endian, Error, Limits, Place, Rule};
 
 use crate::rules;
@@ -15,7 +16,7 @@ use crate::wire::recover::{
 };
 
 /// Most bytes of function records passed to the visitor at once: they fit into the L1 cache.
-const RUN_BYTES: usize = 16 * 1024;
+pub(crate) const RUN_BYTES: usize = 16 * 1024;
 
 /// Bytes between buffers are passed on in pieces of this size, whatever the window.
 pub(crate) const GAP_BYTES: usize = 4096;
@@ -127,11 +128,15 @@ pub(crate) struct FdrWalk {
     /// Whether records after this buffer's extents have been reported.
     pub(crate) is_past_extents: bool,
     /// Where this buffer began (version 1).
-    start: u64,
+    pub(crate) start: u64,
     /// An end-of-buffer record was found.
-    is_ended: bool,
+    pub(crate) is_ended: bool,
     /// [`Self::step`] is inside a buffer.
-    is_inside: bool,
+    pub(crate) is_inside: bool,
+    /// What [`Self::step`] reads; [`Self::walk`] reads everything.
+    pub(crate) part: Part,
+    /// Most bytes of a run.
+    pub(crate) run_bytes: usize,
 }
 
 impl FdrWalk {
@@ -153,6 +158,8 @@ impl FdrWalk {
             start: HEADER_BYTES as u64,
             is_ended: false,
             is_inside: false,
+            part: Part::default(),
+            run_bytes: RUN_BYTES,
         }
     }
 
@@ -169,8 +176,12 @@ impl FdrWalk {
         Ok((self.seq, self.cursor))
     }
 
-    /// One step of [`Self::walk`]: a run of at most 16 KiB, one other record, or damage; false at the end of the data.
+    /// One step of [`Self::walk`]: a run of at most 16 KiB, one other record, or damage; false at the end of the data or
+    /// of the part.
     pub(crate) fn step<V: Visitor>(&mut self, visitor: &mut V) -> Result<bool, Error> {
+        if self.part.until.is_some_and(|until| self.cursor.offset() >= until) {
+            return Ok(false);
+        }
         if !self.is_inside {
             self.is_inside = self.begin(visitor)?;
             if self.is_inside {
@@ -397,7 +408,8 @@ impl FdrWalk {
             }
             return Ok(true);
         }
-        let reach = usize::try_from(left).unwrap_or(usize::MAX).min(RUN_BYTES);
+        let reach = usize::try_from(left).unwrap_or(usize::MAX).min(self.run_bytes);
+        let reach = self.part.limit(offset, reach);
         if self.end.is_some() {
             let window = self.cursor.window();
             let window = window.get(..reach).unwrap_or(window);

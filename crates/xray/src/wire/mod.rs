@@ -3,6 +3,7 @@
 pub(crate) mod any;
 pub(crate) mod basic;
 pub(crate) mod fdr;
+pub(crate) mod marks;
 pub(crate) mod moment;
 pub(crate) mod moments;
 pub(crate) mod open;

@@ -76,7 +76,7 @@ pub trait Moments {
 }
 
 /// Time base and owner of the records of an FDR buffer (page, section 2, "TSC rule").
-#[derive(Debug, Clone, Copy, Default)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Clock {
     /// Ticks of the last record that moves the base.
     pub tsc: u64,

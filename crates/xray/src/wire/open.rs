@@ -1,5 +1,6 @@
 //! How a trace begins and ends: what its first bytes contain, and what is reported after its last.
 
+use anytrace_core::index::Part;
 use anytrace_core::{Cursor, Endian, Error, Input, Limits, OpenOptions, Sink};
 
 use crate::rules;
@@ -12,6 +13,8 @@ pub(crate) struct XrayTrace {
     input: Input,
     endian: Option<Endian>,
     limits: Limits,
+    /// What tables read of it.
+    pub(crate) part: Part,
 }
 
 /// What the first bytes contain.
@@ -32,7 +35,7 @@ pub(crate) struct Opened {
 
 impl XrayTrace {
     pub(crate) fn new(input: Input, options: &OpenOptions) -> Self {
-        Self { input, endian: options.endian, limits: options.limits }
+        Self { input, endian: options.endian, limits: options.limits, part: options.part.clone().unwrap_or_default() }
     }
 
     pub(crate) fn start(self, sink: &mut dyn Sink) -> Result<Opened, Error> {

@@ -6,6 +6,7 @@ use crate::options::OPTIONS;
 use crate::wire::any::{Layout, LayoutForm, Record, entry_of, parse};
 use crate::wire::basic::{BasicVisitor, BasicWalk};
 use crate::wire::fdr::{FdrWalk, GapKind, Run, Visitor};
+use crate::wire::marks::refused;
 use crate::wire::open::{Form, Opened, XrayTrace};
 use crate::wire::record::{BASIC_BYTES, BasicRecord, FUNCTION_BYTES, Metadata, TYPE_FDR};
 use crate::wire::yaml::{YamlEntry, YamlHeader, YamlVisitor, YamlWalk};
@@ -62,15 +63,19 @@ enum Walk {
 }
 
 impl Reader {
-    /// Opens a trace and reads its header. Of the options, only `endian` and `limits` are used. A header that is cut or
-    /// of an unknown version is damage, and the only step.
+    /// Opens a trace and reads its header. Of the options, only `endian`, `limits` and `part` are used. A header that is
+    /// cut or of an unknown version is damage, and the only step.
     ///
     /// # Errors
-    /// [`anytrace_core::Kind::Usage`] for options of other formats; I/O errors.
+    /// [`anytrace_core::Kind::Usage`] for options of other formats and marks of other traces; I/O errors.
     pub fn new(input: Input, options: &OpenOptions) -> Result<Self, Error> {
         options.only("xray", &["endian"], OPTIONS)?;
         let mut steps = Steps::default();
         let Opened { cursor, form, limits } = XrayTrace::new(input, options).start(&mut steps)?;
+        let part = options.part.clone().unwrap_or_default();
+        if let (Some(mark), Form::Yaml | Form::Empty | Form::Unreadable(_)) = (&part.from, &form) {
+            return Err(refused(mark.offset));
+        }
         let mut layout = Layout { record_bytes_max: limits.record_bytes_max, ..Layout::default() };
         let mut has_header = true;
         let walk = match form {
@@ -83,10 +88,14 @@ impl Reader {
                 layout.orders = orders;
                 if header.type_code == TYPE_FDR {
                     layout.form = LayoutForm::Fdr(header);
-                    Walk::Fdr(Box::new(FdrWalk::new(cursor, header, orders, &limits)))
+                    let mut walk = FdrWalk::new(cursor, header, orders, &limits);
+                    walk.read_part(&part)?;
+                    Walk::Fdr(Box::new(walk))
                 } else {
                     layout.form = LayoutForm::Basic(header);
-                    Walk::Basic(BasicWalk::new(cursor, orders))
+                    let mut walk = BasicWalk::new(cursor, orders);
+                    walk.read_part(&part)?;
+                    Walk::Basic(walk)
                 }
             }
             Form::Empty | Form::Unreadable(_) => Walk::Nothing(cursor),

@@ -1,6 +1,7 @@
 //! The table `functions`: the functions that records name.
 
 use anytrace_core::hash::{Map, Set};
+use anytrace_core::index::Part;
 use anytrace_core::span::Symbols;
 use anytrace_core::table::{RowSink, Rows, Scan};
 use anytrace_core::text::shown;
@@ -10,6 +11,7 @@ use super::{AnyRecord, FUNCTIONS, walk};
 use crate::lanes::names::{is_number, number_text};
 use crate::wire::basic::BasicVisitor;
 use crate::wire::fdr::{Run, Visitor};
+use crate::wire::marks::Known;
 use crate::wire::moment::MomentKind;
 use crate::wire::open::{XrayTrace, end};
 use crate::wire::record::{BasicRecord, Header, Metadata};
@@ -34,7 +36,7 @@ pub(super) fn read(
 ) -> Result<Summary, Error> {
     let opened = trace.start(sink)?;
     let mut seen = Seen { small: vec![false; SMALL], large: Set::default(), names: Map::default(), sink };
-    let (records, cursor) = walk(opened, &mut seen)?;
+    let (records, cursor) = walk(opened, &Part::default(), &mut seen)?;
     let mut rows = Rows::new(&FUNCTIONS, scan, out);
     for id in seen.ids() {
         push(id, seen.names.get(&id).map(|name| &**name), options.symbols.as_deref(), &mut rows)?;
@@ -92,7 +94,7 @@ impl Seen<'_> {
 }
 
 impl AnyRecord for Seen<'_> {
-    fn begin(&mut self, _header: &Header) {}
+    fn begin(&mut self, _header: &Header, _known: Known) {}
 
     fn is_done(&self) -> bool {
         false

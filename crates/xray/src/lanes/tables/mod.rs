@@ -5,6 +5,7 @@ mod records;
 
 use std::cell::RefCell;
 
+use anytrace_core::index::Part;
 use anytrace_core::span::NameId;
 use anytrace_core::table::{Column, ColumnType, EVENTS, RowSink, Rows, SPANS, Scan, SpanRows, Table, Values};
 use anytrace_core::{Cursor, Error, Sink, SpanOptions, Summary};
@@ -13,6 +14,7 @@ use crate::lanes::ordered::Ordered;
 use crate::lanes::spans;
 use crate::wire::basic::{BasicVisitor, BasicWalk};
 use crate::wire::fdr::{FdrWalk, Visitor};
+use crate::wire::marks::{Known, refused};
 use crate::wire::open::{Form, Opened, XrayTrace, read_to_end};
 use crate::wire::record::{Header, TYPE_FDR};
 use crate::wire::yaml::{YamlVisitor, YamlWalk};
@@ -100,33 +102,39 @@ fn calls(
 
 /// Receives the records of a trace of any form, in the order of the file.
 trait AnyRecord: Visitor + BasicVisitor + YamlVisitor {
-    /// The header of a binary trace, before the first record.
-    fn begin(&mut self, header: &Header);
+    /// The header of a binary trace, and what the next record knows, before the first record.
+    fn begin(&mut self, header: &Header, known: Known);
 
     /// True when no further record is wanted.
     fn is_done(&self) -> bool;
 }
 
-/// Reads a trace to its end, or until no further record is wanted; returns the number of records and the cursor.
-fn walk<V: AnyRecord>(opened: Opened, visitor: &mut V) -> Result<(u64, Cursor), Error> {
+/// Reads a part of a trace to its end, or until no further record is wanted; returns the number of records and the
+/// cursor.
+fn walk<V: AnyRecord>(opened: Opened, part: &Part, visitor: &mut V) -> Result<(u64, Cursor), Error> {
     let Opened { cursor, form, limits } = opened;
+    if let (Some(mark), Form::Empty | Form::Unreadable(_) | Form::Yaml) = (&part.from, &form) {
+        return Err(refused(mark.offset));
+    }
     match form {
-        Form::Empty | Form::Unreadable(_) => Ok((0, read_to_end(cursor)?)),
-        Form::Yaml => {
-            let mut walk = YamlWalk::new(cursor, &limits);
-            while !visitor.is_done() && walk.step(visitor)? {}
-            Ok((walk.seq, walk.cursor))
-        }
         Form::Binary(header, layout) if header.type_code == TYPE_FDR => {
-            visitor.begin(&header);
             let mut walk = FdrWalk::new(cursor, header, layout, &limits);
+            let known = walk.read_part(part)?;
+            visitor.begin(&header, known);
             while !visitor.is_done() && walk.step(visitor)? {}
             Ok((walk.seq, walk.cursor))
         }
         Form::Binary(header, layout) => {
-            visitor.begin(&header);
             let mut walk = BasicWalk::new(cursor, layout);
+            walk.read_part(part)?;
+            visitor.begin(&header, Known::new(header.version));
             while !visitor.is_done() && walk.step(REACH_BYTES, visitor)? {}
+            Ok((walk.seq, walk.cursor))
+        }
+        Form::Empty | Form::Unreadable(_) => Ok((0, read_to_end(cursor)?)),
+        Form::Yaml => {
+            let mut walk = YamlWalk::new(cursor, &limits);
+            while !visitor.is_done() && walk.step(visitor)? {}
             Ok((walk.seq, walk.cursor))
         }
     }

@@ -9,9 +9,10 @@ use crate::lanes::names::ColumnNames;
 use crate::verbs::jsonl;
 use crate::wire::basic::BasicVisitor;
 use crate::wire::fdr::{Run, Visitor};
-use crate::wire::moment::{Clock, MomentKind};
+use crate::wire::marks::Known;
+use crate::wire::moment::MomentKind;
 use crate::wire::open::{XrayTrace, end};
-use crate::wire::record::{BasicBody, BasicRecord, Body, CustomTime, Header, Metadata};
+use crate::wire::record::{BasicBody, BasicRecord, Body, Header, Metadata};
 use crate::wire::yaml::{YamlEntry, YamlHeader, YamlVisitor};
 
 /// Kinds of records that are runs of functions in an FDR trace.
@@ -26,6 +27,7 @@ pub(super) fn read(
     out: &mut dyn RowSink,
     sink: &mut dyn Sink,
 ) -> Result<Summary, Error> {
+    let part = trace.part.clone();
     let opened = trace.start(sink)?;
     let is_custom = table == CUSTOM_EVENTS.name;
     let mut records = Records {
@@ -35,14 +37,12 @@ pub(super) fn read(
         is_custom,
         unit: TimeUnit::Ticks { per_second: None },
         names: ColumnNames::new(options.symbols.as_deref()),
-        clock: Clock::new(0),
-        thread: None,
-        has_base: false,
+        known: Known::default(),
         line: Vec::new(),
         is_done: false,
         sink,
     };
-    let (records_read, cursor) = walk(opened, &mut records)?;
+    let (records_read, cursor) = walk(opened, &part, &mut records)?;
     let Records { rows, sink, .. } = records;
     rows.finish()?;
     Ok(Summary { records: records_read, bytes: end(&cursor, sink)? })
@@ -56,11 +56,7 @@ struct Records<'a> {
     has_functions: bool,
     unit: TimeUnit,
     names: ColumnNames<'a>,
-    clock: Clock,
-    /// Thread of the buffer; none before the record that names it.
-    thread: Option<u32>,
-    /// The buffer's time is known: some record of it has an absolute one.
-    has_base: bool,
+    known: Known,
     line: Vec<u8>,
     is_done: bool,
     sink: &'a mut dyn Sink,
@@ -135,13 +131,13 @@ impl Records<'_> {
         let after = first.saturating_add(run.len().cast_signed());
         !self.has_functions
             || self.filter.seq.as_ref().is_some_and(|seq| *seq.end() < first || *seq.start() >= after)
-            || self.thread.is_some_and(|thread| !self.filter.has_thread(i64::from(thread)))
+            || self.known.thread.is_some_and(|thread| !self.filter.has_thread(i64::from(thread)))
     }
 }
 
 impl AnyRecord for Records<'_> {
-    fn begin(&mut self, header: &Header) {
-        self.clock = Clock::new(header.version);
+    fn begin(&mut self, header: &Header, known: Known) {
+        self.known = known;
         self.unit = unit_of(header.cycle_frequency);
     }
 
@@ -157,16 +153,16 @@ fn unit_of(cycle_frequency: u64) -> TimeUnit {
 impl Visitor for Records<'_> {
     fn functions(&mut self, run: Run<'_>) -> Result<(), Error> {
         if self.skips(&run) {
-            self.clock.tsc = self.clock.tsc.wrapping_add(run.deltas().1);
+            self.known.clock.tsc = self.known.clock.tsc.wrapping_add(run.deltas().1);
             self.is_done |= self.filter.ends_before(i64::try_from(run.at.seq).unwrap_or(i64::MAX));
             return Ok(());
         }
         for (at, function) in run.records() {
-            let tsc = self.clock.function(&function);
+            let tsc = self.known.clock.function(&function);
             let row = Row {
                 at,
-                thread: self.thread,
-                tsc: self.has_base.then_some(tsc),
+                thread: self.known.thread,
+                tsc: self.known.has_base.then_some(tsc),
                 kind: function.kind.name(),
                 function: Some((function.id, &[])),
             };
@@ -179,16 +175,8 @@ impl Visitor for Records<'_> {
     }
 
     fn metadata(&mut self, metadata: &Metadata<'_>, _raw: &[u8], at: Place) -> Result<(), Error> {
-        let tsc = self.clock.metadata(&metadata.body);
-        match metadata.body {
-            Body::NewBuffer { thread } => (self.thread, self.has_base) = (Some(thread.cast_unsigned()), false),
-            Body::NewCpu { .. } | Body::TscWrap { .. } => self.has_base = true,
-            _ => {}
-        }
-        let is_absolute = |time: &CustomTime| !matches!(time, CustomTime::Delta { .. });
-        let is_known = self.has_base || matches!(&metadata.body, Body::CustomEvent { time, .. } if is_absolute(time));
-        let tsc = tsc.filter(|_| is_known);
-        let row = Row { at, thread: self.thread, tsc, kind: metadata.body.name(), function: None };
+        let tsc = self.known.metadata(&metadata.body);
+        let row = Row { at, thread: self.known.thread, tsc, kind: metadata.body.name(), function: None };
         match metadata.body {
             Body::CustomEvent { data, .. } if self.is_custom => self.custom(&row, None, data),
             Body::TypedEvent { event_type, data, .. } if self.is_custom => self.custom(&row, Some(event_type), data),
@@ -197,9 +185,7 @@ impl Visitor for Records<'_> {
     }
 
     fn buffer_end(&mut self, _at: Place) -> Result<(), Error> {
-        // A buffer that lost its first record belongs to no known thread.
-        self.clock = Clock::new(self.clock.version());
-        (self.thread, self.has_base) = (None, false);
+        self.known.buffer_end();
         Ok(())
     }
 
