@@ -47,7 +47,7 @@ def test_readers_agree_on_counts_sums_and_absent_values(example):
 
         batches = table.batches()
         cells = [f'coalesce(sum("{column}"), 0), count(*) - count("{column}")' for column in columns]
-        row = duckdb.sql(f"select count(*), {', '.join(cells)} from batches" if cells else "select count(*) from batches")
+        row = duckdb.execute(f"select count(*), {', '.join(cells)} from batches" if cells else "select count(*) from batches")
         count, *rest = row.fetchone()
         assert (count, [number(n) for n in rest[0::2]], rest[1::2]) == expected, table
 

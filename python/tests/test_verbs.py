@@ -62,7 +62,7 @@ def test_simulations_are_what_the_command_prints(options, example, command):
     assert trace.simulate("zen3", **options) == expected
 
 
-SMALL = {"name": "small", "levels": [{"name": "L1", "size": 1024, "line": 64, "ways": 2}]}
+SMALL = {"small": {"levels": [{"name": "L1", "size": 1024, "line": 64, "ways": 2}]}}
 
 
 def test_a_configuration_may_be_a_mapping_or_a_file(tmp_path):

@@ -97,9 +97,12 @@ def _warn(file: str, shown: list[str], count: int) -> None:
 
 
 def _caller() -> int:
-    """How far up the stack the code is that is not this package's."""
+    """How far up the stack the code is that called this package, however many libraries are in between."""
     here = str(Path(__file__).parent)
-    level, frame = 1, sys._getframe(1)
-    while frame.f_back is not None and frame.f_code.co_filename.startswith(here):
-        level, frame = level + 1, frame.f_back
-    return level
+    found, level, frame = 1, 0, sys._getframe(1)
+    while frame is not None:
+        level += 1
+        if frame.f_code.co_filename.startswith(here):
+            found = level + 1
+        frame = frame.f_back
+    return found

@@ -170,7 +170,7 @@ class Trace:
 
     def simulate(
         self,
-        config: Path | Mapping[str, Any] | Sequence[Mapping[str, Any]],
+        config: Path | Mapping[str, Any],
         *,
         cores: int | None = None,
         fetches: bool = False,
@@ -181,7 +181,7 @@ class Trace:
     ) -> dict[str, Any]:
         """Misses in caches: the object of ``anytrace memory sim --format json``, of traces with memory accesses.
 
-        ``config``: a preset (``zen3``), a file with configurations, or what such a JSON file has. ``cores``: threads
+        ``config``: a preset (``zen3``), a file with configurations, or what such a JSON file has: configurations by name. ``cores``: threads
         take turns on this many. ``fetches``: instruction fetches count as reads. ``types``: misses by type and field.
         ``classes``: why lines were missed. ``per_set``, ``per_thread``: misses of each.
         """
