@@ -130,7 +130,6 @@ impl Source {
     }
 
     /// One reading of a table.
-    #[expect(clippy::too_many_arguments, reason = "the keywords of a Python method")]
     fn stream(
         &self,
         table: &str,
@@ -139,10 +138,9 @@ impl Source {
         end: Option<i64>,
         thread: Option<Vec<i64>>,
         threads: usize,
-        is_own: bool,
     ) -> Result<Stream, Failure> {
         let wanted = Wanted { columns, start, end, thread };
-        Stream::new(self.opening.clone(), self.table(table)?, &wanted, threads, is_own)
+        Stream::new(self.opening.clone(), self.table(table)?, &wanted, threads)
     }
 
     /// The records, one after the other.

@@ -9,7 +9,6 @@ use arrow_array::ffi_stream::FFI_ArrowArrayStream;
 use arrow_array::{RecordBatch, RecordBatchReader};
 use arrow_schema::ffi::FFI_ArrowSchema;
 use arrow_schema::{ArrowError, SchemaRef};
-use pyo3::exceptions::PyKeyboardInterrupt;
 use pyo3::prelude::*;
 use pyo3::types::PyCapsule;
 
@@ -37,17 +36,11 @@ pub(crate) struct Stream {
 }
 
 impl Stream {
-    /// A reading of some columns of a table. `is_own`: whoever takes it asks for its failure afterwards.
-    pub(crate) fn new(
-        opening: Opening,
-        table: Table,
-        wanted: &Wanted,
-        threads: usize,
-        is_own: bool,
-    ) -> Result<Self, Failure> {
+    /// A reading of some columns of a table.
+    pub(crate) fn new(opening: Opening, table: Table, wanted: &Wanted, threads: usize) -> Result<Self, Failure> {
         let (conditions, columns) = Conditions::new(&table, wanted).map_err(Failure::Bare)?;
         let schema = columns::schema(&table, &columns);
-        let failure = Arc::new(Kept { failure: Mutex::new(None), is_own });
+        let failure = Arc::new(Kept::default());
         let file = opening.name.clone();
         let mut converter = Converter::new(Arc::clone(&schema));
         let convert = move |batch| converter.convert(batch).map_err(|error| Error::unsupported(error.to_string()));
@@ -79,29 +72,12 @@ impl Stream {
 
     /// What ended the stream early, as the exception it is; consumers only know its text.
     fn failure(&self) -> Option<PyErr> {
-        self.failure.failure.lock().unwrap_or_else(PoisonError::into_inner).take()
+        self.failure.lock().unwrap_or_else(PoisonError::into_inner).take()
     }
 }
 
 /// The exception that ended a stream.
-struct Kept {
-    failure: Mutex<Option<PyErr>>,
-    is_own: bool,
-}
-
-impl Kept {
-    fn keep(&self, failure: Failure) {
-        let error = PyErr::from(failure);
-        if !self.is_own {
-            // The consumer makes an error of its own of this; Ctrl-C must be seen all the same.
-            let _ = Python::try_attach(|py| {
-                let is_interrupt = error.is_instance_of::<PyKeyboardInterrupt>(py);
-                if is_interrupt { py.import("_thread")?.call_method0("interrupt_main").map(drop) } else { Ok(()) }
-            });
-        }
-        *self.failure.lock().unwrap_or_else(PoisonError::into_inner) = Some(error);
-    }
-}
+type Kept = Mutex<Option<PyErr>>;
 
 type Start = Box<dyn FnOnce() -> Result<Producer<RecordBatch>, Failure> + Send>;
 
@@ -168,7 +144,7 @@ impl Iterator for Reader {
             batch.map_err(|failure| {
                 self.state = State::Ended;
                 let message = failure.message();
-                self.failure.keep(failure);
+                *self.failure.lock().unwrap_or_else(PoisonError::into_inner) = Some(failure.into());
                 ArrowError::ExternalError(message.into())
             })
         })

@@ -34,7 +34,7 @@ class Table:
     """Rows of a trace. Nothing is read before they are asked for, and each use reads the trace again.
 
     It goes wherever an object with ``__arrow_c_stream__`` goes: ``pyarrow.table(table)``, ``polars.DataFrame(table)``,
-    ``pandas.DataFrame.from_arrow(table)``. Columns of few different texts are dictionaries (``Dictionary(Int32, Utf8)``).
+    ``pandas.DataFrame.from_arrow(table)``. Columns of few different texts are dictionaries: ``Dictionary(Int32, Utf8)``.
     """
 
     def __init__(
@@ -66,9 +66,9 @@ class Table:
     def __arrow_c_stream__(self, requested_schema: object | None = None) -> object:
         """A new reading of the rows, for Arrow's C interface.
 
-        What ends it early is an error of the consumer's own class, with the text of :class:`anytrace.Error`.
+        What ends it early (Ctrl-C, too) is an error of the consumer's own class, with our text.
         """
-        return self._source.stream(*self._wanted, False).__arrow_c_stream__(requested_schema)
+        return self._source.stream(*self._wanted).__arrow_c_stream__(requested_schema)
 
     def batches(self) -> pyarrow.RecordBatchReader:
         """A new reading of the rows, batch by batch, in bounded memory: iterate over it, or give it to DuckDB.
@@ -106,7 +106,7 @@ class Table:
         return self._consume(polars.DataFrame)
 
     def _stream(self) -> Stream:
-        return self._source.stream(*self._wanted, True)
+        return self._source.stream(*self._wanted)
 
     def _consume(self, consumer: Callable[[Stream], T]) -> T:
         """Has a library read the rows; what ended the reading early is raised as what it was."""

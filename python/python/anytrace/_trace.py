@@ -181,8 +181,8 @@ class Trace:
     ) -> dict[str, Any]:
         """Misses in caches: the object of ``anytrace memory sim --format json``, of traces with memory accesses.
 
-        ``config``: a preset (``zen3``), a file with configurations, or what such a JSON file has: configurations by name. ``cores``: threads
-        take turns on this many. ``fetches``: instruction fetches count as reads. ``types``: misses by type and field.
+        ``config``: a preset (``zen3``), a file with configurations, or what such a JSON file has: configurations by
+        name. ``cores``: threads take turns on this many. ``fetches``: instruction fetches count as reads. ``types``: misses by type and field.
         ``classes``: why lines were missed. ``per_set``, ``per_thread``: misses of each.
         """
         preset: str | None = None
