@@ -26,8 +26,8 @@ impl Shape {
         let by = match by {
             "name" => By::Name,
             "thread" => By::Thread,
-            "name-and-thread" => By::NameAndThread,
-            _ => return Err(Failure::usage(format!("by={by}: expected name, thread or name-and-thread"))),
+            "name,thread" => By::NameAndThread,
+            _ => return Err(Failure::usage(format!("by={by}: expected name, thread or name,thread"))),
         };
         let known = || Statistic::ALL.iter().map(|one| one.word()).collect::<Vec<_>>().join(", ");
         let sort = match sort {

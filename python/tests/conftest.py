@@ -81,7 +81,7 @@ def heph(tmp_path):
 
 @pytest.fixture
 def damaged(heph, tmp_path):
-    """The same with five bytes of no packet between the first event and the second; returns the path and their offset."""
+    """The same with five bytes of no packet after the first event; returns the path and their offset."""
     whole = heph.read_bytes()
     at = 23 + 43
     path = tmp_path / "damaged.heph"

@@ -38,7 +38,7 @@ def test_check_is_what_the_command_prints(example, command):
     assert [one.code for one in check] == [one["code"] for one in expected["diagnostics"]]
 
 
-@pytest.mark.parametrize("by", ["name", "thread", "name-and-thread"])
+@pytest.mark.parametrize("by", ["name", "thread", "name,thread"])
 def test_stats_are_what_the_command_prints(by, example, command):
     trace = anytrace.open(example)
     if "spans" not in trace.tables:

@@ -55,7 +55,7 @@ class Error(Exception):
     """Something could not be done. Damage of a trace is not an error: it is a :class:`DamageWarning`."""
 
     kind: str
-    """Whose fault it is: ``malformed`` (the trace's), ``unsupported``, ``limit``, ``usage`` (the caller's) or ``io``."""
+    """Whose fault it is: ``malformed`` (the trace's), ``unsupported``, ``limit``, ``usage`` (the caller's), ``io``."""
     diagnostic: Diagnostic | None
     """Where the trace is wrong, if ``kind`` is ``malformed``."""
 

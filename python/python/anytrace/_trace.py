@@ -163,7 +163,7 @@ class Trace:
     def stats(self, by: str = "name", *, sort: str = "total", top: int | None = None) -> dict[str, Any]:
         """Where time goes: the object of ``anytrace stats --format json``, of traces with spans.
 
-        ``by``: ``name``, ``thread`` or ``name-and-thread``. ``sort``: ``total``, ``self``, ``count``, ``min``, ``p50``,
+        ``by``: ``name``, ``thread`` or ``name,thread``. ``sort``: ``total``, ``self``, ``count``, ``min``, ``p50``,
         ``p90``, ``p99``, ``max`` or ``name``. ``top``: only the first rows.
         """
         return json.loads(self._opened().stats(by, sort, top))
@@ -182,8 +182,8 @@ class Trace:
         """Misses in caches: the object of ``anytrace memory sim --format json``, of traces with memory accesses.
 
         ``config``: a preset (``zen3``), a file with configurations, or what such a JSON file has: configurations by
-        name. ``cores``: threads take turns on this many. ``fetches``: instruction fetches count as reads. ``types``: misses by type and field.
-        ``classes``: why lines were missed. ``per_set``, ``per_thread``: misses of each.
+        name. ``cores``: threads take turns on this many. ``fetches``: instruction fetches count as reads. ``types``:
+        misses by type and field. ``classes``: why lines were missed. ``per_set``, ``per_thread``: misses of each.
         """
         preset: str | None = None
         text: tuple[str, str] | None = None
@@ -211,7 +211,7 @@ class Trace:
     def convert(
         self, out: Path, to: str | None = None, *, table: str | None = None, force: bool = False
     ) -> list[str]:
-        """Writes the trace in another form, as ``anytrace convert`` does; returns notes on what the form has no room for.
+        """Writes the trace in another form, as ``anytrace convert`` does; returns notes on what does not fit the form.
 
         ``to``: a form (``chrome``, ``perfetto``, ``parquet``, ``jsonl``, …); by default what the name of ``out`` says.
         ``table``: which one, for forms of tables. The file appears when it is complete; one that exists is replaced only
