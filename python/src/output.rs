@@ -30,6 +30,7 @@ impl Output {
             return Err(Failure::usage(format!("cannot write {name}: it is a folder")));
         }
         let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
+        std::fs::metadata(folder).map_err(|error| cannot_write(path, error))?;
         let file = builder().tempfile_in(folder).map_err(|error| cannot_write(path, error))?;
         let file = BufWriter::with_capacity(1 << 16, file);
         Ok(Self { file, path: path.to_owned(), may_replace: force, position: 0, stop: stop.clone() })

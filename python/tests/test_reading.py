@@ -180,14 +180,17 @@ def test_duckdb_reads_batches_in_bounded_memory(script, accesses):
 def test_ten_million_rows_a_second(accesses):
     path, count, total = accesses
     trace = anytrace.open(path)
-    best = 0.0
+    best, best_by_clock = 0.0, 0.0
     for _ in range(5):
-        begin, rows = time.monotonic(), 0
+        # Seconds of the processor, of all threads together: what else runs on the machine does not count.
+        begin, begin_by_clock, rows = time.process_time(), time.monotonic(), 0
         for batch in trace.table("accesses").batches():
             rows += batch.num_rows
-        best = max(best, rows / (time.monotonic() - begin))
+        best = max(best, rows / (time.process_time() - begin))
+        best_by_clock = max(best_by_clock, rows / (time.monotonic() - begin_by_clock))
         assert rows == count
-    print(f"\n{best / 1e6:.1f} million rows/s, all columns of accesses", file=sys.__stderr__)
+    shown = f"{best / 1e6:.1f} million rows per second of a processor, {best_by_clock / 1e6:.1f} by the clock"
+    print(f"\n{shown}: all columns of accesses", file=sys.__stderr__)
     assert best >= 10e6
     addresses = trace.table("accesses", columns=["address"]).to_arrow()["address"]
     assert sum(pyarrow.compute.sum(chunk).as_py() for chunk in addresses.chunks) == total

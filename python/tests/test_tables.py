@@ -133,6 +133,13 @@ def test_the_number_of_threads_changes_no_row(example):
             assert trace.table(name, threads=4).to_arrow().to_pylist() == one, name
 
 
+def test_libraries_take_a_table_as_it_is(heph):
+    table = anytrace.open(heph).table("packets")
+    assert polars.DataFrame(table)["description"].to_list() == ["a", "b", "a"]
+    assert pandas.DataFrame.from_arrow(table)["description"].tolist() == ["a", "b", "a"]
+    assert pyarrow.schema(table).names == [column.name for column in table.columns]
+
+
 def test_frames_of_two_tables_merge(heph):
     trace = anytrace.open(heph)
     events = trace.table("events", columns=["seq", "name"]).to_pandas()
