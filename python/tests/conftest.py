@@ -101,7 +101,7 @@ def write_accesses(path, count):
             rows["address"] = base + 8 * (number % 65536)
             rows["size"] = 8
             rows["thread"] = number % 2
-            # A sum of whole addresses would need more than 64 bits.
+            # A sum of the addresses themselves would need more than 64 bits.
             total += base * len(number) + int((rows["address"] - base).sum())
             rows.tofile(file)
     return total

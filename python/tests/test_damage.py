@@ -49,7 +49,7 @@ def test_everything_beside_the_damage_is_read(damaged, heph):
     assert names == anytrace.open(heph).table("packets").to_arrow()["description"].to_pylist() == ["a", "b", "a"]
 
 
-def test_a_whole_trace_warns_of_nothing(heph):
+def test_an_intact_trace_warns_of_nothing(heph):
     for use in USES.values():
         assert not caught(lambda: use(anytrace.open(heph)))
 
