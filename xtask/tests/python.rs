@@ -21,7 +21,8 @@ fn read(path: &str) -> String {
 fn table(manifest: &str, name: &str) -> Vec<String> {
     let text = read(manifest);
     let lines = text.lines().skip_while(|line| *line != format!("[{name}]")).skip(1);
-    let lines = lines.take_while(|line| !line.starts_with('[')).filter(|line| !line.is_empty() && !line.starts_with('#'));
+    let lines =
+        lines.take_while(|line| !line.starts_with('[')).filter(|line| !line.is_empty() && !line.starts_with('#'));
     lines.map(str::to_owned).collect()
 }
 

@@ -8,7 +8,7 @@ use crate::pass::Done;
 use anytrace_core::span::{NO_CPU, Span};
 use serde_json::{Value, json};
 
-use super::stats::{put_track, since, text};
+use super::places::{put_track, since, text};
 
 /// A list of histograms by name.
 pub(super) fn histograms(histograms: &Histograms, directory: &Directory) -> Value {

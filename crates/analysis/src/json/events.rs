@@ -5,7 +5,7 @@ use crate::events::Events;
 use anytrace_core::span::EdgeKind;
 use serde_json::{Value, json};
 
-use super::stats::{since, text};
+use super::places::{since, text};
 
 /// Events by name and kind.
 pub(super) fn events(events: &Events, directory: &Directory) -> Value {

@@ -3,11 +3,13 @@
 
 mod details;
 mod events;
+mod places;
 mod simulation;
 mod stats;
 mod types;
 
 pub use events::kind_word;
+pub use places::text;
 pub use simulation::{SimulationReport, run_lengths, simulation};
-pub use stats::{Stats, stats, text};
+pub use stats::{Stats, stats};
 pub use types::FieldNames;
