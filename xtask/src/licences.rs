@@ -25,11 +25,11 @@ const ALLOWED: [&str; 13] = [
 ];
 
 pub(crate) fn run() -> Result<(), String> {
-    let metadata = output(cargo().args(["metadata", "--format-version", "1", "--locked"]))?;
-    let metadata: Value = serde_json::from_slice(&metadata).map_err(|error| error.to_string())?;
     let mut used: BTreeMap<String, u32> = BTreeMap::new();
     let mut refused = Vec::new();
-    for package in metadata["packages"].as_array().into_iter().flatten() {
+    // The Python package is a workspace of its own.
+    let workspaces = [metadata("Cargo.toml")?, metadata("python/Cargo.toml")?];
+    for package in workspaces.iter().filter_map(|metadata| metadata["packages"].as_array()).flatten() {
         let name = package["name"].as_str().unwrap_or_default();
         let license = package["license"].as_str().unwrap_or_default().replace('/', " OR ");
         *used.entry(license.clone()).or_default() += 1;
@@ -41,6 +41,11 @@ pub(crate) fn run() -> Result<(), String> {
         println!("{count:>4}  {license}");
     }
     if refused.is_empty() { Ok(()) } else { Err(format!("licenses nobody allowed:\n{}", refused.join("\n"))) }
+}
+
+fn metadata(manifest: &str) -> Result<Value, String> {
+    let arguments = ["metadata", "--format-version", "1", "--locked", "--manifest-path", manifest];
+    serde_json::from_slice(&output(cargo().args(arguments))?).map_err(|error| error.to_string())
 }
 
 /// An SPDX expression is allowed when one alternative of each part that is required is allowed.

@@ -16,6 +16,7 @@ mod licences;
 mod new_format;
 mod packages;
 mod properties;
+mod python;
 mod shell;
 mod soak;
 mod tables;
@@ -41,6 +42,8 @@ const HELP: &str = "cargo xtask CHORE
   consumers [--screenshots DIR] [TRACE…]
                                install the consumers of our timeline outputs (npm, pip, apt) below target/consumers and
                                have them read every output of two generated traces and of TRACE (the examples)
+  python                       build the Python package's wheel, install it in a clean environment and run its tests there
+                               (python3, pip)
   tables [--check]             regenerate the tables of the apitrace crate
   casemate-tables [--check]    regenerate the tables of the casemate checker's chapter from its code and the shared corpus
                                (--check: only compare them, as the tests do)
@@ -69,6 +72,7 @@ fn main() -> ExitCode {
         "fuzz" => fuzz::run(rest),
         "hostile" => hostile::run(rest),
         "consumers" => consumers::run_all(rest),
+        "python" => python::run_all(rest),
         "tables" => tables::run(rest),
         "dist" => dist::run(rest),
         "new-format" => new_format::run(rest),

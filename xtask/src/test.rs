@@ -5,7 +5,7 @@ use std::process::{Command, Stdio};
 
 use crate::properties::SEED;
 use crate::shell::{self, cargo};
-use crate::{dist, packages};
+use crate::{dist, packages, python};
 
 pub(crate) fn run(arguments: &[String]) -> Result<(), String> {
     match arguments {
@@ -27,6 +27,8 @@ pub(crate) fn run(arguments: &[String]) -> Result<(), String> {
     crate::hostile::short(&program)?;
     // The main job of the README, on the traces of the repository.
     shell::run(Command::new(&program).arg("info").args(shell::examples()?))?;
+    // The Python package, installed from its wheel.
+    python::run_all(&[])?;
     // The packages, of a program without optimization: it is built with the features that users get, and last, because
     // it takes the place of the tests' own.
     dist::run(&["--profile".to_owned(), "dev".to_owned(), "--output".to_owned(), distribution()])?;

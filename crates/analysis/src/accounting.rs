@@ -1,9 +1,11 @@
 //! Statistics of spans by name, by thread, or by both.
 
+use std::cmp::Reverse;
+
 use anytrace_core::hash::{Map, Set};
 use anytrace_core::span::{EdgeFlags, NameId, Span};
 
-use crate::directory::ThreadIndex;
+use crate::directory::{Directory, ThreadIndex};
 use crate::nest::{OUTERMOST, RECURSIVE};
 use crate::pass::{About, Engine};
 use crate::quantiles::Quantiles;
@@ -228,6 +230,16 @@ impl Engine for Accounting {
             self.row(span.name, thread).add(span, thread, by);
         }
     }
+}
+
+/// The rows by a statistic, the greatest first, ties by name and thread; by name where there is none.
+pub fn sorted(mut rows: Vec<Row>, directory: &Directory, by: Option<Statistic>) -> Vec<Row> {
+    let label = |row: &Row| (row.name.map(|name| directory.name(name).to_vec()), row.thread);
+    match by {
+        Some(statistic) => rows.sort_by_cached_key(|row| (Reverse(row.get(statistic)), label(row))),
+        None => rows.sort_by_cached_key(label),
+    }
+    rows
 }
 
 #[cfg(test)]

@@ -28,6 +28,7 @@ pub mod gaps;
 pub mod heat;
 pub mod histogram;
 pub mod interleave;
+pub mod json;
 pub mod lifetimes;
 pub mod live_regions;
 pub mod longest;

@@ -1,10 +1,10 @@
 //! Takes diagnostics: counts all of them, prints or keeps as many as the limit allows.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 use std::io::Write;
 
-use anytrace_core::{Diagnostic, Error, Format, Severity, Sink, Target, layer_rules, text};
-use anytrace_export::FileReport;
+use anytrace_core::{Diagnostic, Error, Format, Severity, Sink, Target, text};
+use anytrace_export::{FileReport, Findings};
 
 use crate::failure::Failure;
 use crate::{Verdict, ledger, paint, terminal};
@@ -24,30 +24,13 @@ pub(crate) struct Reporter {
     file: String,
     noun: &'static str,
     way: Way,
-    limit: u64,
-    shown: u64,
-    kept: Vec<Diagnostic>,
-    counts: BTreeMap<&'static str, u64>,
-    by_severity: [u64; 3],
-    lost: u64,
-    skipped_bytes: u64,
+    findings: Findings,
 }
 
 impl Reporter {
     /// A reporter for one file; `limit` 0 is none.
     pub(crate) fn new(file: &str, format: Option<&'static dyn Format>, way: Way, limit: u64) -> Self {
-        Self {
-            file: file.to_owned(),
-            noun: format.map_or("record", Format::noun),
-            way,
-            limit: if limit == 0 { u64::MAX } else { limit },
-            shown: 0,
-            kept: Vec::new(),
-            counts: BTreeMap::new(),
-            by_severity: [0; 3],
-            lost: 0,
-            skipped_bytes: 0,
-        }
+        Self { file: file.to_owned(), noun: format.map_or("record", Format::noun), way, findings: Findings::new(limit) }
     }
 
     /// Takes the damage of an input that gave no bytes.
@@ -58,17 +41,17 @@ impl Reporter {
 
     /// Exact number of diagnostics of a severity.
     pub(crate) fn count(&self, severity: Severity) -> u64 {
-        self.by_severity[severity as usize]
+        self.findings.of(severity)
     }
 
     /// Bytes that were skipped.
     pub(crate) fn skipped_bytes(&self) -> u64 {
-        self.skipped_bytes
+        self.findings.skipped_bytes()
     }
 
     /// At how many places records were lost.
     pub(crate) fn lost(&self) -> u64 {
-        self.lost
+        self.findings.lost()
     }
 
     /// True when the input is damaged and nothing came of it, not even a header: an empty output is none.
@@ -83,22 +66,22 @@ impl Reporter {
 
     /// Codes of all diagnostics so far.
     pub(crate) fn codes(&self) -> BTreeSet<&'static str> {
-        self.counts.keys().copied().collect()
+        self.findings.counts().keys().copied().collect()
     }
 
     /// The diagnostics kept.
     pub(crate) fn kept(&self) -> &[Diagnostic] {
-        &self.kept
+        self.findings.kept()
     }
 
     /// Says how many more there were of what was not shown; nothing when all were.
     pub(crate) fn print_rest(&self) -> std::io::Result<()> {
-        let total: u64 = self.counts.values().sum();
-        if total == self.shown {
+        let not_shown = self.findings.not_shown();
+        if not_shown == 0 {
             return Ok(());
         }
-        let mut text = format!("{}: {} more not shown (--limit); in total:\n", self.file, total - self.shown);
-        for (code, count) in &self.counts {
+        let mut text = format!("{}: {not_shown} more not shown (--limit); in total:\n", self.file);
+        for (code, count) in self.findings.counts() {
             text.push_str(&format!("  {count:>10}  {code}\n"));
         }
         self.put(&text)
@@ -106,21 +89,7 @@ impl Reporter {
 
     /// The report for `anytrace_export`.
     pub(crate) fn into_report(self, format: Option<&'static dyn Format>, records: u64) -> FileReport {
-        let mut rules: Vec<_> = format.map(|format| format.rules().to_vec()).unwrap_or_default();
-        rules.extend(layer_rules());
-        FileReport {
-            lost: self.lost,
-            errors: self.count(Severity::Error),
-            warnings: self.count(Severity::Warning),
-            notes: self.count(Severity::Note),
-            file: self.file,
-            format: format.map_or("unknown", Format::name),
-            noun: self.noun,
-            rules,
-            records,
-            diagnostics: self.kept,
-            counts: self.counts,
-        }
+        self.findings.into_report(&self.file, format.map(|format| format as &dyn Format), records)
     }
 
     fn put(&self, line: &str) -> std::io::Result<()> {
@@ -138,21 +107,14 @@ impl Reporter {
 
 impl Sink for Reporter {
     fn report(&mut self, diagnostic: Diagnostic) -> Result<(), Error> {
-        self.by_severity[diagnostic.severity as usize] += 1;
-        self.skipped_bytes = self.skipped_bytes.saturating_add(diagnostic.skipped_bytes);
         if diagnostic.is_loss() {
-            self.lost += 1;
             ledger::lose(&self.file);
         }
-        let count = self.counts.entry(diagnostic.code()).or_default();
-        *count += 1;
-        // The first of each rule is always shown, so that a flood of one cannot hide another.
-        if self.shown >= self.limit && *count > 1 {
+        if !self.findings.count(&diagnostic) {
             return Ok(());
         }
-        self.shown += 1;
         if matches!(self.way, Way::Keep) {
-            self.kept.push(diagnostic);
+            self.findings.keep(diagnostic);
             return Ok(());
         }
         let line = rendered(&self.file, self.noun, &diagnostic);

@@ -28,26 +28,17 @@ impl Times {
 
     /// Nanoseconds, where the unit is of known length.
     pub(crate) fn ns(self, units: u128) -> Option<u128> {
-        match self.0 {
-            TimeUnit::Nanoseconds => Some(units),
-            TimeUnit::Ticks { per_second: Some(hz) } if hz > 0 => {
-                let hz = u128::from(hz);
-                // Seconds apart, so that nothing overflows.
-                let (seconds, rest) = (units / hz, units % hz);
-                Some(seconds.saturating_mul(1_000_000_000).saturating_add((rest * 1_000_000_000 + hz / 2) / hz))
-            }
-            TimeUnit::Ticks { .. } | TimeUnit::Order => None,
-        }
+        self.0.sum_to_ns(units)
     }
 
     /// The number for programs: nanoseconds where the unit is of known length, else the trace's unit.
     pub(crate) fn number(self, units: u128) -> u64 {
-        u64::try_from(self.ns(units).unwrap_or(units)).unwrap_or(u64::MAX)
+        self.0.number(units)
     }
 
     /// What [`Self::number`] counts: `ns`, `tick` or `record`.
     pub(crate) fn word(self) -> &'static str {
-        if self.ns(1).is_some() { "ns" } else { self.0.word() }
+        self.0.number_word()
     }
 
     /// What to say in a heading: nothing where each number has its unit.

@@ -55,7 +55,7 @@ pub use file::cut_short;
 pub use input::{Input, InputOptions};
 pub use layer::{Compression, Layer, LayerEnd, layer_rules};
 pub use limits::Limits;
-pub use model::{Info, Outcome, Summary, Tally, TimeRange};
+pub use model::{Info, JSON_VERSION, Outcome, Summary, Tally, TimeRange};
 pub use number_set::NumberSet;
 pub use options::{FormatOption, OptionUse, OptionValues, Setting, Settings};
 pub use plan::{DumpForm, DumpOptions, NameMatch, OpenOptions, Plan, Selection, TargetOptions, TimeBound};

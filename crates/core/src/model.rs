@@ -4,6 +4,9 @@ use std::collections::BTreeMap;
 
 use crate::{Endian, Layer};
 
+/// Version of every JSON result of the command line and of libraries that give the same.
+pub const JSON_VERSION: u64 = 1;
+
 /// What `anytrace info` reports about one file.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Info {

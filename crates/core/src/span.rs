@@ -54,6 +54,31 @@ impl TimeUnit {
         }
     }
 
+    /// Converts any number of units to nanoseconds, rounded to the nearest. `None` where the length of the unit is
+    /// unknown.
+    pub fn sum_to_ns(self, units: u128) -> Option<u128> {
+        match self {
+            Self::Nanoseconds => Some(units),
+            Self::Ticks { per_second: Some(hz) } if hz > 0 => {
+                let hz = u128::from(hz);
+                // Seconds apart, so that nothing overflows.
+                let (seconds, rest) = (units / hz, units % hz);
+                Some(seconds.saturating_mul(1_000_000_000).saturating_add((rest * 1_000_000_000 + hz / 2) / hz))
+            }
+            Self::Ticks { .. } | Self::Order => None,
+        }
+    }
+
+    /// The number for programs: nanoseconds where the unit is of known length, else the trace's unit.
+    pub fn number(self, units: u128) -> u64 {
+        u64::try_from(self.sum_to_ns(units).unwrap_or(units)).unwrap_or(u64::MAX)
+    }
+
+    /// What [`Self::number`] counts: `ns`, `tick` or `record`.
+    pub fn number_word(self) -> &'static str {
+        if self.sum_to_ns(1).is_some() { "ns" } else { self.word() }
+    }
+
     /// Word for one unit, for people: `ns`, `tick`, `record`.
     pub fn word(self) -> &'static str {
         match self {

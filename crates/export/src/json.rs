@@ -6,7 +6,7 @@ use serde_json::{Map, Value, json};
 use crate::FileReport;
 
 /// Version of every JSON result of the command line.
-pub const VERSION: u64 = 1;
+pub const VERSION: u64 = anytrace_core::JSON_VERSION;
 
 /// One diagnostic: `code`, `severity`, `offset` always; the other fields are `null` where absent.
 pub fn diagnostic(diagnostic: &Diagnostic) -> Value {

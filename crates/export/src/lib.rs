@@ -41,9 +41,11 @@ pub mod csv;
 pub mod curves;
 mod dictionary;
 mod din;
+mod findings;
 pub mod firefox;
 pub mod flame;
 mod folded;
+pub mod forms;
 pub mod heatmap;
 pub mod json;
 pub mod junit;
@@ -67,6 +69,8 @@ pub mod timeline;
 use std::collections::BTreeMap;
 
 use anytrace_core::{Diagnostic, Rule};
+
+pub use findings::Findings;
 
 /// What `check` found in one file; the input of the report writers.
 #[derive(Debug, Clone)]

@@ -210,6 +210,16 @@ impl fmt::Display for Wrong {
 }
 
 impl Config {
+    /// Makes all levels but the last each core's own; a single level too. Nothing changes where some level is.
+    pub fn make_private(&mut self) {
+        if self.levels.iter().any(|level| level.is_private) {
+            return;
+        }
+        let private = self.levels.len().saturating_sub(1).max(1);
+        self.levels.iter_mut().take(private).for_each(|level| level.is_private = true);
+        self.tlb.iter_mut().for_each(|level| level.is_private = true);
+    }
+
     /// A configuration of these levels.
     pub fn new(name: &str, levels: Vec<Level>) -> Self {
         Self { name: name.to_owned(), levels, inclusion: Inclusion::Nine, tlb: Vec::new(), is_coherent: true }

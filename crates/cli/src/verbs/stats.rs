@@ -3,20 +3,20 @@
 mod compare;
 mod csv;
 mod details;
-mod json;
 mod text;
 
-use std::cmp::Reverse;
 use std::path::Path;
 
-use anytrace_analysis::accounting::{Accounting, By, Row};
-use anytrace_analysis::directory::Directory;
+use anytrace_analysis::accounting::{Accounting, By, Row, sorted};
 use anytrace_analysis::events::Events;
 use anytrace_analysis::gaps::Gaps;
 use anytrace_analysis::histogram::Histograms;
+use anytrace_analysis::json::{Stats, stats};
 use anytrace_analysis::longest::Longest;
 use anytrace_analysis::migrations::Migrations;
 use anytrace_analysis::pass::{Engine, Pass};
+
+use serde_json::Value;
 
 use crate::arguments::{ByArgument, StatsArguments, StatsForm, matching};
 use crate::failure::Failure;
@@ -54,10 +54,10 @@ pub(crate) fn run(options: &StatsArguments) -> Result<Verdict, Failure> {
     let mut objects = Vec::new();
     let mut is_first = true;
     let verdict = for_each_file(&options.files, |path| {
-        let results = one(path, options)?;
+        let mut results = one(path, options)?;
         let verdict = results.read.verdict;
         match options.format {
-            StatsForm::Json => objects.push(json::object(results)),
+            StatsForm::Json => objects.push(object(&mut results)),
             StatsForm::Csv => terminal::put(&csv::lines(&results, options.csv.cells(), is_first))?,
             StatsForm::Text => terminal::put(&text::page(results, is_first))?,
         }
@@ -86,7 +86,10 @@ fn one(path: &Path, options: &StatsArguments) -> Result<Results, Failure> {
     // Only the longest calls need their stacks, whose table grows with their number.
     let pass = Pass::new(options.spans.filter(options.duration), options.longest.is_some(), engines);
     let read = read_spans(path, &options.spans, &options.input, pass)?;
-    let (rows, rows_left) = sorted(accounting.into_rows(), &read.done.directory, options);
+    let mut rows = sorted(accounting.into_rows(), &read.done.directory, options.sort.statistic());
+    let all = rows.len();
+    rows.truncate(options.top.unwrap_or(all));
+    let rows_left = all - rows.len();
     let name = path.display().to_string();
     Ok(Results { name, read, rows, rows_left, histograms, longest, gaps, migrations, events })
 }
@@ -99,15 +102,17 @@ fn by(argument: ByArgument) -> By {
     }
 }
 
-/// The rows in the order asked for, ties by name and thread; and how many `--top` leaves out.
-fn sorted(mut rows: Vec<Row>, directory: &Directory, options: &StatsArguments) -> (Vec<Row>, usize) {
-    let label = |row: &Row| (row.name.map(|name| directory.name(name).to_vec()), row.thread);
-    match options.sort.statistic() {
-        Some(statistic) => rows.sort_by_cached_key(|row| (Reverse(row.get(statistic)), label(row))),
-        None => rows.sort_by_cached_key(label),
-    }
-    let all = rows.len();
-    rows.truncate(options.top.unwrap_or(all));
-    let left = all - rows.len();
-    (rows, left)
+/// One trace's object.
+fn object(results: &mut Results) -> Value {
+    stats(Stats {
+        file: &results.name,
+        format: results.read.format,
+        done: &results.read.done,
+        rows: &results.rows,
+        histograms: results.histograms.as_ref(),
+        longest: results.longest.take(),
+        gaps: results.gaps.take(),
+        migrations: results.migrations.as_ref(),
+        events: results.events.as_ref(),
+    })
 }

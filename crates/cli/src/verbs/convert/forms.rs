@@ -1,9 +1,8 @@
 //! The forms that `--to` takes for a format, and what is refused.
 
 use anytrace_core::{Format, TargetOptions};
-use anytrace_export::{
-    accesses::OUTPUTS as ACCESS_OUTPUTS, tables::OUTPUTS as TABLE_OUTPUTS, timeline::OUTPUTS as TIMELINE_OUTPUTS,
-};
+use anytrace_export::forms;
+pub(super) use anytrace_export::forms::is_own;
 
 use crate::arguments::ConvertArguments;
 use crate::failure::Failure;
@@ -15,28 +14,8 @@ pub(super) fn known_target(format: &dyn Format, target: &TargetOptions) -> Resul
     if is_own(format, to) {
         return Ok(());
     }
-    let names = form_names(format).join(", ");
+    let names = forms::names(format).join(", ");
     Err(Failure::usage(format!("{} traces cannot be written as {to}; --to accepts {names}", format.name())))
-}
-
-/// What `--to` takes for a format.
-pub(super) fn form_names(format: &dyn Format) -> Vec<&'static str> {
-    let mut names: Vec<_> = format.targets().iter().map(|(name, _)| *name).collect();
-    if format.has_spans() {
-        names.extend(TIMELINE_OUTPUTS.iter().map(|output| output.name));
-    }
-    if format.has_accesses() {
-        names.extend(ACCESS_OUTPUTS.iter().map(|output| output.name).filter(|name| !is_own(format, name)));
-    }
-    if !anytrace_core::tables::all(format).is_empty() {
-        names.extend(TABLE_OUTPUTS.iter().map(|output| output.name));
-    }
-    names
-}
-
-/// True for a form that the format itself writes.
-pub(super) fn is_own(format: &dyn Format, to: &str) -> bool {
-    format.targets().iter().any(|(name, _)| *name == to)
 }
 
 /// True where an output for other programs may be meant: the format `has` what it contains and no form of that name.

@@ -67,7 +67,7 @@ impl ConfigArguments {
             return Err(Failure::usage(format!("two configurations are named {}", pair[1])));
         }
         if self.cores.is_some() {
-            configs.iter_mut().for_each(make_private);
+            configs.iter_mut().for_each(Config::make_private);
         }
         Ok(configs)
     }
@@ -88,16 +88,6 @@ impl ConfigArguments {
     pub(super) fn cores(&self) -> CorePlan {
         self.cores.clone().unwrap_or_default()
     }
-}
-
-/// All levels but the last become each core's own; a single level too.
-fn make_private(config: &mut Config) {
-    if config.levels.iter().any(|level| level.is_private) {
-        return;
-    }
-    let private = config.levels.len().saturating_sub(1).max(1);
-    config.levels.iter_mut().take(private).for_each(|level| level.is_private = true);
-    config.tlb.iter_mut().for_each(|level| level.is_private = true);
 }
 
 fn load(wanted: &str) -> Result<Vec<Config>, Failure> {

@@ -74,18 +74,6 @@ impl ScheduleArguments {
     }
 }
 
-/// Runs for programs.
-pub(super) fn runs_json(runs: &Runs) -> Value {
-    json!({
-        "runs": runs.runs,
-        "mean": (runs.mean() * 100.0).round() / 100.0,
-        "longest": runs.longest,
-        "half_in_runs_of": runs.half_in_runs_of,
-        "threads_in_long_runs": runs.threads_in_long_runs,
-        "apart": runs.is_apart(),
-    })
-}
-
 /// A schedule for programs.
 pub(super) fn schedule_json(schedule: Schedule) -> Value {
     let mut object = json!({ "schedule": schedule.to_string() });

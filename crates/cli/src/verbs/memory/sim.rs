@@ -3,7 +3,6 @@
 mod csv;
 mod field_names;
 mod foresight;
-mod json;
 mod schedules;
 mod simulated;
 mod text;
@@ -18,6 +17,8 @@ use crate::arguments::{CsvArguments, InputArguments, TOP, rows};
 use crate::failure::Failure;
 use crate::results::print_json;
 use crate::{Verdict, for_each_file, terminal};
+use anytrace_analysis::json::{SimulationReport, simulation};
+use serde_json::Value;
 use simulated::simulate_in;
 
 pub(super) use simulated::{Simulated, simulate};
@@ -92,7 +93,7 @@ pub(crate) fn run(options: &SimArguments) -> Result<Verdict, Failure> {
         let with = (report.types, report.classes);
         let simulated = simulate_in(path, &configs, &options.caches, with, &options.input, &options.schedules)?;
         match options.format {
-            SimForm::Json => objects.push(json::object(&simulated, report)),
+            SimForm::Json => objects.push(object(&simulated, report)),
             SimForm::Csv => terminal::put(&csv::lines(&simulated, report, options.csv.cells(), is_first))?,
             SimForm::Text => terminal::put(&text::page(&simulated, report, is_first))?,
         }
@@ -103,4 +104,13 @@ pub(crate) fn run(options: &SimArguments) -> Result<Verdict, Failure> {
         print_json(objects, options.files.len() > 1)?;
     }
     Ok(verdict)
+}
+
+/// One trace's object.
+fn object(simulated: &Simulated, report: &ReportArguments) -> Value {
+    let shown = SimulationReport { per_set: report.per_set, per_thread: report.per_thread };
+    let Simulated { name, format, results, names, runs, .. } = simulated;
+    let mut object = simulation(name, format, results, names, shown, runs);
+    schedules::add(&mut object, simulated);
+    object
 }

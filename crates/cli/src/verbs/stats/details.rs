@@ -12,7 +12,7 @@ use anytrace_core::span::Span;
 use crate::paint::heading;
 use crate::table::{Align, Table};
 use crate::units::{Times, counted, grouped};
-pub(super) use events::{events, kind_word};
+pub(super) use events::events;
 pub(super) use histograms::histograms;
 
 /// Most names of a stack shown, from the innermost.

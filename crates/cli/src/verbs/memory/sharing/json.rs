@@ -4,6 +4,7 @@ mod pairs;
 
 use std::path::Path;
 
+use anytrace_analysis::json::run_lengths;
 use anytrace_analysis::sharing::{ContendedLine, MesiStats, SharingResults, Tried};
 use anytrace_export::json::VERSION;
 use serde_json::{Map, Value, json};
@@ -11,7 +12,7 @@ use serde_json::{Map, Value, json};
 use super::SharingArguments;
 use super::outcome::Outcome;
 use super::threads::{core_name, note};
-use crate::verbs::memory::schedules::{interleaved_json, range, range_json, runs_json, schedule_json};
+use crate::verbs::memory::schedules::{interleaved_json, range, range_json, schedule_json};
 use pairs::pair;
 
 /// One trace's object.
@@ -35,7 +36,7 @@ pub(super) fn object(file: &Path, outcome: &Outcome, options: &SharingArguments)
         "false_sharing_misses": found.false_misses(),
         "true_sharing_misses": found.true_misses,
     });
-    object["run_lengths"] = runs_json(&outcome.runs);
+    object["run_lengths"] = run_lengths(&outcome.runs);
     if options.schedules.is_any() {
         schedules(&mut object, outcome);
     }

@@ -4,9 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use anytrace_analysis::elements::TypeTable;
-
-/// What an offset in a type and the bytes accessed there are called, where type data know it.
-pub(super) type FieldNames = Box<dyn Fn(&[u8], u64, u16) -> Option<String>>;
+use anytrace_analysis::json::FieldNames;
 
 /// Names of fields as type data have them; without them no field has one.
 pub(super) fn field_names(table: &TypeTable) -> FieldNames {

@@ -6,7 +6,7 @@ use anytrace_analysis::interleave::Schedule;
 use anytrace_core::text::printable;
 use serde_json::{Map, Value, json};
 
-use super::super::schedules::{interleaved_json, range, range_json, runs_json, schedule_json};
+use super::super::schedules::{interleaved_json, range, range_json, schedule_json};
 use super::{SimForm, Simulated};
 use crate::failure::Failure;
 use crate::table::{Align, Table};
@@ -72,7 +72,6 @@ pub(super) fn page(simulated: &Simulated) -> String {
 
 /// Adds to an object for programs.
 pub(super) fn add(object: &mut Value, simulated: &Simulated) {
-    object["run_lengths"] = runs_json(&simulated.runs);
     if simulated.others.is_empty() {
         return;
     }

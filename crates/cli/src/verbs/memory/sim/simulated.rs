@@ -8,13 +8,14 @@ use anytrace_analysis::cache::results::Results;
 use anytrace_analysis::cache::{Options, Simulation};
 use anytrace_analysis::elements::TypeTable;
 use anytrace_analysis::interleave::{Interleaved, Interleaver, Schedule};
+use anytrace_analysis::json::FieldNames;
 use anytrace_analysis::runs::{RunLengths, Runs};
 use anytrace_core::AccessSink;
 
 use super::super::configs::ConfigArguments;
 use super::super::opening;
 use super::super::schedules::ScheduleArguments;
-use super::field_names::{FieldNames, field_names};
+use super::field_names::field_names;
 use super::foresight::foresee;
 use crate::arguments::InputArguments;
 use crate::failure::Failure;

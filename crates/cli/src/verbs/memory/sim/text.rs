@@ -7,10 +7,10 @@ use anytrace_analysis::cache::config::Config;
 use anytrace_analysis::cache::results::ConfigResults;
 use anytrace_core::text::printable;
 
-use super::field_names::FieldNames;
 use super::{ReportArguments, Simulated};
 use crate::paint;
 use crate::units::{counted, grouped, percent};
+use anytrace_analysis::json::FieldNames;
 use levels::{classes, levels, prefetches, sets};
 use tallies::{by_type, threads};
 

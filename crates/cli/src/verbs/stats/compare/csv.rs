@@ -6,8 +6,8 @@ use anytrace_analysis::accounting::Statistic;
 use anytrace_analysis::compare::Figures;
 use anytrace_export::cells::Cells;
 
-use super::super::json::text;
 use super::{Comparison, growth_number};
+use anytrace_analysis::json::text;
 
 /// The lines of one trace.
 pub(super) fn lines(comparison: &Comparison<'_>, unit: &str, cells: Cells, with_heading: bool) -> String {

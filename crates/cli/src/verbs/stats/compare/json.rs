@@ -5,8 +5,8 @@ use anytrace_analysis::compare::Figures;
 use anytrace_export::json::VERSION;
 use serde_json::{Value, json};
 
-use super::super::json::text;
 use super::{Comparison, growth_number};
+use anytrace_analysis::json::text;
 
 /// One trace's object.
 pub(super) fn object(comparison: &Comparison<'_>, unit: &str) -> Value {

@@ -7,11 +7,11 @@ use anytrace_analysis::compare::{Figures, Pair};
 use anytrace_core::span::TimeUnit;
 use anytrace_core::text::printable;
 
-use super::super::json::text;
 use super::Comparison;
 use crate::table::{Align, Table};
 use crate::units::{Times, grouped, nanoseconds};
 use crate::{paint, units};
+use anytrace_analysis::json::text;
 
 /// One trace's page.
 pub(super) fn page(comparison: &Comparison<'_>) -> String {

@@ -2,7 +2,8 @@
 
 use anytrace_analysis::directory::Directory;
 use anytrace_analysis::events::{AttributeRow, DISTINCT_MAX, Events};
-use anytrace_core::span::EdgeKind;
+
+use anytrace_analysis::json::kind_word;
 
 use super::since;
 use crate::paint::heading;
@@ -75,15 +76,4 @@ fn attributes(rows: &[AttributeRow], directory: &Directory) -> String {
         ]);
     }
     table.render()
-}
-
-/// The word for a kind of event.
-pub(in crate::verbs::stats) fn kind_word(kind: EdgeKind) -> &'static str {
-    match kind {
-        EdgeKind::Begin | EdgeKind::End => "span",
-        EdgeKind::Instant => "instant",
-        EdgeKind::Counter => "counter",
-        EdgeKind::FlowOut => "arrow out",
-        EdgeKind::FlowIn => "arrow in",
-    }
 }

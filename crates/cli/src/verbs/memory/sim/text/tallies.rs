@@ -4,11 +4,11 @@ use anytrace_analysis::cache::results::{ConfigResults, Tally, TypeResults, Types
 use anytrace_core::text::printable;
 
 use super::super::ReportArguments;
-use super::super::field_names::FieldNames;
 use super::share;
 use crate::table::{Align, Table};
 use crate::units::grouped;
 use crate::verbs::memory::type_label::type_label;
+use anytrace_analysis::json::FieldNames;
 
 /// What compilers leave out, said wherever reads are counted by field.
 const CAVEAT: &str = "Counts cover instrumented accesses only: compilers omit reads right before a write to the same \

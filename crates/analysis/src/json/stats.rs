@@ -1,34 +1,58 @@
 //! `stats` for programs. Keys are never removed; times count what `unit` says.
 
-mod details;
-mod events;
-
-use anytrace_analysis::accounting::{Row, Statistic};
-use anytrace_analysis::directory::Directory;
+use crate::accounting::{Row, Statistic};
+use crate::directory::Directory;
+use anytrace_core::JSON_VERSION;
 use anytrace_core::span::TimeUnit;
-use anytrace_export::json::VERSION;
 use serde_json::{Map, Value, json};
 
-use super::Results;
-use crate::units::Times;
+use super::places::{put_thread, since, text};
+use super::{details, events};
+use crate::events::Events;
+use crate::gaps::Gaps;
+use crate::histogram::Histograms;
+use crate::longest::Longest;
+use crate::migrations::Migrations;
+use crate::pass::Done;
+
+/// What [`stats`] shows of one trace.
+pub struct Stats<'a> {
+    /// The file's name as the user gave it.
+    pub file: &'a str,
+    /// The format's name, or "unknown" for an empty file.
+    pub format: &'static str,
+    /// Tracks, names and counts.
+    pub done: &'a Done,
+    /// The rows, in order.
+    pub rows: &'a [Row],
+    /// Durations by name, where asked for; the same for what follows.
+    pub histograms: Option<&'a Histograms>,
+    /// The longest spans.
+    pub longest: Option<Longest>,
+    /// Idle time.
+    pub gaps: Option<Gaps>,
+    /// Processors by thread.
+    pub migrations: Option<&'a Migrations>,
+    /// Events and attributes.
+    pub events: Option<&'a Events>,
+}
 
 /// One trace's object.
-pub(super) fn object(results: Results) -> Value {
-    let Results { name, read, rows, histograms, longest, gaps, migrations, events, .. } = results;
-    let done = read.done;
+pub fn stats(results: Stats<'_>) -> Value {
+    let Stats { file, format, done, rows, histograms, longest, gaps, migrations, events } = results;
     let directory = &done.directory;
     let source = directory.source();
-    let times = Times(source.unit);
+    let times = source.unit;
     let per_second = match source.unit {
         TimeUnit::Ticks { per_second } => per_second,
         TimeUnit::Nanoseconds => Some(1_000_000_000),
         TimeUnit::Order => None,
     };
     let mut object = json!({
-        "version": VERSION,
-        "file": name,
-        "format": read.format,
-        "unit": times.word(),
+        "version": JSON_VERSION,
+        "file": file,
+        "format": format,
+        "unit": times.number_word(),
         "per_second": per_second,
         "origin": source.origin,
         "spans": done.counts.spans,
@@ -46,43 +70,17 @@ pub(super) fn object(results: Results) -> Value {
             object[key] = value;
         }
     };
-    put("histograms", histograms.map(|histograms| details::histograms(&histograms, directory)));
-    put("longest", longest.map(|longest| details::longest(&longest.into_spans(), &done)));
+    put("histograms", histograms.map(|histograms| details::histograms(histograms, directory)));
+    put("longest", longest.map(|longest| details::longest(&longest.into_spans(), done)));
     put("gaps", gaps.map(|gaps| details::gaps(gaps, directory)));
-    put("migrations", migrations.map(|migrations| details::migrations(&migrations, directory)));
-    put("events", events.as_ref().map(|events| events::events(events, directory)));
-    put("attributes", events.as_ref().map(|events| events::attributes(events, directory)));
+    put("migrations", migrations.map(|migrations| details::migrations(migrations, directory)));
+    put("events", events.map(|events| events::events(events, directory)));
+    put("attributes", events.map(|events| events::attributes(events, directory)));
     object
 }
 
-/// A name as text: what is not UTF-8 is replaced.
-pub(super) fn text(name: &[u8]) -> String {
-    String::from_utf8_lossy(name).into_owned()
-}
-
-/// A time since the trace's origin, in the unit of the object; negative before it.
-fn since(time: u64, directory: &Directory) -> i64 {
-    let source = directory.source();
-    let length = Times(source.unit).number(u128::from(time.abs_diff(source.origin)));
-    let length = i64::try_from(length).unwrap_or(i64::MAX);
-    if time < source.origin { -length } else { length }
-}
-
-fn put_thread(object: &mut Value, index: u32, directory: &Directory) {
-    if let Some(thread) = directory.threads().get(index as usize) {
-        object["process"] = json!(thread.process);
-        object["thread"] = json!(thread.thread);
-        object["thread_name"] = json!(thread.name);
-    }
-}
-
-fn put_track(object: &mut Value, track: u32, directory: &Directory) {
-    put_thread(object, directory.thread_of(track), directory);
-    object["lane"] = json!(directory.track(track).map_or(0, |track| track.lane));
-}
-
 fn row_object(row: &Row, directory: &Directory) -> Value {
-    let times = Times(directory.source().unit);
+    let times = directory.source().unit;
     let mut object = Value::Object(Map::new());
     if let Some(name) = row.name {
         object["name"] = json!(text(directory.name(name)));

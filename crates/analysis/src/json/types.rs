@@ -1,9 +1,10 @@
 //! Counts by type and by field.
 
-use anytrace_analysis::cache::results::{Tally, TypeResults, Types};
+use crate::cache::results::{Tally, TypeResults, Types};
 use serde_json::{Map, Value, json};
 
-use super::super::field_names::FieldNames;
+/// What an offset in a type and the bytes accessed there are called, where type data know it.
+pub type FieldNames = Box<dyn Fn(&[u8], u64, u16) -> Option<String>>;
 
 pub(super) fn of_types(types: &Types, names: &FieldNames) -> Value {
     let counts = |tally: &Tally| {
@@ -41,7 +42,7 @@ pub(super) fn of_types(types: &Types, names: &FieldNames) -> Value {
 }
 
 /// A type's name; bytes that are no UTF-8 as `{"hex"}`, `null` for all types beyond the limit.
-pub(in crate::verbs::memory) fn type_name(of: &TypeResults) -> Value {
+fn type_name(of: &TypeResults) -> Value {
     let Some(name) = &of.name else { return Value::Null };
     match std::str::from_utf8(name) {
         Ok(text) => text.into(),

@@ -1,19 +1,18 @@
 //! The parts of `stats` that are asked for one by one, for programs.
 
-use anytrace_analysis::directory::Directory;
-use anytrace_analysis::gaps::Gaps;
-use anytrace_analysis::histogram::Histograms;
-use anytrace_analysis::migrations::Migrations;
-use anytrace_analysis::pass::Done;
+use crate::directory::Directory;
+use crate::gaps::Gaps;
+use crate::histogram::Histograms;
+use crate::migrations::Migrations;
+use crate::pass::Done;
 use anytrace_core::span::{NO_CPU, Span};
 use serde_json::{Value, json};
 
-use super::{put_track, since, text};
-use crate::units::Times;
+use super::places::{put_track, since, text};
 
 /// A list of histograms by name.
 pub(super) fn histograms(histograms: &Histograms, directory: &Directory) -> Value {
-    let times = Times(directory.source().unit);
+    let times = directory.source().unit;
     let classes = histograms.classes();
     let list = histograms.histograms().iter().map(|histogram| {
         let filled = histogram.counts.iter().zip(&histogram.sums).enumerate().filter(|(_, (count, _))| **count > 0);
@@ -52,7 +51,7 @@ pub(super) fn longest(spans: &[Span], done: &Done) -> Value {
 /// A span, and how many names of its stack are in it.
 fn span_object(span: &Span, done: &Done, stack_max: usize) -> (Value, usize) {
     let directory = &done.directory;
-    let times = Times(directory.source().unit);
+    let times = directory.source().unit;
     let path = done.stacks.as_ref().map(|stacks| stacks.path(span.stack)).unwrap_or_default();
     let left_out = path.len().saturating_sub(stack_max);
     let mut object = json!({
@@ -75,7 +74,7 @@ fn span_object(span: &Span, done: &Done, stack_max: usize) -> (Value, usize) {
 
 /// Idle time by thread, and the longest gaps.
 pub(super) fn gaps(gaps: Gaps, directory: &Directory) -> Value {
-    let times = Times(directory.source().unit);
+    let times = directory.source().unit;
     let of_tracks = (0_u32..).zip(gaps.idle()).filter(|(_, idle)| idle.count > 0).map(|(track, idle)| {
         let mut object = json!({
             "count": idle.count,
@@ -101,7 +100,7 @@ pub(super) fn gaps(gaps: Gaps, directory: &Directory) -> Value {
 
 /// Processors by thread.
 pub(super) fn migrations(migrations: &Migrations, directory: &Directory) -> Value {
-    let times = Times(directory.source().unit);
+    let times = directory.source().unit;
     let tracks = (0_u32..).zip(migrations.tracks()).filter(|(_, places)| !places.processors.is_empty());
     let list = tracks.map(|(track, places)| {
         let processors = places.processors.iter().map(|place| {

@@ -1,11 +1,11 @@
 //! Events and attributes, for programs.
 
-use anytrace_analysis::directory::Directory;
-use anytrace_analysis::events::Events;
+use crate::directory::Directory;
+use crate::events::Events;
+use anytrace_core::span::EdgeKind;
 use serde_json::{Value, json};
 
-use super::super::details::kind_word;
-use super::{since, text};
+use super::places::{since, text};
 
 /// Events by name and kind.
 pub(super) fn events(events: &Events, directory: &Directory) -> Value {
@@ -52,4 +52,15 @@ pub(super) fn attributes(events: &Events, directory: &Directory) -> Value {
         })
     });
     list.collect()
+}
+
+/// The word for a kind of event.
+pub fn kind_word(kind: EdgeKind) -> &'static str {
+    match kind {
+        EdgeKind::Begin | EdgeKind::End => "span",
+        EdgeKind::Instant => "instant",
+        EdgeKind::Counter => "counter",
+        EdgeKind::FlowOut => "arrow out",
+        EdgeKind::FlowIn => "arrow in",
+    }
 }

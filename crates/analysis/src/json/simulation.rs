@@ -1,44 +1,69 @@
 //! `sim` for programs: the keys of the oracle, and more beside them. Keys are never removed.
 
-mod types;
-
-use anytrace_analysis::cache::config::Config;
-use anytrace_analysis::cache::results::{ConfigResults, LevelResults, Tally};
-use anytrace_export::json::VERSION;
+use crate::cache::config::Config;
+use crate::cache::results::{ConfigResults, LevelResults, Tally};
+use anytrace_core::JSON_VERSION;
 use serde_json::{Map, Value, json};
 
-use super::{ReportArguments, Simulated};
-use types::of_types;
+use super::types::{FieldNames, of_types};
+use crate::cache::results::Results;
+use crate::runs::Runs;
 
 /// Sets listed where not all are asked for, as many as the oracle lists.
 const WORST_SETS: usize = 8;
 
+/// What of a simulation is shown beside its counts.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct SimulationReport {
+    /// Misses of all sets, not only the worst.
+    pub per_set: bool,
+    /// Counts by thread.
+    pub per_thread: bool,
+}
+
 /// One trace's object.
-pub(super) fn object(simulated: &Simulated, report: &ReportArguments) -> Value {
-    let results = &simulated.results;
+pub fn simulation(
+    file: &str,
+    format: &str,
+    results: &Results,
+    names: &FieldNames,
+    report: SimulationReport,
+    runs: &Runs,
+) -> Value {
     let mut by_name = Map::new();
     for config in &results.configs {
         by_name.insert(config.config.name.clone(), one(config, report));
         if let Some(types) = &config.types {
-            by_name.insert(format!("{}.types", config.config.name), of_types(types, &simulated.names));
+            by_name.insert(format!("{}.types", config.config.name), of_types(types, names));
         }
     }
-    let mut object = json!({
-        "version": VERSION,
-        "file": simulated.name,
-        "format": simulated.format,
+    json!({
+        "version": JSON_VERSION,
+        "file": file,
+        "format": format,
         "accesses": results.accesses,
         "reads": results.reads,
         "writes": results.writes,
         "fetches_left_out": results.fetches_left_out,
         "cores": results.cores,
         "results": by_name,
-    });
-    super::schedules::add(&mut object, simulated);
-    object
+        "run_lengths": run_lengths(runs),
+    })
 }
 
-fn one(found: &ConfigResults, report: &ReportArguments) -> Value {
+/// Runs of one thread's accesses.
+pub fn run_lengths(runs: &Runs) -> Value {
+    json!({
+        "runs": runs.runs,
+        "mean": (runs.mean() * 100.0).round() / 100.0,
+        "longest": runs.longest,
+        "half_in_runs_of": runs.half_in_runs_of,
+        "threads_in_long_runs": runs.threads_in_long_runs,
+        "apart": runs.is_apart(),
+    })
+}
+
+fn one(found: &ConfigResults, report: SimulationReport) -> Value {
     let served = found.servers().into_iter().zip(&found.served_by).map(|(name, n)| (name.to_owned(), json!(n)));
     let levels: Vec<_> = found.levels.iter().map(|level| of_level(level, report)).collect();
     let mut object = json!({
@@ -70,7 +95,7 @@ fn one(found: &ConfigResults, report: &ReportArguments) -> Value {
 }
 
 fn of_config(config: &Config) -> Value {
-    let level = |level: &anytrace_analysis::cache::config::Level| {
+    let level = |level: &crate::cache::config::Level| {
         let prefetch = [(level.prefetch.next_line, "next-line"), (level.prefetch.stride, "stride")];
         let wanted: Vec<_> = prefetch.into_iter().filter(|(is_on, _)| *is_on).map(|(_, word)| word).collect();
         json!({
@@ -85,7 +110,7 @@ fn of_config(config: &Config) -> Value {
             "prefetch": wanted,
         })
     };
-    let page = |level: &anytrace_analysis::cache::config::Level| {
+    let page = |level: &crate::cache::config::Level| {
         json!({
             "name": level.name,
             "entries": level.size.checked_div(level.line),
@@ -103,7 +128,7 @@ fn of_config(config: &Config) -> Value {
     })
 }
 
-fn of_level(level: &LevelResults, report: &ReportArguments) -> Value {
+fn of_level(level: &LevelResults, report: SimulationReport) -> Value {
     let mut object = Map::new();
     object.insert("name".to_owned(), json!(level.name));
     object.insert("sets".to_owned(), json!(level.sets));
