@@ -12,7 +12,9 @@ use anytrace_core::{Error, Input, Limits, OpenOptions};
 
 use crate::wire::container::{Container, parse_header};
 use crate::wire::point::{OpenEnter, Rows, SeekPoint, WAITING_MAX};
-use crate::wire::point_bytes::{Parser, Writer};
+use crate::wire::point_bytes::Parser;
+#[cfg(feature = "lanes")]
+use crate::wire::point_bytes::Writer;
 use crate::wire::reader::Reader;
 use crate::wire::record::Header;
 use crate::wire::scan::Scan;
