@@ -12,7 +12,9 @@ use anytrace_core::{Error, Input, Limits, OpenOptions};
 
 use crate::wire::container::{Container, parse_header};
 use crate::wire::point::{OpenEnter, Rows, SeekPoint, WAITING_MAX};
-use crate::wire::point_bytes::{Parser, Writer};
+use crate::wire::point_bytes::Parser;
+#[cfg(feature = "lanes")]
+use crate::wire::point_bytes::Writer;
 use crate::wire::reader::Reader;
 use crate::wire::record::Header;
 use crate::wire::scan::Scan;
@@ -147,7 +149,7 @@ mod tests {
     use crate::wire::stream::DecodeStart;
 
     fn shared() -> Shared {
-        let header = parse_header(b"\x06\x06\x01a\x01b\x00", &Limits::default()).unwrap();
+        let header = parse_header(b"\x06\x06\x01a\x01b\x00", &Limits::default()).expect("a header");
         let mut definitions: [Rows; 5] = Default::default();
         definitions[0].push(3, b"\x01f\x01\x01x");
         let enters = vec![OpenEnter { call: 4, offset: 30, bytes: b"\x00\x00\x03\x00".as_slice().into() }];
