@@ -25,8 +25,8 @@ fn every_sample_is_the_same_in_parts() {
 #[test]
 fn cut_and_changed_traces_are_the_same_in_parts() {
     let bytes = std::fs::read(corpus().join("broken/overlap-nested.trace")).unwrap();
-    truncations(&bytes, 20, |_, cut| drop(examine_parts(&Cacheray, cut)));
-    mutations(&bytes, 5, 40, |bytes| drop(examine_parts(&Cacheray, bytes)));
+    truncations(&bytes, 20, |_, cut| _ = examine_parts(&Cacheray, cut));
+    mutations(&bytes, 5, 40, |bytes| _ = examine_parts(&Cacheray, bytes));
 }
 
 /// An access: eight bytes wide pointers, little-endian.
@@ -49,5 +49,5 @@ fn damage_beside_marks_is_the_same_in_parts() {
     }
     bytes.extend([0; 18 * 300]);
     assert!(examine_parts(&Cacheray, &bytes) >= 4);
-    mutations(&bytes, 11, 8, |bytes| drop(examine_parts(&Cacheray, bytes)));
+    mutations(&bytes, 11, 8, |bytes| _ = examine_parts(&Cacheray, bytes));
 }

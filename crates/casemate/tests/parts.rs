@@ -46,8 +46,8 @@ fn every_sample_is_the_same_in_parts() {
 fn cut_and_changed_traces_are_the_same_in_parts() {
     for (seed, name) in ["head_bad_race.log", "color_good_bbm.log"].into_iter().enumerate() {
         let bytes = std::fs::read(corpus().join(name)).unwrap();
-        truncations(&bytes, 20, |_, cut| drop(examine_parts(&Casemate, cut)));
-        mutations(&bytes, 5 + seed as u64, 40, |bytes| drop(examine_parts(&Casemate, bytes)));
+        truncations(&bytes, 20, |_, cut| _ = examine_parts(&Casemate, cut));
+        mutations(&bytes, 5 + seed as u64, 40, |bytes| _ = examine_parts(&Casemate, bytes));
     }
 }
 

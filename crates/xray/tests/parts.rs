@@ -89,8 +89,8 @@ fn every_sample_is_the_same_in_parts() {
 fn cut_and_changed_traces_are_the_same_in_parts() {
     for (seed, name) in ["v5.xray", "v1.xray", "basic-v3.xray", "typed-tinybuf.xray"].into_iter().enumerate() {
         let bytes = sample(name);
-        truncations(&bytes, 20, |_, cut| drop(examine_parts(&Xray, cut)));
-        mutations(&bytes, 5 + seed as u64, 40, |bytes| drop(examine_parts(&Xray, bytes)));
+        truncations(&bytes, 20, |_, cut| _ = examine_parts(&Xray, cut));
+        mutations(&bytes, 5 + seed as u64, 40, |bytes| _ = examine_parts(&Xray, bytes));
     }
 }
 
@@ -100,7 +100,7 @@ fn every_version_and_byte_order_is_the_same_in_parts() {
         for version in 1..=5 {
             let bytes = fdr(version, big, Content::Rich).bytes;
             assert!(examine_parts(&Xray, &bytes) >= 7, "version {version}");
-            mutations(&bytes, u64::from(version), 10, |bytes| drop(examine_parts(&Xray, bytes)));
+            mutations(&bytes, u64::from(version), 10, |bytes| _ = examine_parts(&Xray, bytes));
         }
         let bytes = basic(3, big, Content::Rich).bytes;
         assert!(examine_parts(&Xray, &bytes) >= 7);
@@ -123,7 +123,7 @@ fn damage_beside_marks_is_the_same_in_parts() {
             }
         }
         assert!(examine_parts(&Xray, &damaged) >= 7, "version {version}");
-        mutations(&damaged, 11, 4, |bytes| drop(examine_parts(&Xray, bytes)));
+        mutations(&damaged, 11, 4, |bytes| _ = examine_parts(&Xray, bytes));
     }
 }
 

@@ -36,7 +36,7 @@ pub fn timeline(
         Of::AllUnclean => Filter::Unclean,
     };
     let mut checker = Checker::with_watch(Options { goes_on: true, ..options }, Notes::new(filter));
-    Reader::new(input, open).for_each(sink, |item, place| {
+    Reader::new(input, open)?.for_each(sink, |item, place| {
         let Item::Record(record) = item else { return Ok(()) };
         let found = checker.step(record.thread, &record.transition).iter().find(|found| found.is_error());
         let broken = found.and_then(|found| Some((found.location?, found.breach.message)));

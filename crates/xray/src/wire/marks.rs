@@ -220,7 +220,8 @@ mod tests {
             end: Some(u64::MAX),
             typed_events: 2,
         };
-        let clock = Clock { tsc: u64::MAX - 1, thread: -1, ..Clock::new(5) };
+        let mut clock = Clock::new(5);
+        (clock.tsc, clock.thread) = (u64::MAX - 1, -1);
         (state, Known { clock, thread: Some(u32::MAX), has_base: true })
     }
 
