@@ -36,6 +36,10 @@ pub(crate) fn encode(likeness: &Likeness, zeros: Option<Place>) -> Box<[u8]> {
 const NO_ZEROS: Place = Place { offset: u64::MAX, seq: u64::MAX };
 
 fn decode(mark: &Mark) -> Option<Begin> {
+    // A record has at least a byte.
+    if mark.seq > mark.offset {
+        return None;
+    }
     if mark.state.is_empty() {
         return Some(Begin { seq: mark.seq, ..Begin::default() });
     }
@@ -80,6 +84,8 @@ mod tests {
         assert!(encode(&Likeness::default(), None).is_empty());
         let after = Mark { offset: 17, seq: 5, state: encode(&Likeness::default(), zeros) };
         assert!(decode(&after).is_none(), "zeros that begin after the mark");
+        let late = Mark { offset: 18, seq: u64::MAX, ..Mark::default() };
+        assert!(decode(&late).is_none(), "more records than bytes");
         let many = Likeness::from_parts(vec![(1, 1); 17], Vec::new());
         assert!(many.is_none());
     }

@@ -265,7 +265,11 @@ fn decode_chunk(row: &[u8; CHUNK_BYTES], states: &[u8]) -> Option<Chunk> {
     let state_at = usize::try_from(state_at).ok()?;
     let state = states.get(state_at..state_at.checked_add(state_bytes)?)?;
     let time = (flags & HAS_TIME != 0).then(|| low.cast_signed()..=high.cast_signed());
+    // A record has at least a byte.
     let mark = Mark { offset, seq, state: state.into() };
+    if seq > offset {
+        return None;
+    }
     Some(Chunk { mark, rows, time, threads, kinds, is_damaged: flags & IS_DAMAGED != 0 })
 }
 
@@ -326,6 +330,7 @@ mod tests {
         refused(&|index| index.chunks.clear(), "chunks");
         refused(&|index| index.chunks.swap(1, 2), "chunks");
         refused(&|index| index.chunks[0].mark.seq = 1, "chunks");
+        refused(&|index| index.chunks[2].mark.seq = u64::MAX, "chunks");
         refused(&|index| index.kinds = vec![String::new(); 64], "names");
     }
 }
