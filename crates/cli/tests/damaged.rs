@@ -28,7 +28,7 @@ const EXAMPLES: [&str; 6] =
     ["imm.trace", "boxes.cacheray", "free_tree.casemate", "relay.heph", "rows.lackey", "threads4.xray"];
 
 /// On a damaged trace of every format that has the verb.
-const GENERIC: [(&str, bool); 12] = [
+const GENERIC: [(&str, bool); 14] = [
     ("info TRACE", false),
     ("info --format json TRACE", true),
     ("dump TRACE", false),
@@ -41,6 +41,8 @@ const GENERIC: [(&str, bool); 12] = [
     ("diff --format json TRACE TRACE", true),
     ("convert TRACE -o -", false),
     ("trim TRACE -o - --records 0..", false),
+    ("index --force -o /dev/null TRACE", false),
+    ("index --force --format json -o /dev/null TRACE", true),
 ];
 
 const CASES: [Case; 36] = [

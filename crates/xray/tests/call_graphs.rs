@@ -122,7 +122,7 @@ impl Slow {
 }
 
 fn run(seed: u64) -> Run {
-    Run::make(seed, Parts { events: false, long_steps: seed % 2 == 0, ..Parts::of_basic(3) }, false)
+    Run::make(seed, Parts { events: false, long_steps: seed.is_multiple_of(2), ..Parts::of_basic(3) }, false)
 }
 
 fn in_seconds(ticks: u64) -> f64 {

@@ -7,7 +7,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use super::fit::piece_bytes;
-use super::{Chunk, Digester, Index, Mark, MarkSink, Pieces, VERSION, describe};
+use super::{Chunk, Digester, Index, Mark, MarkSink, Open, Pieces, VERSION, describe};
 use crate::table::EVENTS;
 use crate::{Diagnostic, Error, Format, Input, InputOptions, OpenOptions, Sink};
 
@@ -81,9 +81,6 @@ fn pieces_of(from: Box<dyn Read + Send>, file_bytes: u64) -> Result<Pieces, Erro
     while digester.read(&mut block).map_err(|error| Error::io("cannot read the file", error))? > 0 {}
     Ok(digest.pieces())
 }
-
-/// Opens the trace once more.
-pub(super) type Open<'a> = dyn Fn() -> Result<Input, Error> + Sync + 'a;
 
 fn from_input(
     format: &dyn Format,

@@ -4,9 +4,8 @@ use std::ops::RangeInclusive;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Mutex, PoisonError};
 
-use super::build::Open;
 use super::parts::{bit_of, signed};
-use super::{Index, NAMED_MAX, OTHERS};
+use super::{Index, NAMED_MAX, OTHERS, Open};
 use crate::table::{Batch, BatchColumn, EVENTS, Scan, Values};
 use crate::{Collect, Error, Format, OpenOptions, Sink, SpanOptions, tables};
 

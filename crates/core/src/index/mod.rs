@@ -16,7 +16,7 @@ mod parts;
 use std::ops::RangeInclusive;
 use std::sync::Arc;
 
-use crate::Error;
+use crate::{Error, Input};
 pub use build::{build, build_bytes};
 pub use file::IndexFault;
 pub use find::{Choice, Lookup, find, path_of};
@@ -116,6 +116,9 @@ pub struct Index {
     /// What the format stored for all parts.
     pub shared: Option<Arc<[u8]>>,
 }
+
+/// Opens a trace once more.
+type Open<'a> = dyn Fn() -> Result<Input, Error> + Sync + 'a;
 
 /// The version of the readers: marks of another version are not used.
 pub const VERSION: &str = env!("CARGO_PKG_VERSION");

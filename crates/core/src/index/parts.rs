@@ -64,12 +64,15 @@ impl Index {
         let Some(chunk) = self.chunks.get(at) else { return false };
         let is_last = at + 1 == self.chunks.len();
         // The last part has the rows of what never ends, wherever that began: no event describes them.
-        let has_unfinished = is_last && table.name != EVENTS.name;
+        let is_other = table.name != EVENTS.name;
+        // Another table may have times and threads where `events` has none.
+        let has_no_time = table.column("time_ns").is_none() || is_other && chunk.time.is_none();
+        let has_no_thread = table.column("thread").is_none() || is_other && chunk.threads == 0;
         chunk.is_damaged
-            || has_unfinished
+            || is_other && is_last
             || self.has_seq(at, is_last, filter)
-                && (table.column("time_ns").is_none() || has_time(chunk, filter))
-                && (table.column("thread").is_none() || self.has_thread(chunk, filter))
+                && (has_no_time || has_time(chunk, filter))
+                && (has_no_thread || self.has_thread(chunk, filter))
                 && (table.column("kind").is_none() || self.has_kind(chunk, filter))
     }
 
