@@ -86,7 +86,7 @@ const CASES: [Case; 36] = [
 
 /// Verbs that read no trace, or are tested elsewhere: `repair` says 0 where most is saved, and a replay goes on for
 /// as long as the trace.
-const ELSEWHERE: [&str; 4] = ["repair", "heph replay", "heph collect", "xray extract"];
+const ELSEWHERE: [&str; 5] = ["repair", "query", "heph replay", "heph collect", "xray extract"];
 
 fn anytrace(arguments: &[&str]) -> Output {
     Command::new(env!("CARGO_BIN_EXE_anytrace")).args(arguments).output().unwrap()
