@@ -78,7 +78,8 @@ fn a_line_longer_than_the_limit_is_in_one_part() {
     log.extend(vec![b'x'; (1 << 20) + 300]);
     log.push(b'\n');
     log.extend(b" L 04000000,8\n".repeat(20));
-    assert!(examine_parts(&Lackey, &log) >= 7);
+    // What is before the line, the line, and what is behind it: parts are divided by their length.
+    assert!(examine_parts(&Lackey, &log) >= 3);
 }
 
 #[test]
