@@ -103,7 +103,7 @@ impl Judge<'_> {
         for (name, length) in after.iter().filter(|(name, _)| !before.contains_key(*name)) {
             if name.starts_with(".anytrace-") || name.ends_with(".tmp") {
                 self.breach("files", "a temporary file is left");
-            } else if is_failed && !self.may_leave_files() {
+            } else if is_failed && !self.may_leave_files() && !self.is_index_of_another(name) {
                 self.breach(
                     "files",
                     format!("exit code 2, and a file of {} bytes", if *length == 0 { "0" } else { "some" }),
@@ -141,10 +141,16 @@ impl Judge<'_> {
         matches!(verb, "apitrace diff-images" | "heph collect") || self.case.has_any(&["--blobs"])
     }
 
+    /// The index of one of several traces, of which another could not be read.
+    fn is_index_of_another(&self, name: &str) -> bool {
+        name.ends_with(".atx") && self.case.files.len() > 1
+    }
+
     /// Outputs that are not named in the command.
     fn is_of_the_side(&self, name: &str) -> bool {
         let has_default = matches!(self.case.verb.as_str(), "apitrace trim" | "apitrace sed" | "apitrace gltrim");
-        self.may_leave_files() || name.ends_with(".index") || (has_default && !self.case.has_any(&["--output"]))
+        let is_index = name.ends_with(".index") || name.ends_with(".atx");
+        self.may_leave_files() || is_index || (has_default && !self.case.has_any(&["--output"]))
     }
 
     fn forms(&mut self, ended: &Ended) {
