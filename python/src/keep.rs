@@ -114,7 +114,7 @@ fn time_range(wanted: &Wanted) -> Option<RangeInclusive<i64>> {
     Some(match wanted.end {
         None => start..=i64::MAX,
         // No time is before the first.
-        Some(i64::MIN) => 1..=0,
+        Some(i64::MIN) => RangeInclusive::new(1, 0),
         Some(end) => start..=end - 1,
     })
 }

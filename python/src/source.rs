@@ -19,6 +19,9 @@ use crate::stream::{Stream, schema_capsule};
 use crate::work::{self, Stop, StoppableFindings};
 use crate::{columns, convert, simulate, stats};
 
+/// Name, type, whether it may be absent, and meaning.
+type AboutColumn = (&'static str, String, bool, &'static str);
+
 /// A trace file. Methods that read it return JSON, or streams.
 #[pyclass(frozen, module = "anytrace._anytrace")]
 pub(crate) struct Source {
@@ -72,7 +75,7 @@ impl Source {
     }
 
     /// Of each table its name, what a row is, and of each column name, type, whether it may be absent, and meaning.
-    fn tables(&self) -> Vec<(&'static str, &'static str, Vec<(&'static str, String, bool, &'static str)>)> {
+    fn tables(&self) -> Vec<(&'static str, &'static str, Vec<AboutColumn>)> {
         let tables = self.opening.format.map(tables::all).unwrap_or_default();
         let columns = |table: &Table| {
             let about = |column: &anytrace_core::table::Column| {
