@@ -11,7 +11,8 @@ const SURE: u8 = 2;
 
 #[derive(Debug, Clone, Copy, Default)]
 struct Entry {
-    key: (u32, u64),
+    /// `None` before the first use: thread 0 and page 0 are as good a key as any other.
+    key: Option<(u32, u64)>,
     latest: u64,
     stride: u64,
     seen: u8,
@@ -34,7 +35,7 @@ impl Strides {
     pub(super) fn access(&mut self, thread: u32, place: u64, address: u64) -> Option<u64> {
         let hash = (place ^ u64::from(thread) << 48).wrapping_mul(0x9e37_79b9_7f4a_7c15);
         let entry = self.entries.get_mut((hash >> 54) as usize % ENTRIES)?;
-        let key = (thread, place);
+        let key = Some((thread, place));
         if entry.key != key {
             *entry = Entry { key, latest: address, stride: 0, seen: 0 };
             return None;
@@ -59,5 +60,12 @@ mod tests {
         let foreseen: Vec<_> = (0..5).map(|n| strides.access(1, 7, 1000 - n * 24)).collect();
         assert_eq!(foreseen, [None, None, None, Some(904), Some(880)]);
         assert_eq!(strides.access(1, 7, 904), None);
+    }
+
+    #[test]
+    fn the_first_page_of_the_first_thread_is_as_new_as_any_other() {
+        let mut strides = Strides::default();
+        let foreseen: Vec<_> = (1..5).map(|n| strides.access(0, 0, n * 64)).collect();
+        assert_eq!(foreseen, [None, None, None, Some(320)]);
     }
 }

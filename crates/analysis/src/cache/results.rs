@@ -81,7 +81,7 @@ impl Counts {
 pub struct PrefetchCounts {
     /// Lines fetched ahead.
     pub issued: u64,
-    /// Of these, used afterwards.
+    /// Of these, used afterwards: by an access, or by a level above that fetched the line ahead itself.
     pub useful: u64,
     /// Of these, lines evicted before any use.
     pub useless: u64,

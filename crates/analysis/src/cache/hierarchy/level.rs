@@ -74,8 +74,10 @@ impl Level {
     #[inline]
     pub(super) fn count_read(&mut self, set: usize, line: u64, had: Option<u8>, is_demand: bool) {
         if !is_demand {
-            let PrefetchCounts { hits_for_above, misses_for_above, .. } = &mut self.prefetch;
+            let PrefetchCounts { hits_for_above, misses_for_above, useful, .. } = &mut self.prefetch;
             *(if had.is_some() { hits_for_above } else { misses_for_above }) += 1;
+            // The level above has the line from here: for this level that is its use, and nothing else will count it.
+            *useful += u64::from(had.is_some_and(|flags| flags & PREFETCHED != 0));
             return;
         }
         *(if had.is_some() { &mut self.counts.read_hits } else { &mut self.counts.read_misses }) += 1;
