@@ -29,6 +29,9 @@
 mod api;
 mod layouts;
 
+#[cfg(test)]
+mod testing;
+
 // The recorder itself, for the only supported kind of machine.
 #[cfg(all(feature = "engine", target_os = "linux", target_arch = "x86_64"))]
 mod alloc;

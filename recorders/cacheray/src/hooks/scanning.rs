@@ -77,8 +77,10 @@ fn next(form: &[u8]) -> Option<(Conversion, &[u8])> {
         }
         rest = rest.get(1..)?;
     }
-    let is_suppressed = rest.first() == Some(&b'*');
-    rest = rest.get(usize::from(is_suppressed)..)?;
+    // Flags come in any order, before the width: no argument, digits in groups, digits of the locale.
+    let flags = rest.iter().take_while(|letter| b"*'I".contains(letter)).count();
+    let is_suppressed = rest.get(..flags)?.contains(&b'*');
+    rest = rest.get(flags..)?;
     let digits = rest.iter().take_while(|letter| letter.is_ascii_digit()).count();
     let width = rest
         .get(..digits)?
@@ -89,7 +91,7 @@ fn next(form: &[u8]) -> Option<(Conversion, &[u8])> {
         // Arguments by number: not followed.
         return None;
     }
-    let modifiers = rest.iter().take_while(|letter| b"hljztLqm'I".contains(letter)).count();
+    let modifiers = rest.iter().take_while(|letter| b"hljztLqm".contains(letter)).count();
     let modifier = rest.get(..modifiers)?;
     let kind = *rest.get(modifiers)?;
     rest = rest.get(modifiers + 1..)?;
@@ -214,7 +216,12 @@ variadic! {
 
 #[cfg(test)]
 mod tests {
+    #![allow(clippy::unwrap_used, reason = "a test may fail by panicking")]
+
+    use std::ffi::CString;
+
     use super::*;
+    use crate::testing::Random;
 
     fn all(form: &str) -> Vec<(Place, bool, bool)> {
         let mut rest = form.as_bytes();
@@ -237,6 +244,107 @@ mod tests {
         assert_eq!(all("%*d%n"), [(Bytes(4), true, false), (Bytes(4), false, true)]);
         for end in ["", "%", "%%", "%*", "%5", "%l", "%[abc", "%1$d", "no conversion"] {
             assert_eq!(places(end), [], "{end}");
+        }
+    }
+
+    unsafe extern "C" {
+        fn sscanf(text: *const c_char, form: *const c_char, ...) -> c_int;
+    }
+
+    const ROOM: usize = 64;
+
+    /// The bytes of each argument that the library writes, as one range from its start.
+    fn written(text: &str, form: &str) -> (c_int, [usize; 3]) {
+        let (text, form) = (CString::new(text).unwrap(), CString::new(form).unwrap());
+        let mut converted = 0;
+        let mut lengths = [0; 3];
+        // A byte that is written is not what was there before, with at least one of the two.
+        for fill in [0xaa_u8, 0x55] {
+            let mut places = [[fill; ROOM]; 3];
+            let [a, b, c] = places.each_mut().map(|place| place.as_mut_ptr());
+            // SAFETY: both texts end in a zero byte, and no conversion of the test writes more than ROOM bytes.
+            converted = unsafe { sscanf(text.as_ptr(), form.as_ptr(), a, b, c) };
+            for (length, place) in lengths.iter_mut().zip(places) {
+                let last = place.iter().rposition(|byte| *byte != fill);
+                *length = last.map_or(0, |at| at + 1).max(*length);
+            }
+        }
+        (converted, lengths)
+    }
+
+    /// The bytes that a conversion of a text writes, by what its form says.
+    fn expected(place: Place, text: &str) -> usize {
+        match place {
+            Place::Bytes(bytes) => bytes,
+            Place::Text => text.len() + 1,
+            Place::WideText => (text.len() + 1) * 4,
+        }
+    }
+
+    /// Texts, and conversions that take all of them.
+    const CONVERSIONS: [(&str, &[&str]); 5] = [
+        (
+            "117",
+            &[
+                "d", "i", "u", "hhd", "hu", "ld", "lld", "jd", "zu", "td", "qd", "Ld", "'d", "'5d", "'5ld", "I3lld",
+                "I'9hd", "3d", "7hhd", "09ld", "f", "lf", "Lf", "9lf", "'9lf", "a", "le", "LG", "s", "9s", "ls", "S",
+                "3c", "3lc", "3C", "ms", "9ms", "m[0-9]", "3mc", "[0-9]", "9l[0-9]", "[^]a]", "'9s",
+            ],
+        ),
+        ("0x1f", &["x", "i", "hhx", "lX", "p", "9p", "s", "4c", "[]x0-9f]", "'12zx"]),
+        ("-5", &["d", "hhi", "hd", "lli", "'8jd", "f", "s", "2c"]),
+        ("7", &["c", "lc", "C", "1c", "hho", "o", "1s", "mc"]),
+        ("1e3", &["g", "lG", "LE", "5e", "'5lf", "s"]),
+    ];
+
+    #[test]
+    fn the_library_writes_what_the_form_says() {
+        for (text, kinds) in CONVERSIONS {
+            for kind in kinds {
+                let form = format!("%{kind}");
+                let found = all(&form);
+                let (converted, lengths) = written(text, &form);
+                assert_eq!((converted, found.len()), (1, 1), "{form} of {text}");
+                assert_eq!([expected(found[0].0, text), 0, 0], lengths, "{form} of {text}");
+            }
+        }
+    }
+
+    #[test]
+    fn several_conversions_are_told_apart_by_the_library_and_by_us() {
+        let mut random = Random(1);
+        let mut below = |end: usize| random.below(end as u64) as usize;
+        for _ in 0..4000 {
+            let (mut text, mut form, mut due) = (String::new(), String::new(), Vec::new());
+            while due.len() < 3 {
+                let (one, kinds) = CONVERSIONS[below(CONVERSIONS.len())];
+                // This set would take the space, and what follows it.
+                let kinds: Vec<_> = kinds.iter().filter(|kind| !kind.contains('^')).collect();
+                let kind = kinds[below(kinds.len())];
+                text += one;
+                match below(5) {
+                    // Taken, and written nowhere.
+                    0 if !kind.contains('m') => form += &format!("%*{kind}"),
+                    1 => {
+                        form += one;
+                        text += "%";
+                        form += "%%";
+                    }
+                    _ => {
+                        form += &format!("%{kind}");
+                        due.push(one);
+                    }
+                }
+                // A space ends each, and letters do not skip it.
+                text += " ";
+                form += " ";
+            }
+            let found: Vec<_> = all(&form).into_iter().filter(|(_, is_suppressed, _)| !is_suppressed).collect();
+            let (converted, lengths) = written(&text, &form);
+            assert_eq!((converted, found.len()), (3, 3), "{form:?} of {text:?}");
+            let expected: Vec<usize> =
+                found.iter().zip(&due).map(|((place, ..), text)| expected(*place, text)).collect();
+            assert_eq!(lengths.as_slice(), expected, "{form:?} of {text:?}");
         }
     }
 }
