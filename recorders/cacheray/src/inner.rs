@@ -228,6 +228,7 @@ impl Inner {
             return;
         }
         let token = me.token();
+        let _ = self.change(|regions| regions.pass(token));
         while let Some(Some(due)) = self.change(|regions| regions.due(event, token, address, bytes)) {
             self.add_region(me, due);
         }

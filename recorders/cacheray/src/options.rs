@@ -132,6 +132,7 @@ fn buffer(bytes: u64) -> Option<usize> {
 mod tests {
     #![allow(clippy::unwrap_used)]
     use super::*;
+    use crate::testing::Random;
 
     fn parse(text: &str) -> (Options, Vec<String>) {
         let mut said = Vec::new();
@@ -166,5 +167,47 @@ mod tests {
         assert_eq!(parse("range=129").0.range_bytes, 16);
         assert_eq!(parse("tracefile=a:tcp=localhost,9000").0.to, Destination::Tcp(b"localhost".to_vec(), 9000));
         assert_eq!(parse("unix=/run/x:fd=7").0.to, Destination::Fd(7));
+    }
+
+    #[test]
+    fn the_last_valid_value_of_each_key_counts_and_each_other_is_named() {
+        let mut random = Random(2);
+        let mut below = |end: usize| random.below(end as u64) as usize;
+        let numbers =
+            ["0", "1", "7", "16", "100", "128", "129", "4095", "4096", "1073741824", "1073741825", "-1", "+5", "x"];
+        for _ in 0..5000 {
+            let (mut expected, mut parts, mut complaints) = (Options::default(), Vec::new(), 0);
+            for _ in 0..below(6) {
+                let value = numbers[below(numbers.len())];
+                let number = value.trim_start_matches('+').parse::<u64>().ok();
+                let (key, is_right) = match below(6) {
+                    0 => {
+                        expected.is_enabled = value != "0";
+                        ("enabled", true)
+                    }
+                    1 => {
+                        expected.is_malloc = value != "0";
+                        ("malloc", true)
+                    }
+                    2 => ("flush", number.inspect(|n| expected.flush_records = *n).is_some()),
+                    3 => {
+                        let bytes = number.filter(|n| *n >= 4096 && *n <= 1 << 30);
+                        ("buffer", bytes.inspect(|n| expected.buffer_bytes = *n as usize).is_some())
+                    }
+                    4 => {
+                        let bytes = number.filter(|n| *n >= 1 && *n <= 128);
+                        let power = |n: u64| (0..8).map(|bit| 1 << bit).rfind(|power| *power <= n).unwrap();
+                        ("range", bytes.inspect(|n| expected.range_bytes = power(*n) as usize).is_some())
+                    }
+                    _ => ("speed", false),
+                };
+                complaints += usize::from(!is_right);
+                parts.push(format!("{key}={value}"));
+            }
+            // Nothing between two colons is no option.
+            let text = parts.join([":", "::"][below(2)]);
+            let (found, said) = parse(&text);
+            assert_eq!((found, said.len()), (expected, complaints), "{text}: {said:?}");
+        }
     }
 }

@@ -148,24 +148,26 @@ impl Regions {
         oldest.replace(fresh).map(|pending| pending.address)
     }
 
+    /// An event of thread `token` passes by the adds that wait: all of them get older, once.
+    pub(crate) fn pass(&mut self, token: usize) {
+        for pending in self.pending.iter_mut().flatten() {
+            pending.age = pending.age.saturating_add(1);
+            pending.own += u32::from(pending.token == token);
+        }
+    }
+
     /// Takes one add that must be written before an event of thread `token` that touches `bytes` bytes at `address`:
-    /// those it touches, those that waited long, and the thread's own where it is not just an access.
+    /// those it touches, those that waited long, and the thread's own where it is not just an access. The event passed
+    /// before ([`Self::pass`]); several adds may be due.
     pub(crate) fn due(&mut self, event: Event, token: usize, address: usize, bytes: usize) -> Option<usize> {
         let last = (address as u64).saturating_add(bytes as u64);
-        let is_due = |pending: &mut Pending| {
-            pending.age = pending.age.saturating_add(1);
+        let is_due = |pending: &Pending| {
             let start = pending.address as u64;
             let touches = (address as u64) < start.saturating_add(pending.bytes) && start < last;
-            if pending.token == token {
-                pending.own += 1;
-            }
             let is_own = pending.token == token && (event == Event::Region || pending.own > OWN_PATIENCE);
             is_own || touches || pending.age > PATIENCE
         };
-        let slot = self.pending.iter_mut().filter(|slot| slot.is_some()).find_map(|slot| {
-            let due = slot.as_mut().is_some_and(is_due);
-            due.then_some(slot)
-        })?;
+        let slot = self.pending.iter_mut().find(|slot| slot.as_ref().is_some_and(is_due))?;
         self.waiting -= 1;
         slot.take().map(|pending| pending.address)
     }
@@ -250,7 +252,16 @@ impl Hasher for Multiply {
 
 #[cfg(test)]
 mod tests {
+    use std::collections::BTreeMap;
+
     use super::*;
+    use crate::testing::Random;
+
+    /// An event and the first add that is due then.
+    fn due(regions: &mut Regions, event: Event, token: usize, address: usize, bytes: usize) -> Option<usize> {
+        regions.pass(token);
+        regions.due(event, token, address, bytes)
+    }
 
     fn region(regions: &mut Regions) -> Region {
         let name = regions.intern(b"struct.Node");
@@ -264,20 +275,20 @@ mod tests {
         let region = region(&mut regions);
         assert_eq!(regions.wait(0x1000, region, 7), None);
         assert!(regions.is_waiting());
-        assert_eq!(regions.due(Access, 8, 0x1018, 8), None, "behind the region");
-        assert_eq!(regions.due(Access, 8, 0xff8, 8), None, "in front of it");
-        assert_eq!(regions.due(Access, 8, 0xffc, 8), Some(0x1000), "across its start");
+        assert_eq!(due(&mut regions, Access, 8, 0x1018, 8), None, "behind the region");
+        assert_eq!(due(&mut regions, Access, 8, 0xff8, 8), None, "in front of it");
+        assert_eq!(due(&mut regions, Access, 8, 0xffc, 8), Some(0x1000), "across its start");
         assert!(!regions.is_waiting());
         regions.wait(0x1000, region, 7);
-        assert_eq!(regions.due(Region, 8, 0, 1), None, "another thread goes on");
-        assert_eq!(regions.due(Region, 7, 0, 1), Some(0x1000), "its own thread goes on");
+        assert_eq!(due(&mut regions, Region, 8, 0, 1), None, "another thread goes on");
+        assert_eq!(due(&mut regions, Region, 7, 0, 1), Some(0x1000), "its own thread goes on");
         regions.wait(0x1000, region, 7);
-        let waited = (1..).find(|_| regions.due(Access, 7, 0, 1).is_some());
+        let waited = (1..).find(|_| due(&mut regions, Access, 7, 0, 1).is_some());
         assert_eq!(waited, Some(OWN_PATIENCE + 1), "its own thread reads and writes elsewhere");
         regions.wait(0x1000, region, 7);
         assert!(regions.recall(0x1000) && !regions.recall(0x1000));
         regions.wait(0x1000, region, 7);
-        let waited = (0..=PATIENCE).find_map(|_| regions.due(Access, 8, 0, 1));
+        let waited = (0..=PATIENCE).find_map(|_| due(&mut regions, Access, 8, 0, 1));
         assert_eq!(waited, Some(0x1000));
     }
 
@@ -314,5 +325,64 @@ mod tests {
         let odd = Region::new(0, 8, 4, 5, true).resized(1, 81);
         assert!(matches!(odd, Some(Region { element_bytes: 81, elements: 1, .. })));
         assert!(Region::new(0, 8, 4, 5, false).resized(1, 80).is_none(), "a place is reported by the new call");
+    }
+
+    /// An add that waits, in the slow version: how many events passed, and how many of its own thread.
+    #[derive(Debug, Clone, Copy)]
+    struct Waits {
+        bytes: u64,
+        token: usize,
+        own: u32,
+        age: u32,
+    }
+
+    #[test]
+    fn adds_are_due_when_a_list_of_all_events_says() {
+        let mut random = Random(3);
+        let mut below = |end| random.below(end);
+        let mut regions = Regions::default();
+        let mut list: BTreeMap<usize, Waits> = BTreeMap::new();
+        let (mut written, mut left_early) = (0, 0);
+        for _ in 0..60_000 {
+            let token = below(40) as usize;
+            let address = 0x1000 + below(64) as usize * 32;
+            if below(3) > 0 && !list.contains_key(&address) {
+                let (element_bytes, elements) = (1 + below(40), 1 + below(3));
+                let gone = regions.wait(address, Region::new(token as u64, element_bytes, elements, 0, false), token);
+                let oldest = list.values().map(|waits| waits.age).max();
+                assert_eq!(gone.is_some(), list.len() == PENDING_MAX);
+                if let Some(gone) = gone {
+                    assert_eq!(list.remove(&gone).map(|waits| waits.age), oldest, "one that waited longest");
+                    left_early += 1;
+                }
+                list.insert(address, Waits { bytes: element_bytes * elements, token, own: 0, age: 0 });
+            } else if below(9) == 0 {
+                assert_eq!(regions.waits_for(address), list.contains_key(&address));
+                assert_eq!(regions.recall(address), list.remove(&address).is_some());
+            } else {
+                let event = if below(12) == 0 { Event::Region } else { Event::Access };
+                let bytes = 1 + below(16) as usize;
+                for waits in list.values_mut() {
+                    waits.age += 1;
+                    waits.own += u32::from(waits.token == token);
+                }
+                let is_due = |at: usize, waits: &Waits| {
+                    let touches =
+                        (at..at + waits.bytes as usize).any(|byte| (address..address + bytes).contains(&byte));
+                    touches || waits.token == token && (event == Event::Region || waits.own > OWN_PATIENCE)
+                };
+                let mut expected: Vec<usize> =
+                    list.iter().filter(|(at, waits)| is_due(**at, waits)).map(|(at, _)| *at).collect();
+                list.retain(|at, _| !expected.contains(at));
+                regions.pass(token);
+                let mut found: Vec<usize> = std::iter::from_fn(|| regions.due(event, token, address, bytes)).collect();
+                found.sort_unstable();
+                expected.sort_unstable();
+                assert_eq!(found, expected);
+                written += found.len();
+            }
+            assert_eq!(regions.is_waiting(), !list.is_empty());
+        }
+        assert!(written > 1000 && left_early > 100, "{written} {left_early}");
     }
 }

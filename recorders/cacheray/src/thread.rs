@@ -277,6 +277,7 @@ impl Local {
 mod tests {
     #![allow(clippy::unwrap_used)]
     use super::*;
+    use crate::testing::Random;
 
     #[test]
     fn a_jump_leaves_the_recorder_where_it_leads_above_it() {
@@ -321,5 +322,42 @@ mod tests {
         })
         .join()
         .unwrap();
+    }
+
+    #[test]
+    fn the_ring_is_a_queue_however_writing_and_reading_alternate() {
+        let queued = |seed| {
+            with(|me| {
+                let mut random = Random(seed);
+                me.set_id(0);
+                let mut queue = std::collections::VecDeque::new();
+                let (mut lost, mut next) = (0, 0_u8);
+                for _ in 0..3000 {
+                    let length = if random.below(50) == 0 { RING_BYTES / 3 } else { 17 + random.below(600) as usize };
+                    let record: Vec<u8> = (0..length)
+                        .map(|_| {
+                            next = next.wrapping_mul(5).wrapping_add(3);
+                            next
+                        })
+                        .collect();
+                    me.spill(&record);
+                    if queue.len() + length <= RING_BYTES {
+                        queue.extend(record);
+                    } else {
+                        lost += 1;
+                    }
+                    if random.below(37) == 0 {
+                        let mut taken = Vec::new();
+                        me.read_spilled(|part| taken.extend_from_slice(part));
+                        assert!(queue.drain(..).eq(taken));
+                        assert!(!me.has_spilled());
+                    }
+                }
+                assert!(lost > 10);
+                assert_eq!((me.take_lost(), me.take_lost()), (lost, 0));
+                me.release();
+            })
+        };
+        std::thread::spawn(move || [3, 5, 77].map(queued)).join().unwrap();
     }
 }
