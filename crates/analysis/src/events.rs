@@ -72,9 +72,13 @@ impl AttributeRow {
         self.count += 1;
         let (number, integer, hash) = match value {
             Value::U64(v) | Value::Address(v) => (Some(v as f64), Some(i128::from(v)), v),
+            // The same bits are other values: -1 is not 2^64 - 1.
+            Value::I64(v) if v < 0 => {
+                (Some(v as f64), Some(i128::from(v)), self.secret.hash_pair(v.cast_unsigned(), 2))
+            }
             Value::I64(v) => (Some(v as f64), Some(i128::from(v)), v.cast_unsigned()),
             Value::Bool(v) => (Some(f64::from(u8::from(v))), Some(i128::from(v)), u64::from(v)),
-            Value::F64(v) => (Some(v), None, v.to_bits()),
+            Value::F64(v) => (Some(v), None, self.secret.hash_pair(v.to_bits(), 1)),
             Value::Text(v) | Value::Bytes(v) => {
                 self.text_bytes += v.len() as u64;
                 (None, None, self.secret.hash_bytes(v))

@@ -192,7 +192,7 @@ fn slow_bytes(integer: u128, part: Option<&str>, shift: u32) -> Option<u64> {
     let scale = 10_u128.pow(part.map_or(0, str::len) as u32);
     let digits = integer * scale + part.map_or(0, |part| part.parse::<u128>().unwrap());
     let scaled = digits << shift;
-    if scaled % scale != 0 { None } else { u64::try_from(scaled / scale).ok() }
+    if scaled.is_multiple_of(scale) { u64::try_from(scaled / scale).ok() } else { None }
 }
 
 #[test]
