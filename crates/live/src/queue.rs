@@ -176,4 +176,70 @@ mod tests {
         assert_eq!(count_events(&[0; 7]), 0);
         assert_eq!(count_events(&[0; 70]), 0);
     }
+
+    #[test]
+    fn every_datagram_is_taken_or_counted_for_its_sender() {
+        let (_ear, bell) = UnixStream::pair().unwrap();
+        let queue = Queue::new(40_000, bell);
+        let event = [&0xC1FC_1FB7_u32.to_be_bytes()[..], &42_u32.to_be_bytes(), &[0; 34]].concat();
+        let mut random = 7_u64;
+        let mut below = |end: u64| {
+            random ^= random << 13;
+            random ^= random >> 7;
+            random ^= random << 17;
+            (random >> 11) % end
+        };
+        let (mut waiting, mut sizes) = (Vec::new(), 0);
+        let mut dropped: std::collections::BTreeMap<(usize, Sender), Dropped> = std::collections::BTreeMap::new();
+        let mut others = Dropped::default();
+        let mut seen = (0, 0, 0);
+        for _ in 0..4000 {
+            let listener = below(2) as usize;
+            let mut made = Batch::default();
+            for _ in 0..below(6) {
+                let events = below(4);
+                (0..events).for_each(|_| made.bytes.extend_from_slice(&event));
+                made.bytes.extend(vec![0; below(900) as usize]);
+                made.items.push((Sender::Process(below(900) as i32), made.bytes.len()));
+            }
+            let size = made.bytes.capacity() + made.items.capacity() * size_of::<(Sender, usize)>();
+            if sizes + size <= 40_000 {
+                if !made.items.is_empty() {
+                    sizes += size;
+                    waiting.push((listener, made.bytes.clone(), made.items.clone()));
+                }
+            } else {
+                let mut start = 0;
+                for (sender, end) in &made.items {
+                    let key = (listener, sender.clone());
+                    let of = if dropped.len() < SENDERS_MAX || dropped.contains_key(&key) {
+                        dropped.entry(key).or_default()
+                    } else {
+                        &mut others
+                    };
+                    let bytes = &made.bytes[start..*end];
+                    let events = bytes.windows(event.len()).filter(|part| *part == event).count() as u64;
+                    *of = Dropped {
+                        datagrams: of.datagrams + 1,
+                        events: of.events + events,
+                        bytes: of.bytes + bytes.len() as u64,
+                    };
+                    start = *end;
+                }
+            }
+            queue.push(listener, made);
+            if below(if dropped.len() < SENDERS_MAX { 900 } else { 300 }) == 0 {
+                let taken = queue.take();
+                let found: Vec<_> =
+                    taken.batches.into_iter().map(|(listener, batch)| (listener, batch.bytes, batch.items)).collect();
+                assert_eq!(found, std::mem::take(&mut waiting));
+                assert!(taken.dropped.iter().cloned().eq(std::mem::take(&mut dropped)));
+                assert_eq!(taken.dropped_of_others, std::mem::take(&mut others));
+                sizes = 0;
+                let more = u64::from(taken.dropped_of_others.datagrams > 0);
+                seen = (seen.0 + found.len(), seen.1 + taken.dropped.len(), seen.2 + more);
+            }
+        }
+        assert!(seen.0 > 20 && seen.1 > 500 && seen.2 > 0, "{seen:?}");
+    }
 }

@@ -15,6 +15,19 @@ use anytrace_live::{CollectOptions, ListenerReport, Observer, Report, SourceName
 /// Longest that any test waits for anything.
 const PATIENCE: Duration = Duration::from_secs(60);
 
+/// xorshift64 (Marsaglia 2003).
+pub(crate) struct Random(pub(crate) u64);
+
+impl Random {
+    /// A number below another.
+    pub(crate) fn below(&mut self, end: u64) -> u64 {
+        self.0 ^= self.0 << 13;
+        self.0 ^= self.0 >> 7;
+        self.0 ^= self.0 << 17;
+        (self.0 >> 11) % end
+    }
+}
+
 /// An event packet.
 pub(crate) fn event(stream: u32, counter: u32, description: &str) -> Vec<u8> {
     timed(stream, counter, u64::from(counter) * 1000, u64::from(counter) * 1000 + 500, description)
