@@ -1,5 +1,5 @@
 //! `cargo xtask dist`: the command as a tarball and as a Debian package, with manual pages, completions and licenses; and
-//! the engine of `anytrace query`, which is ten times as large, as packages of its own.
+//! the engine of `anytrace query`, which is several times as large, as packages of its own.
 //!
 //! The programs are linked statically, so that they run on any Linux of the processor's kind. All packages are made and
 //! tried in a folder of their own, and get their names in the output folder only when every trial has succeeded.
