@@ -208,22 +208,6 @@ fn little_memory_is_enough_for_a_sort_and_a_grouping() {
 }
 
 #[test]
-fn a_sort_that_memory_does_not_hold_goes_to_disk() {
-    let folder = tempfile::tempdir().unwrap();
-    let log = folder.path().join("long.lackey");
-    let line =
-        |at: u64| format!(" {} {:08x},{}\n", if at % 2 == 0 { 'L' } else { 'S' }, at * 7919 % 300_000, 1 + at % 8);
-    std::fs::write(&log, (0..300_000).map(line).collect::<String>()).unwrap();
-    let sql = "SELECT address, size, seq FROM accesses ORDER BY address, seq";
-    let call = |sql: &str| Call::sql(sql).file(&log).with("memory_bytes", 6_u64 << 20);
-    assert!(call(sql).prints() == Call::sql(sql).file(&log).prints());
-    let plan = call(&format!("EXPLAIN ANALYZE {sql}")).prints();
-    let spills =
-        plan.split("spill_count=").skip(1).filter_map(|rest| rest.split([',', ']']).next()?.parse::<u64>().ok());
-    assert!(spills.sum::<u64>() > 0, "{plan}");
-}
-
-#[test]
 fn tables_and_columns_are_listed() {
     let path = example("relay.heph");
     let tables = Call::sql("").file(&path).with("action", "tables").with("format", "jsonl").prints();
