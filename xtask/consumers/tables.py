@@ -212,4 +212,5 @@ def main():
     sys.exit(1 if wrong or not files else 0)
 
 
-main()
+if __name__ == "__main__":
+    main()

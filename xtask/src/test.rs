@@ -31,7 +31,9 @@ pub(crate) fn run(arguments: &[String]) -> Result<(), String> {
     python::run_all(&[])?;
     // The packages, of a program without optimization: it is built with the features that users get, and last, because
     // it takes the place of the tests' own.
-    dist::run(&["--profile".to_owned(), "dev".to_owned(), "--output".to_owned(), distribution()])?;
+    // The engine of `query` would be built once more; `cargo xtask dist` itself makes packages of it.
+    let options = ["--profile", "dev", "--without-query", "--output"].map(str::to_owned);
+    dist::run(&[options.as_slice(), &[distribution()]].concat())?;
     match skipped + shell::skipped() {
         0 => println!("\nno test was skipped"),
         n => println!("\n{n} tests or parts of tests were skipped: see the lines `skipped: ...` above"),

@@ -14,7 +14,11 @@ fn main() {
         std::process::exit(2);
     }
     match words[0].as_str() {
-        "--version" => println!("anytrace VERSION"),
+        "--version" => {
+            let own = std::env::current_exe().unwrap();
+            println!("{} VERSION", own.file_name().unwrap().to_string_lossy());
+        }
+        "query" => println!("has_events\ntrue"),
         "completions" => println!("complete -W info anytrace"),
         "man" => {
             std::fs::create_dir_all(&words[3]).unwrap();
@@ -41,6 +45,7 @@ fn program(folder: &Path, fails: &str) -> PathBuf {
 fn dist(program: &Path, folder: &Path) -> Output {
     let mut xtask = Command::new(env!("CARGO_BIN_EXE_xtask"));
     xtask.args(["dist", "--target", "x86_64-unknown-linux-gnu", "--binary"]).arg(program);
+    xtask.arg("--query").arg(program);
     xtask.arg("--output").arg(folder).env("SOURCE_DATE_EPOCH", "1000000000").output().unwrap()
 }
 
@@ -64,22 +69,33 @@ fn a_tarball_and_a_debian_package_appear_and_are_the_same_each_time() {
     let tarball = format!("anytrace-{version}-x86_64-unknown-linux-gnu.tar.gz");
     let deb = format!("anytrace_{version}_amd64.deb");
     let [one, two] = folders;
-    assert_eq!(names(&one), [tarball.as_str(), deb.as_str()]);
-    for name in [&tarball, &deb] {
+    let query_tarball = format!("anytrace-query-{version}-x86_64-unknown-linux-gnu.tar.gz");
+    let query_deb = format!("anytrace-query_{version}_amd64.deb");
+    assert_eq!(names(&one), [&tarball, &query_tarball, &query_deb, &deb].map(String::as_str));
+    for name in [&tarball, &deb, &query_tarball, &query_deb] {
         assert_eq!(std::fs::read(one.join(name)).unwrap(), std::fs::read(two.join(name)).unwrap(), "{name}");
     }
-    let bytes = std::fs::File::open(one.join(tarball)).unwrap();
-    let mut archive = tar::Archive::new(flate2::read::GzDecoder::new(bytes));
-    let paths: Vec<_> = archive.entries().unwrap().map(|entry| entry.unwrap().path().unwrap().into_owned()).collect();
+    let paths_of = |name: &str| {
+        let bytes = std::fs::File::open(one.join(name)).unwrap();
+        let mut archive = tar::Archive::new(flate2::read::GzDecoder::new(bytes));
+        let path = |entry: std::io::Result<tar::Entry<'_, _>>| entry.unwrap().path().unwrap().into_owned();
+        archive.entries().unwrap().map(path).collect::<Vec<PathBuf>>()
+    };
+    let paths = paths_of(&tarball);
     let top = format!("anytrace-{version}-x86_64-unknown-linux-gnu");
     for path in ["bin/anytrace", "LICENSE-MIT", "LICENSES-DEPENDENCIES", "README.md", "share/man/man1/anytrace.1"] {
         assert!(paths.contains(&Path::new(&top).join(path)), "{path} in {paths:?}");
     }
+    let engine = paths_of(&query_tarball);
+    for path in ["bin/anytrace-query", "LICENSE-MIT", "LICENSES-DEPENDENCIES-anytrace-query"] {
+        assert!(engine.contains(&Path::new(&top).join(path)), "{path} in {engine:?}");
+    }
+    assert!(!paths.iter().any(|path| path.ends_with("anytrace-query")), "the command's package is the small one");
 }
 
 #[test]
 fn a_program_that_fails_its_trial_leaves_no_file() {
-    for verb in ["info", "man", "completions", "--version"] {
+    for verb in ["info", "man", "completions", "--version", "query"] {
         let temporary = tempfile::tempdir().unwrap();
         let program = program(temporary.path(), verb);
         let folder = temporary.path().join("out");

@@ -164,7 +164,12 @@ fn a_new_format_is_registered_compiles_and_passes_the_shared_suite() {
 
     // A package outside the workspace's defaults: it and `core` are all that is compiled.
     let tested = cargo(&root, &target, &["test", "--offline", "--package", "anytrace-qqtrace"]);
-    for suite in ["undamaged_samples_stay_as_they_are", "a_copy_of_all_records_is_the_same_trace"] {
+    for suite in [
+        "undamaged_samples_stay_as_they_are",
+        "a_copy_of_all_records_is_the_same_trace",
+        "every_record_is_a_row_of_each_table",
+        "every_sample_is_the_same_in_parts",
+    ] {
         assert!(tested.contains(&format!("test {suite} ... ok")), "{tested}");
     }
     run_fuzz_targets(&root, &target, &targets);

@@ -86,7 +86,7 @@ impl SelectionArguments {
 }
 
 /// The form written.
-#[derive(Debug, Args, Default)]
+#[derive(Debug, Clone, Args, Default)]
 #[command(next_help_heading = "Written form (properties not given are kept)")]
 pub(crate) struct TargetArguments {
     /// Format version to write
@@ -112,7 +112,7 @@ impl TargetArguments {
 }
 
 /// Where output goes.
-#[derive(Debug, Args)]
+#[derive(Debug, Clone, Args)]
 pub(crate) struct OutputArguments {
     /// File to write; - is standard output. It is written completely or not at all
     #[arg(short, long, value_name = "OUT")]
@@ -219,11 +219,14 @@ pub(crate) struct RepairArguments {
 }
 
 /// `convert`.
-#[derive(Debug, Args)]
+#[derive(Debug, Clone, Args)]
 pub(crate) struct ConvertArguments {
     /// Trace or JSON lines; - is standard input
     #[arg(value_name = "IN")]
     pub(crate) file: PathBuf,
+    /// More traces, for tables only: OUT is then a folder with a folder for each table, and in it one for each trace
+    #[arg(value_name = "MORE")]
+    pub(crate) more: Vec<PathBuf>,
     #[command(flatten)]
     pub(crate) output: OutputArguments,
     /// Form to write; `anytrace formats` lists them [default: by OUT's extension, else the input's form]

@@ -233,3 +233,82 @@ fn functions_have_their_names_in_every_table() {
     assert!(has("spans", "main") && has("stacks", "main"), "{}", error(&output));
     assert!(error(&output).matches("functions are not in any file").count() <= 1, "{}", error(&output));
 }
+
+/// Every file below a folder, by its path from there.
+fn below(folder: &Path) -> Vec<String> {
+    let mut found = Vec::new();
+    for name in files(folder) {
+        let path = folder.join(&name);
+        if path.is_dir() {
+            found.extend(below(&path).into_iter().map(|inner| format!("{name}/{inner}")));
+        } else {
+            found.push(name);
+        }
+    }
+    found
+}
+
+#[test]
+fn tables_of_several_traces_are_folders_with_a_folder_for_each_trace() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = |name: &str| folder.path().join(name);
+    fs::create_dir(path("run=2")).unwrap();
+    fs::copy(example("imm-trim.trace"), path("run=2/imm.trace")).unwrap();
+    let line = "convert EXAMPLES/imm.trace run=2/imm.trace EXAMPLES/threads4.xray --to parquet --table spans -o out";
+    fine(folder.path(), line);
+    let names = ["run%3D2%2Fimm.trace", "threads4.xray", "traces%2Fimm.trace"];
+    let made: Vec<_> = names.iter().map(|name| format!("spans/file={name}/part-0.parquet")).collect();
+    assert_eq!(below(&path("out")), made);
+    let traces = [path("run=2/imm.trace"), example("threads4.xray"), example("imm.trace")];
+    for (file, trace) in made.iter().zip(&traces) {
+        let table = all(opened(trace).0).into_iter().find(|table| table.name == "spans").unwrap();
+        let bytes = expected(trace, &table, by_name("parquet").unwrap());
+        assert!(fs::read(path("out").join(file)).unwrap() == bytes, "{file}");
+    }
+    // A later command adds traces; what is there is replaced only if that is asked for.
+    assert!(refused(folder.path(), line).contains("use --force"));
+    fine(folder.path(), &format!("{line} --force"));
+    fine(folder.path(), "convert EXAMPLES/relay.heph EXAMPLES/imm-trim.trace --to parquet --table spans -o out");
+    assert_eq!(below(&path("out")).len(), 5);
+    // Every table; one that has a column `file` has another name for the trace.
+    fs::copy(example("threads4.xray"), path("b.xray")).unwrap();
+    fine(folder.path(), "convert EXAMPLES/threads4.xray b.xray --to arrow --all-tables -o all");
+    let tables = all(opened(&example("threads4.xray")).0);
+    assert_eq!(below(&path("all")).len(), 2 * tables.len());
+    assert!(path("all/functions/trace=b.xray/part-0.arrow").is_file());
+    assert!(path("all/calls/file=b.xray/part-0.arrow").is_file());
+}
+
+#[test]
+fn nothing_is_written_of_several_traces_where_one_cannot_be() {
+    let folder = tempfile::tempdir().unwrap();
+    fs::write(folder.path().join("empty.xray"), "").unwrap();
+    fs::write(folder.path().join("cut.heph"), &fs::read(example("relay.heph")).unwrap()[..7]).unwrap();
+    fs::copy(example("relay.heph"), folder.path().join("relay.heph")).unwrap();
+    let before = below(folder.path());
+    for (line, says) in [
+        ("EXAMPLES/imm.trace EXAMPLES/relay.heph -o out --to chrome", "can be converted only to tables"),
+        ("EXAMPLES/imm.trace EXAMPLES/relay.heph -o out", "can be converted only to tables"),
+        ("EXAMPLES/imm.trace EXAMPLES/relay.heph -o - --to parquet --table events", "use -o to name a folder"),
+        ("EXAMPLES/imm.trace - -o out --to parquet --table events", "standard input has no name"),
+        ("EXAMPLES/imm.trace EXAMPLES/imm.trace -o out --to parquet --table events", "the same name twice"),
+        (
+            "EXAMPLES/imm.trace EXAMPLES/relay.heph -o out --to parquet --table frames",
+            "no table frames; there are events",
+        ),
+        ("EXAMPLES/imm.trace empty.xray -o out --to parquet --all-tables", "its tables are not known"),
+        ("EXAMPLES/imm.trace missing -o out --to parquet --all-tables", "missing"),
+        ("EXAMPLES/imm.trace EXAMPLES/relay.heph -o relay.heph --to parquet --table events", "cannot write relay.heph"),
+    ] {
+        let said = refused(folder.path(), &format!("convert {line}"));
+        assert!(said.contains(says), "{line}: {said}");
+        assert_eq!(below(folder.path()), before, "{line}");
+        assert!(!folder.path().join("out").exists(), "{line}");
+    }
+    // The first is complete when it turns out that nothing can be read of the second.
+    let line = "convert EXAMPLES/relay.heph cut.heph -o out --to parquet --table events --input-format heph";
+    let cut = run(folder.path(), line);
+    assert_eq!(cut.status.code(), Some(1), "{}", error(&cut));
+    assert!(error(&cut).contains("nothing was written") && !folder.path().join("out").exists(), "{}", error(&cut));
+    assert_eq!(below(folder.path()), before);
+}

@@ -17,6 +17,12 @@ pub fn all(format: &dyn Format) -> Vec<Table> {
     tables
 }
 
+/// The name of the column that says of which trace a row is, where a table is of several: `file`, unless the table has a
+/// column of that name.
+pub fn origin_column(table: &Table) -> &'static str {
+    if table.column("file").is_some() { "trace" } else { "file" }
+}
+
 /// Hands out the rows of one of a format's tables. Damage is reported to `sink`; the rest is read.
 ///
 /// # Errors

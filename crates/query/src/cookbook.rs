@@ -2,25 +2,25 @@
 
 /// A question and its SQL.
 #[derive(Debug)]
-pub(crate) struct Query {
+pub struct Query {
     /// What `--run` calls it.
-    pub(crate) name: &'static str,
+    pub name: &'static str,
     /// What it answers.
-    pub(crate) question: &'static str,
+    pub question: &'static str,
     /// The format it is for; `any` for those with spans or all.
-    pub(crate) format: &'static str,
+    pub format: &'static str,
     /// The statement.
-    pub(crate) sql: &'static str,
+    pub sql: &'static str,
 }
 
 /// All queries.
-pub(crate) fn all() -> &'static [Query] {
+pub fn all() -> &'static [Query] {
     static ALL: std::sync::OnceLock<Vec<Query>> = std::sync::OnceLock::new();
     ALL.get_or_init(|| parse(include_str!("../queries/cookbook.sql")))
 }
 
 /// The query of a name.
-pub(crate) fn find(name: &str) -> Option<&'static Query> {
+pub fn find(name: &str) -> Option<&'static Query> {
     all().iter().find(|query| query.name == name)
 }
 

@@ -12,7 +12,7 @@ const LINES_MAX: usize = 4;
 const LINE_MAX: usize = 400;
 
 /// What went wrong, for people: without the engine's own names for things, and with the tables where one is unknown.
-pub(crate) fn message(error: &DataFusionError, session: Option<&Session>) -> String {
+pub fn message(error: &DataFusionError, session: Option<&Session>) -> String {
     let text = error.strip_backtrace();
     let text = text.replace("datafusion.public.", "").replace("datafusion.", "");
     let prefixes = [
@@ -38,13 +38,13 @@ pub(crate) fn message(error: &DataFusionError, session: Option<&Session>) -> Str
         && let Some(session) = session
     {
         lines.truncate(LINES_MAX - 1);
-        lines.push(shortened(&format!("tables: {}", names(session))));
+        lines.push(shortened(&format!("tables: {}", table_names(session))));
     }
     lines.join("\n")
 }
 
 /// The tables of a session.
-pub(crate) fn names(session: &Session) -> String {
+pub fn table_names(session: &Session) -> String {
     let of = |schema: &Option<String>, table: &str| match schema {
         Some(schema) => format!("{schema}.{table}"),
         None => table.to_owned(),

@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use anytrace_core::index::{self, Choice, Index, Lookup};
 use anytrace_core::span::{Mangling, SymbolSource};
-use anytrace_core::table::{Filter, Table};
+use anytrace_core::table::{ColumnType, Filter, Table};
 use anytrace_core::{
     Diagnostic, Error, Format, Input, InputOptions, Limits, OpenOptions, Severity, Sink, SpanOptions, Trace,
 };
@@ -17,14 +17,14 @@ use anytrace_formats::{Recognized, by_name, recognize};
 const SHOWN_MAX: usize = 20;
 
 /// A trace that is queried.
-pub(crate) struct TraceFile {
+pub struct TraceFile {
     /// The path as given.
-    pub(crate) name: String,
+    pub name: String,
     path: PathBuf,
     /// The format; `None` for an empty file.
-    pub(crate) format: Option<&'static dyn Format>,
+    pub format: Option<&'static dyn Format>,
     /// Bytes of the file.
-    pub(crate) bytes: u64,
+    pub bytes: u64,
     sources: Vec<SymbolSource>,
     mangling: Mangling,
     threads: usize,
@@ -51,22 +51,32 @@ struct Damage {
 
 /// How files are opened.
 #[derive(Debug, Clone)]
-pub(crate) struct OpenWith {
+pub struct OpenWith {
     /// The format, where it is not to be recognized.
-    pub(crate) format: Option<String>,
+    pub format: Option<String>,
     /// Files that name functions.
-    pub(crate) sources: Vec<SymbolSource>,
+    pub sources: Vec<SymbolSource>,
     /// How names are shown.
-    pub(crate) mangling: Mangling,
+    pub mangling: Mangling,
     /// Threads that read one file.
-    pub(crate) threads: usize,
+    pub threads: usize,
     /// Which index is used.
-    pub(crate) index: Choice,
+    pub index: Choice,
+}
+
+impl Default for OpenWith {
+    /// Formats are recognized, an index beside the trace is used, and each file is read by one thread.
+    fn default() -> Self {
+        Self { format: None, sources: Vec::new(), mangling: Mangling::Demangled, threads: 1, index: Choice::Auto(None) }
+    }
 }
 
 impl TraceFile {
-    /// Finds the format of a file. `shown` is its name where that is not the path.
-    pub(crate) fn open(path: PathBuf, shown: Option<String>, with: &OpenWith) -> Result<Self, Error> {
+    /// Finds the format of a file, and its index. `shown` is its name where that is not the path.
+    ///
+    /// # Errors
+    /// When the file cannot be read, when its format is not known, and when an index that was named cannot be used.
+    pub fn open(path: PathBuf, shown: Option<String>, with: &OpenWith) -> Result<Self, Error> {
         let name = shown.unwrap_or_else(|| path.display().to_string());
         let input = Input::open(&path, InputOptions::default())?;
         let bytes = std::fs::metadata(&path).map_or(0, |meta| meta.len());
@@ -106,7 +116,7 @@ impl TraceFile {
     pub(crate) fn parts(&self, table: &Table, filter: &Filter, threads: usize) -> Vec<index::Part> {
         let can_part = self.format.is_some_and(|format| format.part_tables().contains(&table.name));
         match &self.index {
-            Some(index) if can_part => index.parts(table, filter, threads),
+            Some(index) if can_part => index.parts(table, &exact(table, filter), threads),
             _ => vec![index::Part::default()],
         }
     }
@@ -131,7 +141,7 @@ impl TraceFile {
     }
 
     /// Rows that were read so far.
-    pub(crate) fn rows(&self) -> u64 {
+    pub fn rows(&self) -> u64 {
         self.rows.load(Ordering::Relaxed)
     }
 
@@ -146,7 +156,7 @@ impl TraceFile {
     }
 
     /// What was wrong so far, for standard error, and whether records were lost.
-    pub(crate) fn damage(&self) -> (Vec<String>, bool) {
+    pub fn damage(&self) -> (Vec<String>, bool) {
         let damage = self.damage.lock().unwrap_or_else(PoisonError::into_inner);
         let mut lines = damage.shown.clone();
         if damage.others > 0 {
@@ -154,6 +164,15 @@ impl TraceFile {
         }
         (lines, damage.is_damaged)
     }
+}
+
+/// The filter without a condition that says less of the index than of the table: a column of 32 bits has its largest value
+/// for every larger thread, and the index has their own numbers.
+fn exact(table: &Table, filter: &Filter) -> Filter {
+    let is_short = |number: usize| table.columns.get(number).is_some_and(|column| column.kind == ColumnType::Int32);
+    let is_most = |threads: &Vec<i64>| threads.contains(&i64::from(i32::MAX));
+    let is_vague = table.column("thread").is_some_and(is_short) && filter.threads.as_ref().is_some_and(is_most);
+    Filter { threads: filter.threads.clone().filter(|_| !is_vague), ..filter.clone() }
 }
 
 /// Takes the damage that one scan of a file finds.
@@ -178,5 +197,22 @@ impl Sink for DamageSink<'_> {
             damage.shown.push(text);
         }
         Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use anytrace_core::table::{Column, EVENTS};
+
+    use super::*;
+
+    #[test]
+    fn a_thread_that_a_column_cannot_hold_leaves_out_no_chunk() {
+        let calls = Table { name: "calls", help: "", columns: &[Column::new("thread", ColumnType::Int32, "")] };
+        let of = |thread: i64| Filter { threads: Some(vec![1, thread]), seq: Some(1..=2), ..Filter::default() };
+        let most = i64::from(i32::MAX);
+        assert_eq!(exact(&calls, &of(most)), Filter { threads: None, ..of(most) });
+        assert_eq!(exact(&calls, &of(7)), of(7));
+        assert_eq!(exact(&EVENTS, &of(most)), of(most));
     }
 }

@@ -6,33 +6,21 @@
 #![forbid(unsafe_code)]
 #![allow(clippy::print_stderr, reason = "a command talks to the person who runs it")]
 
-mod columns;
-mod cookbook;
-mod failure;
-mod functions;
-mod input;
 mod listing;
-mod output;
 mod progress;
 mod prompt;
-mod provider;
-mod pushdown;
 mod request;
-mod session;
-mod source;
 
 use std::io::{BufWriter, IsTerminal, Write};
 use std::path::PathBuf;
 use std::process::ExitCode;
 use std::sync::Arc;
 
+use anytrace_query::{How, Session, TraceFile, cookbook, message, table_names};
 use datafusion::error::DataFusionError;
 
-use crate::input::TraceFile;
-use crate::output::How;
 use crate::progress::Progress;
 use crate::request::{Action, Request};
-use crate::session::Session;
 
 /// Exit codes: as those of `anytrace`.
 const DAMAGED: u8 = 1;
@@ -61,7 +49,8 @@ fn main() -> ExitCode {
         std::thread::spawn(end_with_standard_input);
     }
     let files: Vec<PathBuf> = arguments.map(PathBuf::from).collect();
-    let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(request.partitions).enable_all().build();
+    let runtime =
+        tokio::runtime::Builder::new_multi_thread().worker_threads(request.session.partitions).enable_all().build();
     match runtime {
         Ok(runtime) => {
             let code = runtime.block_on(run(&request, files));
@@ -97,9 +86,9 @@ async fn run(request: &Request, paths: Vec<PathBuf>) -> ExitCode {
             Err(error) => return fail(&anytrace_core::text::printable(&error.to_string())),
         }
     }
-    let session = match Session::new(request, files).await {
+    let session = match Session::new(&request.session, files).await {
         Ok(session) => session,
-        Err(error) => return fail(&failure::message(&error, None)),
+        Err(error) => return fail(&message(&error, None)),
     };
     let (sql, explain) = match &request.action {
         Action::Tables => {
@@ -125,7 +114,7 @@ fn describe(session: &Session, request: &Request, table: &str) -> ExitCode {
             let result = listing::columns(known, request.form, &mut std::io::stdout().lock());
             ended(result.map_err(DataFusionError::IoError), Some(session))
         }
-        None => fail(&format!("no table {table}; tables: {}", failure::names(session))),
+        None => fail(&format!("no table {table}; tables: {}", table_names(session))),
     }
 }
 
@@ -162,7 +151,7 @@ fn ended(result: Result<(), DataFusionError>, session: Option<&Session>) -> Exit
         Ok(()) => ExitCode::SUCCESS,
         // Whoever reads has enough.
         Err(error) if is_closed_pipe(&error) => ExitCode::SUCCESS,
-        Err(error) => fail(&failure::message(&error, session)),
+        Err(error) => fail(&message(&error, session)),
     }
 }
 

@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-use crate::input::TraceFile;
+use anytrace_query::TraceFile;
 
 /// A query that takes less says nothing.
 const SILENT: Duration = Duration::from_secs(1);

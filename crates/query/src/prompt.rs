@@ -4,6 +4,7 @@ use std::borrow::Cow;
 use std::io::{BufWriter, Write};
 use std::process::ExitCode;
 
+use anytrace_query::{Form, How, Session, message, table_names};
 use rustyline::completion::{Completer, Pair};
 use rustyline::config::Configurer;
 use rustyline::error::ReadlineError;
@@ -11,10 +12,8 @@ use rustyline::history::FileHistory;
 use rustyline::validate::{ValidationContext, ValidationResult, Validator};
 use rustyline::{Context, Editor, Helper, Highlighter, Hinter};
 
-use crate::output::How;
-use crate::request::{Form, Request};
-use crate::session::Session;
-use crate::{FAILED, failure, listing};
+use crate::request::Request;
+use crate::{FAILED, listing};
 
 /// Words of SQL that are completed.
 const WORDS: [&str; 26] = [
@@ -109,7 +108,7 @@ async fn answer(session: &Session, request: &Request, text: &str) {
     };
     let _ = out.flush();
     if let Err(error) = result {
-        eprintln!("error: {}", failure::message(&error, Some(session)));
+        eprintln!("error: {}", message(&error, Some(session)));
     }
     for file in session.files() {
         file.damage().0.iter().for_each(|line| eprintln!("{}", anytrace_core::text::printable(line)));
@@ -129,7 +128,7 @@ fn special(session: &Session, command: &str, out: &mut dyn Write) -> std::io::Re
         None if command == "d" => listing::tables(session, Form::Table, out),
         Some(("d", table)) => match session.table(table.trim().trim_end_matches(';')) {
             Some(table) => listing::columns(table, Form::Table, out),
-            None => writeln!(out, "no table {table}; tables: {}", failure::names(session)),
+            None => writeln!(out, "no table {table}; tables: {}", table_names(session)),
         },
         _ => writeln!(out, "{HELP}"),
     }

@@ -1,10 +1,11 @@
 //! One table of all traces of a query, as DataFusion sees it.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use anytrace_core::index;
 use anytrace_core::table::{Filter, Table};
-use anytrace_core::tables;
+use anytrace_core::tables::{self, origin_column};
 use async_trait::async_trait;
 use datafusion::arrow::datatypes::{DataType, Field, Schema, SchemaRef};
 use datafusion::catalog::{Session, TableProvider};
@@ -24,9 +25,6 @@ use crate::input::TraceFile;
 use crate::pushdown;
 use crate::source::{Part, TraceSource};
 
-/// Name of the column that says which file a row is of.
-pub(crate) const FILE: &str = "file";
-
 /// A table of one or more traces.
 #[derive(Debug)]
 pub(crate) struct TraceTable {
@@ -37,7 +35,7 @@ pub(crate) struct TraceTable {
 }
 
 /// The tables of some files: each is the union over those that have it. With more than one file each table has a column
-/// `file`.
+/// `file`, or `trace` where it has a `file` of its own.
 pub(crate) fn tables_of(files: &[Arc<TraceFile>], has_file_column: bool) -> Vec<TraceTable> {
     let mut tables: Vec<TraceTable> = Vec::new();
     for file in files {
@@ -75,7 +73,10 @@ fn joint_schema(parts: &[Part], has_file_column: bool) -> TableSchema {
     if !has_file_column {
         return schema.build();
     }
-    schema.with_table_partition_cols(vec![Arc::new(Field::new(FILE, DataType::Utf8, false))]).build()
+    // A table of one of the formats may have a column of the usual name.
+    let names: BTreeSet<&str> = parts.iter().map(|part| origin_column(&part.table)).collect();
+    let name = names.last().copied().unwrap_or("file");
+    schema.with_table_partition_cols(vec![Arc::new(Field::new(name, DataType::Utf8, false))]).build()
 }
 
 /// The type that holds the values of both.

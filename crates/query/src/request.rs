@@ -5,9 +5,8 @@ use std::path::PathBuf;
 
 use anytrace_core::index::Choice;
 use anytrace_core::span::{Mangling, SymbolSource};
+use anytrace_query::{Form, OpenWith, Options};
 use serde_json::Value;
-
-use crate::input::OpenWith;
 
 /// What is to be done.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -28,23 +27,6 @@ pub(crate) enum Action {
     Prompt,
 }
 
-/// The form of results.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Form {
-    /// Aligned columns.
-    Table,
-    /// Comma-separated values with a header.
-    Csv,
-    /// One array of objects.
-    Json,
-    /// One object per line.
-    Jsonl,
-    /// A Parquet file.
-    Parquet,
-    /// An Arrow IPC file.
-    Arrow,
-}
-
 /// One call of the program.
 #[derive(Debug)]
 pub(crate) struct Request {
@@ -54,18 +36,12 @@ pub(crate) struct Request {
     pub(crate) form: Form,
     /// Text cells that a spreadsheet would take for formulas stay as they are.
     pub(crate) is_raw_csv: bool,
-    /// The schema of each file; `None` is the one whose name is left out.
-    pub(crate) schemas: Vec<Option<String>>,
     /// The name of each file where it is not its path.
     pub(crate) shown: Vec<Option<String>>,
     /// How files are opened.
     pub(crate) open: OpenWith,
-    /// Partitions of a plan.
-    pub(crate) partitions: usize,
-    /// Bytes that operators may use before they spill to disk.
-    pub(crate) memory_bytes: Option<u64>,
-    /// Values of `$1`, `$2` and of `$name`.
-    pub(crate) parameters: Vec<String>,
+    /// How statements are run.
+    pub(crate) session: Options,
     /// Standard input ends when the program that asks does.
     pub(crate) has_lifeline: bool,
     /// Show on a terminal how far a query is.
@@ -108,7 +84,6 @@ pub(crate) fn parse(text: &str) -> Result<Request, String> {
             other => return Err(format!("unknown form {other:?}")),
         },
         is_raw_csv: json["csv_raw"].as_bool().unwrap_or(false),
-        schemas: texts(&json["schemas"]),
         shown: texts(&json["shown"]),
         open: OpenWith {
             format: json["input_format"].as_str().map(str::to_owned),
@@ -117,9 +92,12 @@ pub(crate) fn parse(text: &str) -> Result<Request, String> {
             threads: 1,
             index: choice(&json["index"]),
         },
-        partitions: number("threads").and_then(|threads| usize::try_from(threads).ok()).unwrap_or(1).max(1),
-        memory_bytes: number("memory_bytes"),
-        parameters: texts(&json["parameters"]).into_iter().flatten().collect(),
+        session: Options {
+            schemas: texts(&json["schemas"]),
+            partitions: number("threads").and_then(|threads| usize::try_from(threads).ok()).unwrap_or(1).max(1),
+            memory_bytes: number("memory_bytes"),
+            parameters: texts(&json["parameters"]).into_iter().flatten().collect(),
+        },
         has_lifeline: json["lifeline"].as_bool().unwrap_or(false),
         has_progress: json["progress"].as_bool().unwrap_or(false),
         history: json["history"].as_str().map(PathBuf::from),
@@ -170,10 +148,11 @@ mod tests {
         );
         let request = parse(&text).unwrap();
         assert_eq!(request.action, Action::Query("select 1".to_owned()));
-        assert_eq!((request.form, request.partitions, request.memory_bytes), (Form::Json, 3, Some(1024)));
-        assert_eq!(request.schemas, [None, Some("b".to_owned())]);
+        assert_eq!((request.form, request.session.partitions), (Form::Json, 3));
+        assert_eq!(request.session.memory_bytes, Some(1024));
+        assert_eq!(request.session.schemas, [None, Some("b".to_owned())]);
         assert_eq!(request.open.sources, [SymbolSource { object: Some(1), path: "lib.so".into() }]);
         assert_eq!(request.open.index, Choice::Auto(Some("d".into())));
-        assert_eq!((request.open.mangling, request.parameters.len()), (Mangling::AsIs, 2));
+        assert_eq!((request.open.mangling, request.session.parameters.len()), (Mangling::AsIs, 2));
     }
 }

@@ -16,8 +16,8 @@ use datafusion::execution::{SendableRecordBatchStream, disk_manager::DiskManager
 use datafusion::prelude::{SessionConfig, SessionContext};
 use datafusion::scalar::ScalarValue;
 use datafusion::sql::parser::{DFParser, Statement};
-use futures::StreamExt;
 use futures::stream::BoxStream;
+use futures::{StreamExt, TryStreamExt};
 use tokio::sync::mpsc;
 use tokio::task::JoinSet;
 
@@ -25,7 +25,6 @@ use crate::functions;
 use crate::input::TraceFile;
 use crate::output::{self, How};
 use crate::provider::{TraceTable, tables_of};
-use crate::request::Request;
 
 /// Rows of a batch between operators.
 const BATCH_ROWS: usize = 8192;
@@ -44,8 +43,30 @@ const VIEWS: [(&str, &str); 3] = [
     ("process", "SELECT DISTINCT process AS upid, process AS pid"),
 ];
 
-/// What statements run in.
-pub(crate) struct Session {
+/// How statements are run.
+#[derive(Debug, Clone)]
+pub struct Options {
+    /// The schema of each file, in the order of the files; `None`, as of files beyond the last, is the one whose name is
+    /// left out.
+    pub schemas: Vec<Option<String>>,
+    /// Partitions of a plan, at least 1.
+    pub partitions: usize,
+    /// Bytes that operators may use before they spill to disk.
+    pub memory_bytes: Option<u64>,
+    /// Values of `$1`, `$2`, or of `$name` where each is `name=value`.
+    pub parameters: Vec<String>,
+}
+
+impl Default for Options {
+    /// All files in one schema, a partition for each processor, no limit on memory.
+    fn default() -> Self {
+        let partitions = std::thread::available_parallelism().map_or(1, usize::from);
+        Self { schemas: Vec::new(), partitions, memory_bytes: None, parameters: Vec::new() }
+    }
+}
+
+/// Traces as tables, and what statements on them run in.
+pub struct Session {
     context: SessionContext,
     files: Vec<Arc<TraceFile>>,
     /// The tables of each schema; the schema without a name is the default.
@@ -53,28 +74,39 @@ pub(crate) struct Session {
     parameters: Option<ParamValues>,
 }
 
+impl std::fmt::Debug for Session {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Session").field("files", &self.files).finish_non_exhaustive()
+    }
+}
+
 impl Session {
-    /// A session on files that were opened, in the order of the request's schemas.
-    pub(crate) async fn new(request: &Request, files: Vec<Arc<TraceFile>>) -> Result<Self> {
+    /// A session on files that were opened.
+    ///
+    /// # Errors
+    /// For a schema that DataFusion refuses.
+    pub async fn new(options: &Options, files: Vec<Arc<TraceFile>>) -> Result<Self> {
         let mut config = SessionConfig::new()
-            .with_target_partitions(request.partitions)
+            .with_target_partitions(options.partitions)
             .with_batch_size(BATCH_ROWS)
             // Rows keep the order of the trace: parts of a scan are consecutive, and nothing deals them out anew.
             .with_round_robin_repartition(false)
             .with_information_schema(true);
         let mut runtime = RuntimeEnvBuilder::new().with_disk_manager_builder(DiskManagerBuilder::default());
-        if let Some(bytes) = request.memory_bytes {
+        if let Some(bytes) = options.memory_bytes {
             let bytes = usize::try_from(bytes).unwrap_or(usize::MAX);
             // What each sort sets aside for merging what it spilled; 10 MB by default, which may be more than there is.
             let aside = &mut config.options_mut().execution.sort_spill_reservation_bytes;
-            *aside = (*aside).min(bytes / (16 * request.partitions));
+            *aside = (*aside).min(bytes / (16 * options.partitions));
             runtime = runtime.with_memory_pool(Arc::new(FairSpillPool::new(bytes)));
         }
         let context = SessionContext::new_with_config_rt(config, runtime.build_arc()?);
         functions::register(&context, &files);
-        let parameters = parameters(&request.parameters);
+        let parameters = parameters(&options.parameters);
         let mut session = Self { context, files, tables: Vec::new(), parameters };
-        session.register(&request.schemas).await?;
+        let mut schemas = options.schemas.clone();
+        schemas.resize(session.files.len(), None);
+        session.register(&schemas).await?;
         Ok(session)
     }
 
@@ -121,12 +153,12 @@ impl Session {
     }
 
     /// The tables of each schema.
-    pub(crate) fn tables(&self) -> &[(Option<String>, Vec<Table>)] {
+    pub fn tables(&self) -> &[(Option<String>, Vec<Table>)] {
         &self.tables
     }
 
     /// A table by its name, with its schema's before it where it has one.
-    pub(crate) fn table(&self, name: &str) -> Option<&Table> {
+    pub fn table(&self, name: &str) -> Option<&Table> {
         let of = |(schema, tables): &'_ (Option<String>, Vec<Table>)| {
             let own = match schema {
                 None => Some(name),
@@ -138,7 +170,7 @@ impl Session {
     }
 
     /// The files.
-    pub(crate) fn files(&self) -> &[Arc<TraceFile>] {
+    pub fn files(&self) -> &[Arc<TraceFile>] {
         &self.files
     }
 
@@ -161,8 +193,25 @@ impl Session {
         Ok((schema, in_order(partitions)))
     }
 
+    /// The rows of a single statement, in order; none of one that makes a view.
+    ///
+    /// # Errors
+    /// For SQL that is wrong, and for what keeps it from being carried out. Damage of a trace is none: see
+    /// [`TraceFile::damage`].
+    pub async fn rows(&self, sql: &str) -> Result<(SchemaRef, Vec<RecordBatch>)> {
+        let mut statements = DFParser::parse_sql(sql)?;
+        let (Some(statement), true) = (statements.pop_front(), statements.is_empty()) else {
+            return Err(DataFusionError::Plan("expected one statement".to_owned()));
+        };
+        let (schema, batches) = self.start(statement, false).await?;
+        Ok((schema, batches.try_collect().await?))
+    }
+
     /// Runs statements one after the other and writes the result of each that has one.
-    pub(crate) async fn run(&self, sql: &str, explain: bool, how: How, out: &mut (dyn Write + Send)) -> Result<()> {
+    ///
+    /// # Errors
+    /// As [`Self::rows`], and when `out` fails.
+    pub async fn run(&self, sql: &str, explain: bool, how: How, out: &mut (dyn Write + Send)) -> Result<()> {
         let statements = DFParser::parse_sql(sql)?;
         if statements.is_empty() {
             return Err(DataFusionError::Plan("the query is empty".to_owned()));

@@ -47,7 +47,7 @@ rules! {
     STREAM_HELD = note("xray/stream-held", "a long stream is not sorted by time and was sorted in memory");
     BASIC_TYPE = error("xray/unknown-basic-record", "a Basic record is neither a function nor an argument record");
     BASIC_ARGUMENT = error("xray/argument-without-function", "an argument record does not follow its function record");
-    YAML_SYNTAX = error("xray/yaml-syntax", "a line does not have the form of an XRay YAML trace");
+    YAML_SYNTAX = error("xray/yaml-syntax", "a line does not have the form of XRay's YAML: of a trace or of an instrumentation map");
     YAML_FIELD = error("xray/yaml-field", "a field of a YAML entry is missing or has a wrong value");
     YAML_UNKNOWN_FIELD = warning("xray/yaml-unknown-field", "a YAML entry has an unknown field");
 }

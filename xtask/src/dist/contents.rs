@@ -1,4 +1,4 @@
-//! The files of both packages.
+//! The files of the packages.
 
 use std::path::Path;
 use std::process::Command;
@@ -77,30 +77,80 @@ impl Contents {
             Entry::file("usr/share/zsh/vendor-completions/_anytrace", self.zsh.clone()),
             Entry::file(format!("{doc}/README.md"), self.readme.clone()),
             Entry::file(format!("{doc}/changelog.gz"), gzip(&self.changes)?),
-            Entry::file(format!("{doc}/copyright"), self.copyright()),
+            Entry::file(format!("{doc}/copyright"), self.copyright(&self.notices)),
         ];
         for (name, text) in &self.pages {
             entries.push(Entry::file(format!("usr/share/man/man1/{name}.gz"), gzip(text)?));
         }
-        let installed_kib: usize = entries.iter().map(|entry| entry.bytes.len().div_ceil(1024)).sum();
-        let control = [Entry::file("control", control(release, installed_kib)?)];
-        let members = [
-            ("debian-binary", b"2.0\n".to_vec()),
-            ("control.tar.gz", tar_gz(".", &control, release.time_s)?),
-            ("data.tar.gz", tar_gz(".", &entries, release.time_s)?),
-        ];
-        Ok(ar(&members, release.time_s))
+        debian(&entries, &control(release)?, release)
+    }
+
+    /// The packages of the engine behind `anytrace query`. The verb's manual page and completions are the command's.
+    pub(super) fn engine(&self, program: Vec<u8>, release: &Release) -> Result<Engine<'_>, String> {
+        let readme = root().join("crates/query/README.md");
+        let readme = std::fs::read(&readme).map_err(|error| format!("{}: {error}", readme.display()))?;
+        Ok(Engine { of: self, program, readme, notices: notices::of("anytrace-query", &release.target)? })
     }
 
     /// What Debian wants in one file.
-    fn copyright(&self) -> Vec<u8> {
+    fn copyright(&self, notices: &str) -> Vec<u8> {
         let mut text = b"anytrace is licensed under MIT or Apache-2.0, at your option.\n\n".to_vec();
-        for part in [&self.mit, &self.apache, self.notices.as_bytes()] {
+        for part in [&self.mit, &self.apache, notices.as_bytes()] {
             text.extend(part);
             text.extend(b"\n");
         }
         text
     }
+}
+
+/// What the packages of `anytrace-query` have.
+#[derive(Debug)]
+pub(super) struct Engine<'a> {
+    of: &'a Contents,
+    program: Vec<u8>,
+    readme: Vec<u8>,
+    notices: String,
+}
+
+impl Engine<'_> {
+    fn program(&self, path: &str) -> Entry {
+        Entry { path: path.to_owned(), is_program: true, bytes: self.program.clone() }
+    }
+
+    /// Unpacked where the command's was, it is beside the command, which looks for it there.
+    pub(super) fn tarball(&self, release: &Release) -> Result<Vec<u8>, String> {
+        let entries = [
+            self.program("bin/anytrace-query"),
+            Entry::file("README-anytrace-query.md", self.readme.clone()),
+            Entry::file("LICENSE-MIT", self.of.mit.clone()),
+            Entry::file("LICENSE-APACHE", self.of.apache.clone()),
+            Entry::file("LICENSES-DEPENDENCIES-anytrace-query", self.notices.as_str()),
+        ];
+        tar_gz(&release.name(), &entries, release.time_s)
+    }
+
+    pub(super) fn deb(&self, release: &Release) -> Result<Vec<u8>, String> {
+        let doc = "usr/share/doc/anytrace-query";
+        let entries = [
+            self.program("usr/bin/anytrace-query"),
+            Entry::file(format!("{doc}/README.md"), self.readme.clone()),
+            Entry::file(format!("{doc}/changelog.gz"), gzip(&self.of.changes)?),
+            Entry::file(format!("{doc}/copyright"), self.of.copyright(&self.notices)),
+        ];
+        debian(&entries, &engine_control(release)?, release)
+    }
+}
+
+/// A Debian package.
+fn debian(entries: &[Entry], control: &str, release: &Release) -> Result<Vec<u8>, String> {
+    let installed_kib: usize = entries.iter().map(|entry| entry.bytes.len().div_ceil(1024)).sum();
+    let control = [Entry::file("control", control.replace("INSTALLED", &installed_kib.to_string()))];
+    let members = [
+        ("debian-binary", b"2.0\n".to_vec()),
+        ("control.tar.gz", tar_gz(".", &control, release.time_s)?),
+        ("data.tar.gz", tar_gz(".", entries, release.time_s)?),
+    ];
+    Ok(ar(&members, release.time_s))
 }
 
 /// The manual pages in a folder, by name.
@@ -116,13 +166,25 @@ fn pages(folder: &Path) -> Result<Vec<(String, Vec<u8>)>, String> {
     if pages.is_empty() { Err(format!("{}: no manual page was written", folder.display())) } else { Ok(pages) }
 }
 
-/// The file by which dpkg knows the package. A static program depends on no other package.
-fn control(release: &Release, installed_kib: usize) -> Result<String, String> {
+/// The file by which dpkg knows the package, with the installed size left open. A static program depends on no other
+/// package.
+fn control(release: &Release) -> Result<String, String> {
     let Release { version, description, maintainer, .. } = release;
     let architecture = release.architecture()?;
     Ok(format!(
         "Package: anytrace\nVersion: {version}\nArchitecture: {architecture}\nMaintainer: {maintainer}\n\
-         Installed-Size: {installed_kib}\nSection: devel\nPriority: optional\nDescription: {description}\n \
-         \"anytrace formats\" lists the formats.\n",
+         Installed-Size: INSTALLED\nSection: devel\nPriority: optional\nSuggests: anytrace-query\n\
+         Description: {description}\n \"anytrace formats\" lists the formats.\n",
+    ))
+}
+
+/// The same of the engine, which works with the command of its own version only.
+fn engine_control(release: &Release) -> Result<String, String> {
+    let Release { version, maintainer, .. } = release;
+    let architecture = release.architecture()?;
+    Ok(format!(
+        "Package: anytrace-query\nVersion: {version}\nArchitecture: {architecture}\nMaintainer: {maintainer}\n\
+         Installed-Size: INSTALLED\nDepends: anytrace (= {version})\nSection: devel\nPriority: optional\n\
+         Description: SQL on program traces\n The engine behind \"anytrace query\".\n",
     ))
 }

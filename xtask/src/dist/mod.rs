@@ -1,6 +1,7 @@
-//! `cargo xtask dist`: the command as a tarball and as a Debian package, with manual pages, completions and licenses.
+//! `cargo xtask dist`: the command as a tarball and as a Debian package, with manual pages, completions and licenses; and
+//! the engine of `anytrace query`, which is several times as large, as packages of its own.
 //!
-//! The program is linked statically, so that both run on any Linux of the processor's kind. Both packages are made and
+//! The programs are linked statically, so that they run on any Linux of the processor's kind. All packages are made and
 //! tried in a folder of their own, and get their names in the output folder only when every trial has succeeded.
 
 mod archive;
@@ -15,10 +16,12 @@ use serde_json::Value;
 
 use crate::shell::{self, cargo, has_program, output, root};
 
-pub(crate) const USAGE: &str = "dist [--profile NAME] [--binary PATH] [--target TRIPLE] [--output DIR]
-                               build the command statically and make a tarball and a .deb of it below
-                               target/distribution; both are first installed in a temporary folder and tested
+pub(crate) const USAGE: &str =
+    "dist [--profile NAME] [--binary PATH] [--query PATH | --without-query] [--target TRIPLE] [--output DIR]
+                               build the command and anytrace-query statically and make a tarball and a .deb of each
+                               below target/distribution; all are first installed in a temporary folder and tested
                                (--profile: instead of dist; --binary: package this program, which must be static;
+                                --query: package this anytrace-query; --without-query: only the command;
                                 --target: what to build for [default: musl if it is installed, else glibc];
                                 --output: another folder)";
 
@@ -29,6 +32,8 @@ const RUSTC: [&str; 4] = ["-C", "target-feature=+crt-static", "-C", "strip=symbo
 struct Options {
     profile: Option<String>,
     binary: Option<PathBuf>,
+    query: Option<PathBuf>,
+    is_without_query: bool,
     target: Option<String>,
     output: Option<PathBuf>,
 }
@@ -42,10 +47,18 @@ impl Options {
             match word.as_str() {
                 "--profile" => options.profile = Some(value()?),
                 "--binary" => options.binary = Some(value()?.into()),
+                "--query" => options.query = Some(value()?.into()),
+                "--without-query" => options.is_without_query = true,
                 "--target" => options.target = Some(value()?),
                 "--output" => options.output = Some(value()?.into()),
                 _ => return Err(format!("{word} is no option of dist\n\n  {USAGE}")),
             }
+        }
+        if options.query.is_some() && options.is_without_query {
+            return Err("--query names a program that --without-query leaves out".to_owned());
+        }
+        if options.binary.is_some() && options.query.is_none() && !options.is_without_query {
+            return Err("--binary also needs --query PATH or --without-query".to_owned());
         }
         if options.binary.is_some() && options.profile.is_some() {
             return Err("--profile is for a build, and --binary names a program that is built already".to_owned());
@@ -54,7 +67,7 @@ impl Options {
     }
 }
 
-/// What both packages say of themselves.
+/// What all packages say of themselves.
 #[derive(Debug)]
 struct Release {
     version: String,
@@ -102,12 +115,14 @@ pub(crate) fn run(arguments: &[String]) -> Result<(), String> {
     let options = Options::parse(arguments)?;
     let (binary, target) = match &options.binary {
         Some(path) => (path.clone(), options.target.clone().map_or_else(host, Ok)?),
-        None => build(&options)?,
+        None => build(&options, "anytrace")?,
     };
-    let program = std::fs::read(&binary).map_err(|error| format!("{}: {error}", binary.display()))?;
-    if !is_static(&program) {
-        return Err(format!("{}: a statically linked ELF program was expected", binary.display()));
-    }
+    let query = match &options.query {
+        Some(path) => Some(path.clone()),
+        None if options.is_without_query => None,
+        None => Some(build(&options, "anytrace-query")?.0),
+    };
+    let program = static_program(&binary)?;
     let release = Release::of(target)?;
     let folder = options.output.unwrap_or_else(|| root().join("target/distribution"));
     let failed = |error: std::io::Error| format!("{}: {error}", folder.display());
@@ -116,17 +131,34 @@ pub(crate) fn run(arguments: &[String]) -> Result<(), String> {
     let contents = contents::Contents::gather(&binary, program, &release, &work.0)?;
     let tarball = work.0.join(format!("{}.tar.gz", release.name()));
     let deb = work.0.join(format!("anytrace_{}_{}.deb", release.version, release.architecture()?));
-    let made = [(&tarball, contents.tarball(&release)?), (&deb, contents.deb(&release)?)];
+    let mut made = vec![(tarball, contents.tarball(&release)?), (deb, contents.deb(&release)?)];
+    if let Some(query) = &query {
+        let engine = contents.engine(static_program(query)?, &release)?;
+        let tarball = work.0.join(format!("{}.tar.gz", release.name().replacen("anytrace", "anytrace-query", 1)));
+        let deb = work.0.join(format!("anytrace-query_{}_{}.deb", release.version, release.architecture()?));
+        made.extend([(tarball, engine.tarball(&release)?), (deb, engine.deb(&release)?)]);
+    }
     for (path, bytes) in &made {
         std::fs::write(path, bytes).map_err(|error| format!("{}: {error}", path.display()))?;
     }
-    trial::run(&tarball, &deb, &release, &work.0)?;
+    let paths: Vec<&Path> = made.iter().map(|(path, _)| path.as_path()).collect();
+    trial::run(&paths, &release, &work.0)?;
     for (path, bytes) in made {
         let name = folder.join(path.file_name().unwrap_or_default());
         std::fs::rename(path, &name).map_err(|error| format!("{}: {error}", name.display()))?;
         println!("{}  {} KiB", name.display(), bytes.len() / 1024);
     }
     Ok(())
+}
+
+/// The bytes of a program that needs no dynamic loader.
+fn static_program(path: &Path) -> Result<Vec<u8>, String> {
+    let program = std::fs::read(path).map_err(|error| format!("{}: {error}", path.display()))?;
+    if is_static(&program) {
+        Ok(program)
+    } else {
+        Err(format!("{}: a statically linked ELF program was expected", path.display()))
+    }
 }
 
 /// A folder that is removed however the chore ends.
@@ -150,8 +182,8 @@ impl Drop for Work {
     }
 }
 
-/// Builds the program; returns its path and the triple it was built for.
-fn build(options: &Options) -> Result<(PathBuf, String), String> {
+/// Builds a program, which has the name of its package; returns its path and the triple it was built for.
+fn build(options: &Options, name: &str) -> Result<(PathBuf, String), String> {
     let host = host()?;
     let musl = host.replace("-gnu", "-musl");
     let target = match &options.target {
@@ -164,7 +196,7 @@ fn build(options: &Options) -> Result<(PathBuf, String), String> {
     };
     let profile = options.profile.as_deref().unwrap_or("dist");
     let mut command = cargo();
-    command.args(["rustc", "--locked", "--package", "anytrace", "--bin", "anytrace", "--profile", profile]);
+    command.args(["rustc", "--locked", "--package", name, "--bin", name, "--profile", profile]);
     let mut path = root().join("target");
     // Without --target the dependencies of other builds are used again; build scripts and macros stay dynamic, because
     // only the last crate is asked to be static.
@@ -178,7 +210,7 @@ fn build(options: &Options) -> Result<(PathBuf, String), String> {
         "bench" => "release",
         other => other,
     };
-    Ok((path.join(folder).join("anytrace"), target))
+    Ok((path.join(folder).join(name), target))
 }
 
 /// The triple of the machine we run on.
@@ -238,7 +270,9 @@ mod tests {
     #[test]
     fn options_that_exclude_each_other_are_refused() {
         let words = |words: &[&str]| words.iter().map(|word| (*word).to_owned()).collect::<Vec<_>>();
-        assert!(Options::parse(&words(&["--binary", "x", "--profile", "dev"])).is_err());
+        assert!(Options::parse(&words(&["--binary", "x", "--without-query", "--profile", "dev"])).is_err());
+        assert!(Options::parse(&words(&["--query", "x", "--without-query"])).is_err());
+        assert!(Options::parse(&words(&["--binary", "x"])).is_err_and(|why| why.contains("--query")));
         assert!(Options::parse(&words(&["--binary"])).is_err());
         assert!(Options::parse(&words(&["--profile", "dev", "--output", "out"])).is_ok());
     }

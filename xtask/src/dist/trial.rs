@@ -1,4 +1,4 @@
-//! Both packages installed in temporary folders, and the program used from there.
+//! The packages installed in temporary folders, and the programs used from there.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -6,22 +6,29 @@ use std::process::Command;
 use super::Release;
 use crate::shell::{examples, has_program, output, skip};
 
-pub(super) fn run(tarball: &Path, deb: &Path, release: &Release, work: &Path) -> Result<(), String> {
+/// Installs packages, the command's first, and uses what is in them.
+pub(super) fn run(packages: &[&Path], release: &Release, work: &Path) -> Result<(), String> {
+    let is_deb = |path: &&&Path| path.extension().is_some_and(|extension| extension == "deb");
     let folder = work.join("tarball");
-    let bytes = std::fs::File::open(tarball).map_err(|error| format!("{}: {error}", tarball.display()))?;
-    let mut archive = tar::Archive::new(flate2::read::GzDecoder::new(bytes));
-    archive.unpack(&folder).map_err(|error| format!("{}: {error}", tarball.display()))?;
+    for tarball in packages.iter().filter(|path| !is_deb(path)) {
+        let failed = |error: std::io::Error| format!("{}: {error}", tarball.display());
+        let bytes = std::fs::File::open(tarball).map_err(failed)?;
+        let mut archive = tar::Archive::new(flate2::read::GzDecoder::new(bytes));
+        archive.unpack(&folder).map_err(failed)?;
+    }
     let top = folder.join(release.name());
-    use_program(&top.join("bin/anytrace"), release)?;
+    let has_engine = packages.len() > 2;
+    use_programs(&top.join("bin"), release, has_engine)?;
     use_documents(&top.join("share"), "anytrace.1")?;
-    try_deb(deb, release, &work.join("deb"))
+    let debs: Vec<&Path> = packages.iter().filter(is_deb).copied().collect();
+    try_debs(&debs, release, &work.join("deb"))
 }
 
-/// dpkg installs into a folder as it does into `/`, and removes the package again; without the rights for that, the
-/// package is only unpacked.
-fn try_deb(deb: &Path, release: &Release, folder: &Path) -> Result<(), String> {
+/// dpkg installs into a folder as it does into `/`, and removes the packages again; without the rights for that, the
+/// packages are only unpacked.
+fn try_debs(debs: &[&Path], release: &Release, folder: &Path) -> Result<(), String> {
     if !has_program("dpkg-deb") {
-        return skip("dpkg-deb is not installed: the Debian package was not tried");
+        return skip("dpkg-deb is not installed: the Debian packages were not tried");
     }
     let failed = |error: std::io::Error| format!("{}: {error}", folder.display());
     let is_root = nix::unistd::geteuid().is_root();
@@ -34,31 +41,48 @@ fn try_deb(deb: &Path, release: &Release, folder: &Path) -> Result<(), String> {
         std::fs::create_dir_all(folder.join("var/lib/dpkg/updates")).map_err(failed)?;
         std::fs::create_dir_all(folder.join("var/lib/dpkg/info")).map_err(failed)?;
         std::fs::write(folder.join("var/lib/dpkg/status"), "").map_err(failed)?;
-        output(dpkg(&["--install"]).arg(deb))?;
+        output(dpkg(&["--install"]).args(debs))?;
     } else {
-        output(Command::new("dpkg-deb").arg("--extract").arg(deb).arg(folder))?;
+        debs.iter()
+            .try_for_each(|deb| output(Command::new("dpkg-deb").arg("--extract").arg(deb).arg(folder)).map(drop))?;
     }
-    let program = folder.join("usr/bin/anytrace");
-    use_program(&program, release)?;
+    let programs = folder.join("usr/bin");
+    use_programs(&programs, release, debs.len() > 1)?;
     use_documents(&folder.join("usr/share"), "anytrace.1.gz")?;
     if is_root {
-        output(&mut dpkg(&["--remove", "anytrace"]))?;
-        if program.exists() {
-            return Err(format!("{}: still there after the package was removed", program.display()));
+        for package in ["anytrace-query", "anytrace"].iter().filter(|name| programs.join(name).exists()) {
+            output(&mut dpkg(&["--remove", package]))?;
+            let program = programs.join(package);
+            if program.exists() {
+                return Err(format!("{}: still there after the package was removed", program.display()));
+            }
         }
     }
     Ok(())
 }
 
-/// The main job of the README, and the version.
-fn use_program(program: &Path, release: &Release) -> Result<(), String> {
-    let version = output(Command::new(program).arg("--version"))?;
-    let version = String::from_utf8_lossy(&version).trim().to_owned();
-    if version != format!("anytrace {}", release.version) {
-        return Err(format!("{}: --version prints {version}, expected {}", program.display(), release.version));
+/// The main job of the README, a query where the engine is there, and the versions.
+fn use_programs(folder: &Path, release: &Release, has_engine: bool) -> Result<(), String> {
+    let names = ["anytrace", "anytrace-query"];
+    for name in names.iter().take(1 + usize::from(has_engine)) {
+        let program = folder.join(name);
+        let version = output(Command::new(&program).arg("--version"))?;
+        let version = String::from_utf8_lossy(&version).trim().to_owned();
+        if version != format!("{name} {}", release.version) {
+            return Err(format!("{}: --version prints {version}, expected {}", program.display(), release.version));
+        }
     }
+    let program = folder.join("anytrace");
     for trace in examples()? {
-        output(Command::new(program).arg("info").arg(trace))?;
+        output(Command::new(&program).arg("info").arg(&trace))?;
+        if has_engine {
+            let mut query = Command::new(&program);
+            let answer = output(query.arg("query").arg(&trace).arg("SELECT count(*) > 0 AS has_events FROM events"))?;
+            if answer != b"has_events\ntrue\n" {
+                let answer = String::from_utf8_lossy(&answer).into_owned();
+                return Err(format!("{}: query prints\n{answer}", trace.display()));
+            }
+        }
     }
     Ok(())
 }

@@ -28,7 +28,7 @@ impl CsvArguments {
 }
 
 /// Options of the forms of tables.
-#[derive(Debug, Args)]
+#[derive(Debug, Clone, Args)]
 #[command(next_help_heading = "Tables (arrow, parquet)")]
 pub(crate) struct TableOutputArguments {
     /// Table to write; `anytrace formats` lists those of each format
@@ -40,7 +40,7 @@ pub(crate) struct TableOutputArguments {
 }
 
 /// Options of the timeline forms.
-#[derive(Debug, Args)]
+#[derive(Debug, Clone, Args)]
 #[command(next_help_heading = "Timelines (chrome, csv, firefox, folded, perfetto, speedscope, svg)")]
 pub(crate) struct TimelineOutputArguments {
     /// Nest the target of a tail call inside its caller

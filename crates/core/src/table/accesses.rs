@@ -46,6 +46,9 @@ pub const TYPES: Table = Table {
     ],
 };
 
+/// Most regions that live at once: each takes some hundred bytes of memory until it is removed.
+const LIVE_MAX: usize = 1 << 22;
+
 /// Threads and types by number.
 #[derive(Default)]
 struct Announced {
@@ -188,12 +191,14 @@ pub struct RegionRows<'a> {
     announced: Announced,
     /// Live regions by first address, the latest last.
     live: Map<u64, Vec<RegionAdded>>,
+    /// How many there are.
+    lives: usize,
 }
 
 impl<'a> RegionRows<'a> {
     /// Rows for a sink.
     pub fn new(scan: &Scan, out: &'a mut dyn RowSink) -> Self {
-        Self { rows: Rows::new(&REGIONS, scan, out), announced: Announced::default(), live: Map::default() }
+        Self { rows: Rows::new(&REGIONS, scan, out), announced: Announced::default(), live: Map::default(), lives: 0 }
     }
 }
 
@@ -233,6 +238,10 @@ impl AccessSink for RegionRows<'_> {
     }
 
     fn region_added(&mut self, region: &RegionAdded) -> Result<(), Error> {
+        if self.lives >= LIVE_MAX {
+            return Err(Error::limit(format!("more than {LIVE_MAX} regions live at once")));
+        }
+        self.lives += 1;
         self.live.entry(region.address).or_default().push(*region);
         Ok(())
     }
@@ -240,6 +249,7 @@ impl AccessSink for RegionRows<'_> {
     fn region_removed(&mut self, removed: &RegionRemoved) -> Result<(), Error> {
         let Some(live) = self.live.get_mut(&removed.address) else { return Ok(()) };
         let Some(region) = live.pop() else { return Ok(()) };
+        self.lives -= 1;
         if live.is_empty() {
             self.live.remove(&removed.address);
         }

@@ -6,6 +6,9 @@ use crate::Error;
 use crate::hash::Set;
 use crate::span::{EdgeBatch, EdgeKind, Location, NameId, SpanSink, SpanSource, Track, TrackId};
 
+/// Most different stacks: each takes a few bytes of memory until the end.
+const STACKS_MAX: usize = 1 << 24;
+
 /// Different stacks of spans.
 pub const STACKS: Table = Table {
     name: "stacks",
@@ -66,6 +69,9 @@ impl SpanSink for StackRows<'_> {
                     let Some((stack, parent, depth)) = self.nest.begin(edge, None)? else { continue };
                     if !self.seen.insert(stack) {
                         continue;
+                    }
+                    if self.seen.len() > STACKS_MAX {
+                        return Err(Error::limit(format!("more than {STACKS_MAX} different stacks")));
                     }
                     self.rows.uint64(stack);
                     self.rows.uint64(parent);

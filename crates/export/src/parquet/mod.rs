@@ -3,7 +3,7 @@
 //! The writer is our own. The crates `parquet` and `arrow` together take 259 processor seconds to build, and what
 //! they do beyond this (nested types, other encodings, encryption, reading) no table of ours needs.
 //!
-//! A file has row groups of about a million rows, each with its columns one after the other; a column is a sequence of
+//! A file has row groups of at most 131,072 rows, each with its columns one after the other; a column is a sequence of
 //! pages (data pages version 1, zstd). Numbers are plain; names refer to a dictionary of the row group, unless there are
 //! too many different ones. Each column of a row group has its smallest and largest value. Only a row group is in memory,
 //! at most about 64 MiB.
@@ -64,7 +64,9 @@ pub struct Limits {
 impl Default for Limits {
     fn default() -> Self {
         Self {
-            group_rows: 1 << 20,
+            // About what other writers have: readers work on so many row groups at once as they have threads, and skip
+            // those that a condition excludes.
+            group_rows: 1 << 17,
             group_bytes: 64 << 20,
             page_rows: 20_000,
             page_bytes: 1 << 20,

@@ -14,10 +14,16 @@ use datafusion::parquet::file::properties::WriterProperties;
 
 use super::Results;
 
+/// As those of `anytrace convert`: readers skip row groups that a condition excludes.
+const GROUP_ROWS: usize = 1 << 17;
+
 struct Parquet<'a>(ArrowWriter<&'a mut (dyn Write + Send)>);
 
 pub(super) fn parquet<'a>(schema: &SchemaRef, out: &'a mut (dyn Write + Send)) -> Result<Box<dyn Results + 'a>> {
-    let properties = WriterProperties::builder().set_compression(Compression::ZSTD(ZstdLevel::default())).build();
+    let properties = WriterProperties::builder()
+        .set_compression(Compression::ZSTD(ZstdLevel::default()))
+        .set_max_row_group_row_count(Some(GROUP_ROWS))
+        .build();
     Ok(Box::new(Parquet(ArrowWriter::try_new(out, Arc::clone(schema), Some(properties))?)))
 }
 

@@ -13,7 +13,22 @@ use datafusion::arrow::error::ArrowError;
 use datafusion::arrow::util::display::{ArrayFormatter, FormatOptions};
 use datafusion::error::{DataFusionError, Result};
 
-use crate::request::Form;
+/// The form of results.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Form {
+    /// Aligned columns.
+    Table,
+    /// Comma-separated values with a header.
+    Csv,
+    /// One array of objects.
+    Json,
+    /// One object per line.
+    Jsonl,
+    /// A Parquet file.
+    Parquet,
+    /// An Arrow IPC file.
+    Arrow,
+}
 
 /// Writes the batches of one result.
 pub(crate) trait Results {
@@ -26,13 +41,13 @@ pub(crate) trait Results {
 
 /// How results are written.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct How {
+pub struct How {
     /// The form.
-    pub(crate) form: Form,
+    pub form: Form,
     /// Text cells that a spreadsheet would take for formulas stay as they are.
-    pub(crate) is_raw_csv: bool,
+    pub is_raw_csv: bool,
     /// A person reads it: nothing in it may control the terminal.
-    pub(crate) is_terminal: bool,
+    pub is_terminal: bool,
 }
 
 /// Begins a result.

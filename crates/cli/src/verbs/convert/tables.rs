@@ -1,6 +1,7 @@
 //! `anytrace convert --to arrow|parquet`: a trace's tables for data frames and SQL.
 
 mod folder;
+mod partitions;
 
 use anytrace_core::table::{Scan, Table};
 use anytrace_core::tables::{all, read};

@@ -2,7 +2,8 @@
 
 use std::io::{self, Read, Write};
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
+use std::process::{ChildStdin, Command, Stdio};
+use std::sync::{Arc, Mutex, PoisonError};
 
 use serde_json::Value;
 
@@ -39,21 +40,24 @@ pub(super) fn run(
     let mut command = Command::new(engine);
     command.arg(request.to_string()).args(files);
     let failed = |error: io::Error| Failure::usage(format!("{}: {error}", engine.display()));
-    // Ctrl-C is for the engine, which ends its work or only a statement; this program then ends with it.
-    ctrlc::set_handler(|| {}).map_err(|error| Failure::usage(error.to_string()))?;
+    // Ctrl-C ends the engine's work, or only a statement of a prompt; this program then ends with the engine. Other
+    // signals reach only this program: closing the lifeline ends the engine too.
+    let lifeline = Lifeline::default();
+    let handled = lifeline.clone();
+    ctrlc::set_handler(move || handled.cut()).map_err(|error| Failure::usage(error.to_string()))?;
     if request["lifeline"] == true {
         command.stdin(Stdio::piped());
     }
     let Some(output) = output else {
         let mut child = command.spawn().map_err(failed)?;
         // Closed when this program ends, however it ends: the engine then ends too.
-        let _lifeline = child.stdin.take();
+        lifeline.hold(child.stdin.take());
         let status = child.wait().map_err(failed)?;
         return Ok(verdict(status.code()));
     };
     let mut out = Output::create(output, force)?;
     let mut child = command.stdout(Stdio::piped()).spawn().map_err(failed)?;
-    let _lifeline = child.stdin.take();
+    lifeline.hold(child.stdin.take());
     let stored = child.stdout.take().map_or(Ok(()), |mut from| store(&mut from, &mut out));
     if stored.is_err() {
         // It would write on to a pipe that nobody reads.
@@ -65,6 +69,35 @@ pub(super) fn run(
         // It was interrupted: what there is of the results is not all of them.
         Verdict::Program(code) => Ok(Verdict::Program(code)),
         verdict => out.commit(verdict),
+    }
+}
+
+/// The engine's standard input: when it is closed, the engine ends.
+#[derive(Clone, Default)]
+struct Lifeline(Arc<Mutex<Held>>);
+
+#[derive(Default)]
+enum Held {
+    /// The engine has not started.
+    #[default]
+    Nothing,
+    End {
+        _stdin: Option<ChildStdin>,
+    },
+    /// A signal came, maybe before the engine started.
+    Cut,
+}
+
+impl Lifeline {
+    fn hold(&self, stdin: Option<ChildStdin>) {
+        let mut held = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if !matches!(*held, Held::Cut) {
+            *held = Held::End { _stdin: stdin };
+        }
+    }
+
+    fn cut(&self) {
+        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = Held::Cut;
     }
 }
 

@@ -8,7 +8,7 @@ use anytrace_core::table::Table;
 use anytrace_core::{Diagnostic, Error, Sink};
 use anytrace_export::tables::{TableOutput, by_name};
 
-use super::{Names, emit, output_for, refuse, table_named, tables_of};
+use super::{Names, emit, output_for, partitions, refuse, table_named, tables_of};
 use crate::Verdict;
 use crate::arguments::ConvertArguments;
 use crate::failure::Failure;
@@ -25,51 +25,99 @@ impl IntoFolder {
     /// An output of tables into a folder: one that exists, has a `/` at its end, or that `--all-tables` makes one.
     pub(in crate::verbs::convert) fn chosen(options: &ConvertArguments) -> Result<Option<Self>, Failure> {
         let is_asked_for = options.table_output.all_tables;
+        let has_more = !options.more.is_empty();
         let path = options.output.output.as_path();
         let is_folder = || path.to_string_lossy().ends_with(std::path::is_separator) || path.is_dir();
         match options.to.as_deref().and_then(by_name) {
             Some(_) if is_asked_for && path.as_os_str() == "-" => {
                 Err(Failure::usage("--all-tables writes several files: use -o to name a folder"))
             }
-            Some(output) if is_asked_for || is_folder() => Ok(Some(Self(output))),
+            Some(_) if has_more && path.as_os_str() == "-" => {
+                Err(Failure::usage("tables of several traces are several files: use -o to name a folder"))
+            }
+            Some(output) if is_asked_for || has_more || is_folder() => Ok(Some(Self(output))),
             None if is_asked_for => Err(Failure::usage("--all-tables applies only to tables: --to arrow, parquet")),
+            None if has_more => {
+                Err(Failure::usage("several traces can be converted only to tables: --to arrow, parquet"))
+            }
             _ => Ok(None),
         }
     }
 
     /// Writes them: all files, or none.
     pub(in crate::verbs::convert) fn write(self, options: &ConvertArguments) -> Result<Verdict, Failure> {
+        if !options.more.is_empty() {
+            return partitions::write(self.0, options);
+        }
+        let source = Source::open(self.0, options)?;
+        let folder = Folder::open(&options.output.output)?;
+        let mut files = folder.files(&source.tables, source.output, options.output.force)?.into_iter();
+        let done = source.write(&mut |_| files.next().map_or_else(|| Err(Failure::usage("no such table")), Ok))?;
+        commit(done.files)?;
+        folder.keep();
+        Ok(done.verdict)
+    }
+}
+
+/// A trace and the tables of it that were asked for.
+pub(super) struct Source<'a> {
+    pub(super) output: &'static TableOutput,
+    pub(super) tables: Vec<Table>,
+    opened: open::Opened,
+    options: &'a ConvertArguments,
+}
+
+/// Files that are complete but have no names yet, and whether the trace was damaged.
+pub(super) struct Done {
+    pub(super) files: Vec<Aside>,
+    pub(super) verdict: Verdict,
+}
+
+impl<'a> Source<'a> {
+    /// Opens the first input of the options; refuses what cannot be done before anything is written.
+    pub(super) fn open(wanted: &'static TableOutput, options: &'a ConvertArguments) -> Result<Self, Failure> {
         let opened = open::open(&options.file, &options.input)?;
         let target = options.target.target(options.to.as_deref());
-        let Some(output) = output_for(&opened, Some(self.0.name)) else {
+        let Some(output) = output_for(&opened, Some(wanted.name)) else {
             if let open::Opened::Trace(format, _) | open::Opened::Jsonl(format, _) = &opened {
                 known_target(*format, &target)?;
             }
             let folder = options.output.output.display();
-            return Err(Failure::usage(format!("cannot write {folder}: {} is not a form of tables here", self.0.name)));
+            return Err(Failure::usage(format!("cannot write {folder}: {} is not a form of tables here", wanted.name)));
         };
         refuse(&opened, output, &target, options)?;
-        let tables = self.tables(&opened, options)?;
-        let folder = Folder::open(&options.output.output)?;
-        let mut files = folder.files(&tables, output, options.output.force)?;
+        let tables = Self::tables(&opened, options)?;
+        Ok(Self { output, tables, opened, options })
+    }
+
+    /// Writes each table to the file that `file` makes for it. Damage is reported once.
+    pub(super) fn write(self, file: &mut dyn FnMut(&Table) -> Result<Output, Failure>) -> Result<Done, Failure> {
+        let Self { output, tables, opened, options } = self;
         let mut reporter = reporter(&opened, options)?;
         let mut symbols = Names::default();
-        let (mut input, mut complete, mut records) = (Some(opened), Vec::new(), 0);
-        for (table, mut file) in tables.iter().zip(files.drain(..)) {
+        let (mut input, mut files, mut records) = (Some(opened), Vec::new(), 0);
+        for table in &tables {
             let opened = match input.take() {
                 Some(opened) => opened,
                 None => open::open(&options.file, &options.input)?,
             };
+            let mut file = file(table)?;
             let mut sink = Later { known: reporter.codes(), reporter: &mut reporter };
             records += emit(output, table, opened, options, &mut symbols, &mut file, &mut sink)?;
-            complete.push(file.set_aside()?);
+            files.push(file.set_aside()?);
         }
         symbols.complain(options);
-        put_in_place(folder, complete, records, &reporter, options)
+        reporter.print_rest()?;
+        let verdict = reporter.verdict();
+        if records == 0 && verdict == Verdict::Breach {
+            let name = options.file.display();
+            return Err(Failure::breach(format!("{name}: nothing could be read; nothing was written")));
+        }
+        Ok(Done { files, verdict })
     }
 
     /// The table that is named, or all.
-    fn tables(&self, opened: &open::Opened, options: &ConvertArguments) -> Result<Vec<Table>, Failure> {
+    fn tables(opened: &open::Opened, options: &ConvertArguments) -> Result<Vec<Table>, Failure> {
         let tables = tables_of(opened, options);
         let file = options.file.display();
         if let Some(name) = &options.table_output.table {
@@ -89,25 +137,17 @@ impl IntoFolder {
     }
 }
 
-/// Gives all files their names, unless nothing could be read: then the files go first, the folder after them.
-fn put_in_place(
-    folder: Folder,
-    files: Vec<Aside>,
-    records: u64,
-    reporter: &Reporter,
-    options: &ConvertArguments,
-) -> Result<Verdict, Failure> {
-    reporter.print_rest()?;
-    let (name, verdict) = (options.file.display(), reporter.verdict());
-    if records == 0 && verdict == Verdict::Breach {
-        return Err(Failure::breach(format!("{name}: nothing could be read; nothing was written")));
-    }
+/// Gives all files their names, unless an input was cut short while it was read.
+pub(super) fn commit(files: Vec<Aside>) -> Result<(), Failure> {
     if let Some((name, error)) = anytrace_core::cut_short() {
         return Err(Failure::of(&name, &error));
     }
-    commit_all(files)?;
-    folder.keep();
-    Ok(verdict)
+    commit_all(files)
+}
+
+/// The usual extension of an output's files.
+pub(super) fn extension(output: &TableOutput) -> &'static str {
+    output.extensions.first().copied().unwrap_or(output.name)
 }
 
 /// The folder that files are written to; removed again if it was made and nothing came of it.
@@ -128,7 +168,7 @@ impl Folder {
 
     /// A file for each table. That they can be written is known before the input is read, which may take long.
     fn files(&self, tables: &[Table], output: &TableOutput, force: bool) -> Result<Vec<Output>, Failure> {
-        let extension = output.extensions.first().copied().unwrap_or(output.name);
+        let extension = extension(output);
         let file = |table: &Table| Output::create(&self.path.join(format!("{}.{extension}", table.name)), force);
         tables.iter().map(file).collect()
     }

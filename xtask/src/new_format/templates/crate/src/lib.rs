@@ -22,6 +22,7 @@
 
 #![forbid(unsafe_code)]
 
+mod lanes;
 mod options;
 mod rules;
 mod trace;

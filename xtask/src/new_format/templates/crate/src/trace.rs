@@ -2,11 +2,14 @@
 
 use std::io::Write;
 
+use anytrace_core::index::MarkSink;
+use anytrace_core::table::{RowSink, Scan, Table};
 use anytrace_core::{
     Confidence, DumpOptions, Error, Format, FormatOption, Head, ImportOptions, Info, Input, OpenOptions, Outcome, Plan,
-    Rule, Sink, Summary, Target, Trace,
+    Rule, Sink, SpanOptions, Summary, Target, Trace,
 };
 
+use crate::lanes::{marks, tables};
 use crate::options::OPTIONS;
 use crate::rules::RULES;
 use crate::verbs::{check, dump, import, info, rewrite};
@@ -56,6 +59,14 @@ impl Format for NewFormat {
         Ok(Box::new(Opened(Reader::new(input, options)?)))
     }
 
+    fn tables(&self) -> &'static [Table] {
+        &tables::TABLES
+    }
+
+    fn part_tables(&self) -> &'static [&'static str] {
+        &["events", "records"]
+    }
+
     fn import(
         &self,
         input: Input,
@@ -89,5 +100,20 @@ impl Trace for Opened {
 
     fn rewrite(self: Box<Self>, plan: &Plan, out: &mut dyn Target, sink: &mut dyn Sink) -> Result<Outcome, Error> {
         rewrite::rewrite(self.0, plan, out, sink)
+    }
+
+    fn table(
+        self: Box<Self>,
+        table: &str,
+        scan: &Scan,
+        _options: &SpanOptions,
+        out: &mut dyn RowSink,
+        sink: &mut dyn Sink,
+    ) -> Result<Summary, Error> {
+        tables::read(self.0, table, scan, out, sink)
+    }
+
+    fn marks(self: Box<Self>, every_bytes: u64, out: &mut dyn MarkSink, sink: &mut dyn Sink) -> Result<(), Error> {
+        marks::find(self.0, every_bytes, out, sink)
     }
 }

@@ -4,6 +4,8 @@
 
 use std::path::Path;
 
+use anytrace_core::testing::parts::examine_parts;
+use anytrace_core::testing::tables::examine_tables;
 use anytrace_core::testing::{
     assert_repairs, assert_windows_agree, bit_flips, examine, fuzz_parse, fuzz_roundtrip, mutations, rewrite,
     same_bytes, through_jsonl, truncations,
@@ -60,6 +62,26 @@ fn every_error_rule_has_a_bad_sample() {
         // A line of 1 MiB is made by a test in `public.rs`.
         assert!(code == "line-too-long" || bad.iter().any(|name| name.split("--").next() == Some(code)), "{code}");
     }
+}
+
+#[test]
+fn every_record_is_a_row_of_each_table() {
+    for (name, bytes) in all_samples() {
+        let records = examine(&NewFormat, &bytes).info.0.records;
+        for (table, rows) in examine_tables(&NewFormat, &bytes) {
+            assert_eq!(rows.len() as u64, records, "{name}: {table}");
+        }
+    }
+}
+
+#[test]
+fn every_sample_is_the_same_in_parts() {
+    let mut most = 0;
+    for (_, bytes) in all_samples() {
+        most = most.max(examine_parts(&NewFormat, &bytes));
+        mutations(&bytes, 23, 40, |changed| _ = examine_parts(&NewFormat, changed));
+    }
+    assert!(most >= 4, "{most}");
 }
 
 #[test]

@@ -1,5 +1,6 @@
 //! The bytes: records, their parser, reader and writer.
 
+pub(crate) mod marks;
 pub(crate) mod parse;
 pub(crate) mod probe;
 pub(crate) mod reader;

@@ -7,6 +7,7 @@ use anytrace_core::{
 };
 
 use crate::rules;
+use crate::wire::marks::begin;
 use crate::wire::parse::{Fault, Need, parse};
 use crate::wire::probe::unknown_version;
 use crate::wire::record::{HEADER, Layout, Record};
@@ -46,6 +47,8 @@ pub struct Reader {
     is_last: bool,
     /// True when everything was read.
     is_ended: bool,
+    /// Where the part that is read ends; none for the end of the trace.
+    until: Option<u64>,
     /// Bytes of the window that were read. The cursor passes them when the next record is wanted, so that this one can
     /// borrow from the window.
     read_bytes: usize,
@@ -66,21 +69,26 @@ enum Line {
 }
 
 impl Reader {
-    /// Starts at the first byte. Of the options, only `record_bytes_max` of the limits is used: longer lines are damage.
+    /// Starts at the first byte, or at that of the part. Of the options, only `part` and `record_bytes_max` of the limits
+    /// are used: longer lines are damage.
     ///
     /// # Errors
-    /// None so far.
+    /// Usage, where reading cannot begin at the part's mark.
     pub fn new(input: Input, options: &OpenOptions) -> Result<Self, Error> {
         let max = options.limits.record_bytes_max.clamp(64, LINE_BYTES_MAX);
+        let mut cursor = Cursor::new(input);
+        let from = options.part.as_ref().and_then(|part| part.from.as_ref());
+        let line = from.map_or(Ok(1), |mark| begin(mark, &mut cursor))?;
         Ok(Self {
-            cursor: Cursor::new(input),
+            cursor,
             layout: Layout::default(),
             line_bytes_max: usize::try_from(max).unwrap_or(1 << 20),
-            line: 1,
-            seq: 0,
+            line,
+            seq: from.map_or(0, |mark| mark.seq),
             bytes_lost: 0,
             is_last: false,
             is_ended: false,
+            until: options.part.as_ref().and_then(|part| part.until),
             read_bytes: 0,
             damage: VecDeque::new(),
             found: None,
@@ -203,8 +211,12 @@ impl Reader {
         Ok(parsed.is_ok().then_some(place))
     }
 
-    /// Finds the end of the line with which the window begins; `None` at the end of the input.
+    /// Finds the end of the line with which the window begins; `None` at the end of the input or of the part, which lies
+    /// between two lines.
     fn find_line(&mut self) -> Result<Option<Line>, Error> {
+        if self.until.is_some_and(|until| self.cursor.offset() >= until) {
+            return Ok(None);
+        }
         loop {
             let window = self.cursor.window();
             let look = window.get(..self.line_bytes_max).unwrap_or(window);

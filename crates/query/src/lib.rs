@@ -1,0 +1,38 @@
+//! SQL on program traces by Apache DataFusion: the engine behind `anytrace query`, as a library and as a program.
+//!
+//! A [`Session`] has the tables of some traces ([`anytrace_core::table`]), read in place: a statement reads the columns and
+//! the parts of the files that it needs. It has functions for traces (`bucket`, `hex`, `duration`, `percentile`, `attr`,
+//! `stack_path`, `symbol`, `line`) and the views `slice`, `thread` and `process`.
+//!
+//! ```no_run
+//! use std::sync::Arc;
+//!
+//! use anytrace_query::{OpenWith, Options, Session, TraceFile};
+//!
+//! # async fn longest() -> Result<(), Box<dyn std::error::Error>> {
+//! let file = Arc::new(TraceFile::open("app.xray".into(), None, &OpenWith::default())?);
+//! let session = Session::new(&Options::default(), vec![Arc::clone(&file)]).await?;
+//! let (_, batches) = session.rows("SELECT name, duration FROM calls ORDER BY duration DESC LIMIT 5").await?;
+//! println!("{} rows", batches.iter().map(|batch| batch.num_rows()).sum::<usize>());
+//! let (lines, is_damaged) = file.damage();
+//! # Ok(())
+//! # }
+//! ```
+
+#![forbid(unsafe_code)]
+
+mod columns;
+pub mod cookbook;
+mod failure;
+mod functions;
+mod input;
+mod output;
+mod provider;
+mod pushdown;
+mod session;
+mod source;
+
+pub use failure::{message, table_names};
+pub use input::{OpenWith, TraceFile};
+pub use output::{Form, How};
+pub use session::{Options, Session};
