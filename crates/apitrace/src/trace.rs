@@ -67,9 +67,25 @@ impl Format for Apitrace {
         &crate::lanes::tables::TABLES
     }
 
+    fn empty_event_columns(&self) -> &'static [&'static str] {
+        &["time_ns", "duration_ns"]
+    }
+
     #[cfg(feature = "lanes")]
     fn part_tables(&self) -> &'static [&'static str] {
         &["events", "calls", "args", "frames", "blobs"]
+    }
+
+    #[cfg(feature = "lanes")]
+    fn dump_needs(
+        &self,
+        dump: &DumpOptions,
+        _index: &anytrace_core::index::Index,
+        _open: &anytrace_core::index::Open<'_>,
+        _options: &OpenOptions,
+    ) -> Result<Option<anytrace_core::index::Needs>, Error> {
+        let is_served = dump.selection.own.is_empty();
+        Ok(is_served.then(|| anytrace_core::index::Needs::of(&dump.selection)))
     }
 
     fn import(

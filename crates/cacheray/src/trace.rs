@@ -75,9 +75,24 @@ impl Format for Cacheray {
         true
     }
 
+    fn empty_event_columns(&self) -> &'static [&'static str] {
+        &["time_ns", "duration_ns"]
+    }
+
     #[cfg(feature = "lanes")]
     fn part_tables(&self) -> &'static [&'static str] {
         &["events", "accesses"]
+    }
+
+    #[cfg(feature = "lanes")]
+    fn dump_needs(
+        &self,
+        dump: &DumpOptions,
+        _index: &anytrace_core::index::Index,
+        _open: &anytrace_core::index::Open<'_>,
+        _options: &OpenOptions,
+    ) -> Result<Option<anytrace_core::index::Needs>, Error> {
+        Ok(crate::lanes::marks::dump_needs(&dump.selection))
     }
 
     #[cfg(feature = "lanes")]

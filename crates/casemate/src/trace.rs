@@ -2,7 +2,7 @@
 
 use std::io::Write;
 
-use anytrace_core::index::MarkSink;
+use anytrace_core::index::{Index, MarkSink, Needs, Open};
 use anytrace_core::table::{RowSink, Scan, Table};
 use anytrace_core::{
     Confidence, DumpOptions, Error, Format, FormatOption, Head, ImportOptions, Info, Input, Limits, OpenOptions,
@@ -58,8 +58,22 @@ impl Format for Casemate {
         &crate::lanes::tables::TABLES
     }
 
+    fn empty_event_columns(&self) -> &'static [&'static str] {
+        &["time_ns", "duration_ns"]
+    }
+
     fn part_tables(&self) -> &'static [&'static str] {
         &["events", "transitions"]
+    }
+
+    fn dump_needs(
+        &self,
+        dump: &DumpOptions,
+        _index: &Index,
+        _open: &Open<'_>,
+        _options: &OpenOptions,
+    ) -> Result<Option<Needs>, Error> {
+        Ok(crate::lanes::marks::dump_needs(dump))
     }
 
     fn extensions(&self) -> &'static [&'static str] {
@@ -119,6 +133,10 @@ impl Format for GrammarOnly {
 
     fn tables(&self) -> &'static [Table] {
         Casemate.tables()
+    }
+
+    fn empty_event_columns(&self) -> &'static [&'static str] {
+        Casemate.empty_event_columns()
     }
 
     fn part_tables(&self) -> &'static [&'static str] {

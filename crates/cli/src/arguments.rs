@@ -14,7 +14,7 @@ use clap::builder::{PossibleValuesParser, TypedValueParser};
 use clap::{Args, ValueEnum};
 
 pub(crate) use convert::{CsvArguments, TableOutputArguments, TimelineOutputArguments};
-pub(crate) use index::IndexArguments;
+pub(crate) use index::{IndexArguments, IndexUseArguments};
 use own::OwnArguments;
 pub(crate) use query::{QueryArguments, QueryForm};
 pub(crate) use spans::{
@@ -81,6 +81,7 @@ impl SelectionArguments {
             time: self.time,
             name: self.name.clone().map(|regex| Box::new(move |name: &[u8]| regex.is_match(name)) as NameMatch),
             own: self.own.0.clone(),
+            start: None,
         }
     }
 }
@@ -162,9 +163,11 @@ pub(crate) struct InfoArguments {
     /// How to print
     #[arg(long, value_enum, default_value_t = ResultForm::Text)]
     pub(crate) format: ResultForm,
-    /// Only recognize the format; do not read the file
+    /// Only recognize the format; do not read the file. With an index, also what it contains of the trace
     #[arg(long)]
     pub(crate) quick: bool,
+    #[command(flatten)]
+    pub(crate) index: IndexUseArguments,
     #[command(flatten)]
     pub(crate) input: InputArguments,
 }
@@ -181,6 +184,8 @@ pub(crate) struct DumpArguments {
     /// Show the byte offset of each record
     #[arg(long)]
     pub(crate) offsets: bool,
+    #[command(flatten)]
+    pub(crate) index: IndexUseArguments,
     #[command(flatten)]
     pub(crate) selection: SelectionArguments,
     #[command(flatten)]
@@ -250,6 +255,8 @@ pub(crate) struct TrimArguments {
     pub(crate) file: PathBuf,
     #[command(flatten)]
     pub(crate) output: OutputArguments,
+    #[command(flatten)]
+    pub(crate) index: IndexUseArguments,
     #[command(flatten)]
     pub(crate) selection: SelectionArguments,
     #[command(flatten)]

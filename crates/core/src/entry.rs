@@ -4,12 +4,12 @@
 
 use std::io::Write;
 
-use crate::index::MarkSink;
+use crate::index::{Index, MarkSink, Needs, Open};
 use crate::span::{Mangling, SymbolSource, Symbols};
 use crate::table::{RowSink, Scan, Table};
 use crate::{
     AccessSink, Confidence, DumpOptions, Error, FormatOption, Head, Info, Input, Limits, OpenOptions, Outcome, Plan,
-    Rule, Sink, SpanOptions, SpanSink, Summary, Target, TargetOptions, jsonl,
+    Rule, Selection, Sink, SpanOptions, SpanSink, Summary, Target, TargetOptions, jsonl,
 };
 
 /// A trace format: its name, how to recognize it, how to open it.
@@ -79,11 +79,40 @@ pub trait Format: Sync {
         &[]
     }
 
+    /// Columns of the table `events` that are empty in every trace of this format: an index is made without them.
+    fn empty_event_columns(&self) -> &'static [&'static str] {
+        &[]
+    }
+
     /// The tables whose rows can be read part by part: with [`OpenOptions::part`], each part hands out the rows of the
     /// records that end in it, and reports what is wrong between its first byte and its last. All other tables are read
     /// from the start to the end of a trace.
     fn part_tables(&self) -> &'static [&'static str] {
         &[]
+    }
+
+    /// What [`Trace::dump`] needs of a trace with this index: the parts that hold it, one after the other, give the same
+    /// output and the same diagnostics. `None` where all of the trace must be read at once. `open` opens it once more.
+    ///
+    /// # Errors
+    /// As [`Trace::dump`].
+    fn dump_needs(
+        &self,
+        _dump: &DumpOptions,
+        _index: &Index,
+        _open: &Open<'_>,
+        _options: &OpenOptions,
+    ) -> Result<Option<Needs>, Error> {
+        Ok(None)
+    }
+
+    /// What a trim needs of a trace with this index, which contains no damage: the parts that hold it, trimmed one after
+    /// the other, give the same output. `None` where what is written depends on all records before.
+    ///
+    /// # Errors
+    /// As [`Trace::rewrite`].
+    fn trim_needs(&self, _selection: &Selection, _index: &Index) -> Result<Option<Needs>, Error> {
+        Ok(None)
     }
 
     /// True when the input is this format's JSON lines, as `dump --format jsonl` prints them.

@@ -73,6 +73,9 @@ pub struct Selection {
     pub name: Option<NameMatch>,
     /// Conditions of the format itself ([`crate::Format::options`] with [`OptionUse::Select`]).
     pub own: Settings,
+    /// Earliest time of the trace in its own unit, where it is known already: otherwise a selection with times that
+    /// count from it reads the trace twice.
+    pub start: Option<u64>,
 }
 
 impl std::fmt::Debug for Selection {

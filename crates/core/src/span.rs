@@ -39,6 +39,11 @@ pub enum TimeUnit {
     Order,
 }
 
+const NS_PER_SECOND: u64 = 1_000_000_000;
+
+/// Below this many ticks per second, a second of nanoseconds times ticks fits 64 bits.
+const NS_HZ_MAX: u64 = 1 << 33;
+
 impl TimeUnit {
     /// Converts a number of units to nanoseconds, rounded to the nearest, and picoseconds beyond that cut: exact in 128
     /// bits. `None` where the length of the unit is unknown.
@@ -46,8 +51,13 @@ impl TimeUnit {
     pub fn to_ns(self, units: u64) -> Option<u64> {
         match self {
             Self::Nanoseconds => Some(units),
+            // Seconds and the rest apart need no division of 128 bits.
+            Self::Ticks { per_second: Some(hz) } if (1..NS_HZ_MAX).contains(&hz) => {
+                let rest_ns = (units % hz * NS_PER_SECOND + hz / 2) / hz;
+                (units / hz).checked_mul(NS_PER_SECOND)?.checked_add(rest_ns)
+            }
             Self::Ticks { per_second: Some(hz) } if hz > 0 => {
-                let ns = (u128::from(units) * 1_000_000_000 + u128::from(hz / 2)) / u128::from(hz);
+                let ns = (u128::from(units) * u128::from(NS_PER_SECOND) + u128::from(hz / 2)) / u128::from(hz);
                 u64::try_from(ns).ok()
             }
             Self::Ticks { .. } | Self::Order => None,
@@ -517,6 +527,13 @@ mod tests {
         assert_eq!(emulated.to_ns((1 << 60) + 1), Some((1 << 60) + 1));
         assert_eq!(TimeUnit::Ticks { per_second: Some(0) }.to_ns(1), None);
         assert_eq!(TimeUnit::Order.to_ns(1), None);
+        let exact = |hz: u64, units: u64| (u128::from(units) * 1_000_000_000 + u128::from(hz / 2)) / u128::from(hz);
+        for hz in [1, 3, 2_596_122_000, (1 << 33) - 1, 1 << 33, u64::MAX] {
+            for units in [0, 1, hz - 1, hz, 1 << 40, u64::MAX / 1_000_000_000 * 2, u64::MAX - 1, u64::MAX] {
+                let ns = TimeUnit::Ticks { per_second: Some(hz) }.to_ns(units);
+                assert_eq!(ns, u64::try_from(exact(hz, units)).ok(), "{units} at {hz}");
+            }
+        }
     }
 
     #[test]

@@ -2,6 +2,7 @@
 //!
 //! Only behind the feature `testing`. Panics are this module's way to fail a test.
 
+mod dumps;
 pub mod parts;
 pub mod public;
 pub mod tables;

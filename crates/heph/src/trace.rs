@@ -87,6 +87,26 @@ impl Format for Heph {
         &["events", "packets", "attributes"]
     }
 
+    #[cfg(feature = "lanes")]
+    fn dump_needs(
+        &self,
+        dump: &DumpOptions,
+        index: &anytrace_core::index::Index,
+        _open: &anytrace_core::index::Open<'_>,
+        _options: &OpenOptions,
+    ) -> Result<Option<anytrace_core::index::Needs>, Error> {
+        crate::lanes::marks::dump_needs(dump, index)
+    }
+
+    #[cfg(feature = "lanes")]
+    fn trim_needs(
+        &self,
+        selection: &anytrace_core::Selection,
+        index: &anytrace_core::index::Index,
+    ) -> Result<Option<anytrace_core::index::Needs>, Error> {
+        crate::lanes::marks::trim_needs(selection, index)
+    }
+
     fn recognizes_jsonl(&self, head: &Head<'_>) -> bool {
         import::recognizes(head)
     }

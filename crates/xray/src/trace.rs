@@ -3,6 +3,7 @@
 use std::io::Write;
 use std::sync::PoisonError;
 
+use anytrace_core::index::Part;
 use anytrace_core::{
     Confidence, Cursor, DumpForm, DumpOptions, Error, Format, FormatOption, Head, ImportOptions, Info, Input, Limits,
     OpenOptions, Outcome, Place, Plan, Rule, Selection, Sink, Summary, Target, TargetOptions, Trace,
@@ -16,8 +17,9 @@ use crate::verbs::dump::{Print, Printer};
 use crate::verbs::info::Counter;
 use crate::verbs::jsonl::{self, Bytes};
 use crate::verbs::rewrite;
-use crate::wire::basic::walk_basic;
+use crate::wire::basic::{BasicWalk, walk_basic};
 use crate::wire::fdr::{BUFFER_SIZE_MAX, FdrWalk};
+use crate::wire::marks::refused;
 use crate::wire::open::{Form, Opened, XrayTrace, end, read_to_end, starts_as_fdr};
 use crate::wire::parse::parse_header;
 use crate::wire::record::{BasicBody, BasicRecord, HEADER_BYTES, Header, Orders, TYPE_BASIC, TYPE_FDR};
@@ -86,9 +88,24 @@ impl Format for Xray {
         crate::lanes::tables::TABLES
     }
 
+    fn empty_event_columns(&self) -> &'static [&'static str] {
+        &["duration_ns"]
+    }
+
     #[cfg(feature = "lanes")]
     fn part_tables(&self) -> &'static [&'static str] {
         &["events", "custom_events"]
+    }
+
+    #[cfg(feature = "lanes")]
+    fn dump_needs(
+        &self,
+        dump: &DumpOptions,
+        _index: &anytrace_core::index::Index,
+        open: &anytrace_core::index::Open<'_>,
+        options: &OpenOptions,
+    ) -> Result<Option<anytrace_core::index::Needs>, Error> {
+        crate::lanes::marks::dump_needs(&dump.selection, open, options)
     }
 
     #[cfg(feature = "tools")]
@@ -228,10 +245,11 @@ impl Trace for XrayTrace {
         out: &mut dyn Write,
         sink: &mut dyn Sink,
     ) -> Result<Summary, Error> {
+        let part = self.part.clone();
         let (start, opened) = self.start(sink)?.find_start(&options.selection, sink)?;
         let offsets = options.offsets && !options.without_positions;
         let print = Print { form: options.form, offsets, selection: &options.selection, start };
-        let (records, _, cursor) = print_all(opened, print, out, sink)?;
+        let (records, _, cursor) = print_all(opened, print, &part, out, sink)?;
         let bytes = end(&cursor, sink)?;
         Ok(Summary { records, bytes })
     }
@@ -321,7 +339,7 @@ fn to_jsonl(
     let (start, opened) = trace.start(sink)?.find_start(selection, sink)?;
     let print = Print { form: DumpForm::Jsonl, offsets: false, selection, start };
     let mut writer: &mut dyn Target = out;
-    let (records_read, records_written, cursor) = print_all(opened, print, &mut writer, sink)?;
+    let (records_read, records_written, cursor) = print_all(opened, print, &Part::default(), &mut writer, sink)?;
     end(&cursor, sink)?;
     Ok(Outcome { records_read, records_written, ..Outcome::default() })
 }
@@ -364,15 +382,19 @@ fn info_yaml(cursor: Cursor, limits: &Limits, info: &mut Info, sink: &mut dyn Si
     Ok(walked)
 }
 
-/// Prints a trace; returns records read and printed.
+/// Prints a trace, or a part of it; returns records read and printed.
 fn print_all(
     opened: Opened,
     print: Print<'_>,
+    part: &Part,
     out: &mut dyn Write,
     sink: &mut dyn Sink,
 ) -> Result<(u64, u64, Cursor), Error> {
     let Opened { cursor, form, limits } = opened;
-    let is_jsonl = print.form == DumpForm::Jsonl;
+    let is_jsonl = print.form == DumpForm::Jsonl && part.from.is_none();
+    if let (Some(mark), Form::Empty | Form::Unreadable(_) | Form::Yaml) = (&part.from, &form) {
+        return Err(refused(mark.offset));
+    }
     match form {
         Form::Empty | Form::Unreadable(_) => {
             if is_jsonl {
@@ -390,9 +412,15 @@ fn print_all(
                 jsonl::push_header(printer.text(), &header, layout);
             }
             let (records, cursor) = if is_fdr {
-                FdrWalk::new(cursor, header, layout, &limits).walk(&mut printer)?
+                let mut walk = FdrWalk::new(cursor, header, layout, &limits);
+                printer.known = walk.read_part(part)?;
+                while walk.step(&mut printer)? {}
+                (walk.seq, walk.cursor)
             } else {
-                walk_basic(cursor, layout, &mut printer)?
+                let mut walk = BasicWalk::new(cursor, layout);
+                walk.read_part(part)?;
+                while walk.step(usize::MAX, &mut printer)? {}
+                (walk.seq, walk.cursor)
             };
             printer.finish()?;
             Ok((records, printer.printed(), cursor))

@@ -10,6 +10,7 @@ mod bars;
 mod cacheray;
 mod casemate;
 mod heph;
+mod index;
 mod lackey;
 mod late;
 mod live;
@@ -195,6 +196,7 @@ fn bench(input: &Input, path: &Path, options: &Options, missed: &mut Vec<String>
             peer(&words, &file, &size);
         }
     }
+    index::bench(input.name, &program, path, &size, missed)?;
     match input.name {
         "apitrace" => late::bench(path, options, missed),
         "heph" => live::bench(path, missed),

@@ -11,6 +11,11 @@ use crate::wire::reader::Reader;
 /// Most diagnostics that wait for the marks before them. A trace with more of them has no marks.
 const HELD_MAX: usize = 1 << 16;
 
+/// Definitions may take this much of an index, or a hundredth of the trace. If they take more there are no marks, unless
+/// the distance asked for is shorter than the usual one.
+const SHARED_BYTES: u64 = 12 << 10;
+const USUAL_EVERY_BYTES: u64 = 1 << 20;
+
 /// Reads a trace and hands out its marks at the end, when it is known that readers give up nothing. There are none after
 /// the first damage.
 pub(crate) fn find(
@@ -28,11 +33,14 @@ pub(crate) fn find(
         finder.close_container();
     }
     let mut held = Held { sink, reports: Vec::new(), is_full: false };
-    reader.read(&mut finder, &mut Tee { sink: &mut held, status: &status })?;
+    let file_bytes = reader.read(&mut finder, &mut Tee { sink: &mut held, status: &status })?.trace_bytes;
     let (definitions, enters) = finder.take_known(reader.signatures());
-    if !held.is_full && !finder.points.is_empty() {
-        let shared = Shared { limits, header: reader.header().clone(), definitions, enters };
-        out.share(shared.encode());
+    let shared = Shared { limits, header: reader.header().clone(), definitions, enters };
+    let shared = if finder.points.is_empty() { Vec::new() } else { shared.encode() };
+    // A short trace is read from its start at once.
+    let is_small = every_bytes < USUAL_EVERY_BYTES || shared.len() as u64 <= SHARED_BYTES.max(file_bytes / 100);
+    if !held.is_full && !finder.points.is_empty() && is_small {
+        out.share(shared);
         for point in &finder.points {
             out.mark(Mark { offset: point.raw, seq: point.seq, state: encode(point) })?;
         }

@@ -30,7 +30,9 @@ pub(crate) fn dump(
             // This early, it is known only for a file whose end was reached when its start was examined.
             let is_seekable = reader.stream.is_seekable() && reader.container() == Container::Zstd;
             let container = if is_seekable { Container::ZstdSeekable } else { reader.container() }.name();
-            let mut printer = EventPrinter::new(JsonLines::new(container), options, out);
+            let lines = JsonLines::new(container);
+            let lines = if reader.resumed.is_some() { lines.continued() } else { lines };
+            let mut printer = EventPrinter::new(lines, options, out);
             let totals = reader.read(&mut printer, sink)?;
             printer.finish()?;
             totals

@@ -22,6 +22,8 @@ pub(crate) struct JsonLines {
     container: &'static str,
     version: u64,
     has_header: bool,
+    /// The lines before were written already, the header's too.
+    is_continued: bool,
     /// Write only what the table of events has no columns for.
     is_partial: bool,
     /// The event's bytes, up to [`RAW_BYTES_MAX`].
@@ -43,6 +45,7 @@ impl JsonLines {
             container,
             version: 0,
             has_header: false,
+            is_continued: false,
             is_partial: false,
             raw: Vec::new(),
             is_raw_complete: true,
@@ -53,6 +56,11 @@ impl JsonLines {
             scratch: Vec::new(),
             names: EnumNames::default(),
         }
+    }
+
+    /// Lines without the header.
+    pub(crate) fn continued(self) -> Self {
+        Self { is_continued: true, ..self }
     }
 
     /// Lines with the attributes of the table of events: everything but kind, place, thread and name.
@@ -94,7 +102,7 @@ impl EventForm for JsonLines {
     fn header(&mut self, out: &mut Vec<u8>, header: &Header) {
         self.version = header.version;
         self.has_header = true;
-        if self.is_partial {
+        if self.is_partial || self.is_continued {
             return;
         }
         jsonl::push_header_start(out, "apitrace");

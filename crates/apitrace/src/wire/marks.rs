@@ -1,11 +1,14 @@
 //! What a reader must know to begin at a mark, as bytes that nobody needs to trust.
 //!
 //! ```text
-//! shared = limits (record bytes, depth, distinct keys), header (length, bytes), definitions, enters of open calls
+//! shared = 0, content | 1, length of the content (8 bytes), the content as a zstd frame
+//! content = limits (record bytes, depth, distinct keys), header (length, bytes), definitions, enters of open calls
 //! state  = the point, the frame of the last call (0, or 1 + number, first call)
 //! ```
 //!
 //! Definitions, enters and points are as in [`super::point_bytes`].
+
+use std::borrow::Cow;
 
 use anytrace_core::index::{Mark, Part};
 use anytrace_core::{Error, Input, Limits, OpenOptions};
@@ -42,12 +45,13 @@ impl Shared {
         out.bytes(&self.header.raw);
         out.definitions(&self.definitions);
         out.enters(&self.enters);
-        out.0
+        pack(&out.0)
     }
 
     /// `None` for other bytes. The inner error is that the limits are not these.
     fn decode(bytes: &[u8], limits: &Limits) -> Option<Result<Self, Error>> {
-        let mut from = Parser { scan: Scan::new(bytes) };
+        let content = unpack(bytes)?;
+        let mut from = Parser { scan: Scan::new(&content) };
         for (name, wanted) in ["record bytes", "depth", "distinct keys"].into_iter().zip(numbers_of(limits)) {
             let found = from.number()?;
             if found != wanted {
@@ -61,6 +65,43 @@ impl Shared {
         let enters = from.enters()?;
         let is_all = header.raw == raw && from.scan.rest().is_empty();
         is_all.then_some(Ok(Self { limits: *limits, header, definitions, enters }))
+    }
+}
+
+/// The compression of definitions: they are names, and most of what an index of a short trace contains.
+#[cfg(feature = "lanes")]
+const LEVEL: i32 = 9;
+
+/// The largest content, and how many times longer than its frame it may be: an index may be damaged or made by someone
+/// else.
+const CONTENT_BYTES_MAX: usize = 1 << 28;
+const RATIO_MAX: usize = 256;
+
+fn is_plausible(content_bytes: usize, frame_bytes: usize) -> bool {
+    content_bytes <= CONTENT_BYTES_MAX && content_bytes / RATIO_MAX <= frame_bytes
+}
+
+#[cfg(feature = "lanes")]
+fn pack(content: &[u8]) -> Vec<u8> {
+    match zstd::bulk::compress(content, LEVEL) {
+        Ok(frame) if frame.len() < content.len() && is_plausible(content.len(), frame.len()) => {
+            [&[1], &(content.len() as u64).to_le_bytes()[..], &frame].concat()
+        }
+        _ => [&[0], content].concat(),
+    }
+}
+
+fn unpack(bytes: &[u8]) -> Option<Cow<'_, [u8]>> {
+    match bytes.split_first()? {
+        (0, content) => Some(Cow::Borrowed(content)),
+        (1, rest) => {
+            let (length, frame) = rest.split_first_chunk::<8>()?;
+            let length = usize::try_from(u64::from_le_bytes(*length)).ok()?;
+            let is_allowed = is_plausible(length, frame.len());
+            let content = is_allowed.then(|| zstd::bulk::decompress(frame, length).ok()).flatten()?;
+            (content.len() == length).then_some(Cow::Owned(content))
+        }
+        _ => None,
     }
 }
 
@@ -182,6 +223,21 @@ mod tests {
             assert!(Shared::decode(&bytes[..cut], &Limits::default()).is_none(), "{cut}");
         }
         assert!(Shared::decode(&[&bytes[..], &[0]].concat(), &Limits::default()).is_none());
+    }
+
+    #[test]
+    fn definitions_are_compressed_and_a_frame_that_lies_about_its_length_is_refused() {
+        let content = b"GL_TEXTURE_2D, GL_TEXTURE_3D, ".repeat(200);
+        let packed = pack(&content);
+        assert!(packed.len() < content.len() / 10, "{}", packed.len());
+        assert_eq!(unpack(&packed).as_deref(), Some(&content[..]));
+        for length in [0, content.len() as u64 - 1, content.len() as u64 + 1, 1 << 27, u64::MAX] {
+            let mut packed = packed.clone();
+            packed[1..9].copy_from_slice(&length.to_le_bytes());
+            assert!(unpack(&packed).is_none(), "{length}");
+        }
+        assert_eq!(unpack(&pack(b"xy")).as_deref(), Some(&b"xy"[..]));
+        assert!(unpack(&[2, 0]).is_none() && unpack(&[]).is_none());
     }
 
     #[test]

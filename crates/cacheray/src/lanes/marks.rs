@@ -1,10 +1,18 @@
 //! Hands out the places where reading can begin.
 
-use anytrace_core::index::{Mark, MarkSink};
-use anytrace_core::{Error, Place, Sink};
+use anytrace_core::index::{Mark, MarkSink, Needs};
+use anytrace_core::{Error, Place, Selection, Sink};
 
 use crate::wire::reader::{Visit, run_of};
 use crate::wire::record::{Layout, Record};
+
+/// What a dump needs: records up to the last of the selection, where it stops. Which accesses belong to a type depends on
+/// all records before them.
+pub(crate) fn dump_needs(selection: &Selection) -> Option<Needs> {
+    let stops_at = selection.records.as_ref().map(|records| records.end);
+    let is_served = selection.name.is_none() && selection.own.is_empty();
+    is_served.then(|| Needs { stops_at, ..Needs::of(selection) })
+}
 
 /// Passes marks on; records are only framed.
 pub(crate) struct Marks<'a> {

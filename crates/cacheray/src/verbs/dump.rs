@@ -26,7 +26,7 @@ pub(crate) fn dump(
     options.selection.only(crate::NAME, &["records", "thread", "name"], OPTIONS)?;
     let layout = *reader.layout();
     let mut buffer = Vec::with_capacity(BUFFER_BYTES + 4096);
-    if options.form == DumpForm::Jsonl {
+    if options.form == DumpForm::Jsonl && !reader.is_continued() {
         push_jsonl_header(&mut buffer, layout);
     }
     let has_positions = !options.without_positions;

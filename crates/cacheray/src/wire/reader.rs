@@ -167,6 +167,11 @@ impl Reader {
         &self.layout
     }
 
+    /// True when the part that is read does not begin at the start of the trace.
+    pub(crate) fn is_continued(&self) -> bool {
+        self.part.from.is_some()
+    }
+
     /// True when the options give byte order or pointer width.
     pub(crate) fn is_layout_given(&self) -> bool {
         self.is_layout_given

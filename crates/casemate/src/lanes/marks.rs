@@ -1,13 +1,19 @@
 //! Hands out the places where reading can begin.
 
-use anytrace_core::index::MarkSink;
-use anytrace_core::{Error, Sink};
+use anytrace_core::index::{MarkSink, Needs};
+use anytrace_core::{DumpForm, DumpOptions, Error, Sink};
 
 use crate::wire::walk::Walk;
 
 /// Bytes walked at once: a mark lies where they end.
 const STEP_BYTES: usize = 1 << 18;
 const STEP_BYTES_MIN: usize = 64;
+
+/// What a dump needs. JSON lines of the complete trace have the white space between records, which belongs to no part.
+pub(crate) fn dump_needs(dump: &DumpOptions) -> Option<Needs> {
+    let has_spaces = dump.form == DumpForm::Jsonl && dump.selection.is_all();
+    (!has_spaces && dump.selection.own.is_empty()).then(|| Needs::of(&dump.selection))
+}
 
 /// Passes the marks of a trace to `out`, one for about `every_bytes` bytes, and reports damage.
 pub(crate) fn find(mut walk: Walk, every_bytes: u64, out: &mut dyn MarkSink, sink: &mut dyn Sink) -> Result<(), Error> {

@@ -168,7 +168,9 @@ fn push_number(out: &mut Vec<u8>, open: &[u8], value: u64) {
 
 fn dump_jsonl(reader: &mut Walk, options: &DumpOptions, out: &mut Out<'_>, sink: &mut dyn Sink) -> Result<(), Error> {
     let is_all = options.selection.is_all();
-    jsonl::JsonLines::header(&mut out.buffer, reader.radix());
+    if !reader.is_continued() {
+        jsonl::JsonLines::header(&mut out.buffer, reader.radix());
+    }
     let is_plain = options.without_positions;
     let mut lines = if is_plain { jsonl::JsonLines::plain() } else { jsonl::JsonLines::new(options.offsets) };
     reader.for_each(sink, |item, place| {

@@ -69,6 +69,7 @@ pub(crate) struct Walk {
     is_last: bool,
     /// Where the part that is read ends; none for the end of the trace.
     until: Option<u64>,
+    is_continued: bool,
 }
 
 /// State that is kept from window to window.
@@ -111,6 +112,7 @@ impl Walk {
             return Err(refused(mark));
         }
         (self.state.seq, self.state.has_output) = (mark.seq, has_output);
+        self.is_continued = true;
         self.lines = LineCounter { line_ends, line_start, counted_to: mark.offset };
         Ok(())
     }
@@ -134,6 +136,7 @@ impl Walk {
             lines: LineCounter::default(),
             is_last: false,
             until: None,
+            is_continued: false,
         }
     }
 
@@ -145,6 +148,11 @@ impl Walk {
     /// Records read so far.
     pub(crate) fn records(&self) -> u64 {
         self.state.seq
+    }
+
+    /// True when the part that is read does not begin at the start of the trace.
+    pub(crate) fn is_continued(&self) -> bool {
+        self.is_continued
     }
 
     /// The base of numbers without `0x`.

@@ -9,6 +9,17 @@ use super::own::OwnArguments;
 use super::values::byte_count;
 use super::{InputArguments, ResultForm, format_names};
 
+/// Which index a verb uses.
+#[derive(Debug, Default, Args)]
+pub(crate) struct IndexUseArguments {
+    /// Use this index of the trace [default: FILE.atx, in the folder ANYTRACE_INDEX_DIR if that is set, where it exists]
+    #[arg(long, value_name = "PATH")]
+    pub(crate) index: Option<PathBuf>,
+    /// Use no index
+    #[arg(long, conflicts_with = "index")]
+    pub(crate) no_index: bool,
+}
+
 /// `index`.
 #[derive(Debug, Args)]
 pub(crate) struct IndexArguments {

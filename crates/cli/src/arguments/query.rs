@@ -5,8 +5,8 @@ use std::path::PathBuf;
 
 use clap::{Args, ValueEnum};
 
-use super::format_names;
 use super::values::byte_count;
+use super::{IndexUseArguments, format_names};
 use crate::symbols::SymbolArguments;
 
 /// `query`.
@@ -55,12 +55,8 @@ pub(crate) struct QueryArguments {
     /// Memory for sorting and grouping before they use the disk; suffixes k, M, G [default: no limit]
     #[arg(long, value_name = "BYTES", value_parser = byte_count)]
     pub(crate) memory: Option<u64>,
-    /// Use this index of the trace [default: FILE.atx, in the folder ANYTRACE_INDEX_DIR if that is set, where it exists]
-    #[arg(long, value_name = "PATH")]
-    pub(crate) index: Option<PathBuf>,
-    /// Use no index
-    #[arg(long, conflicts_with = "index")]
-    pub(crate) no_index: bool,
+    #[command(flatten)]
+    pub(crate) index: IndexUseArguments,
     /// Read the inputs as this format instead of detecting it
     #[arg(long, value_name = "NAME", value_parser = clap::builder::PossibleValuesParser::new(format_names()))]
     pub(crate) input_format: Option<String>,

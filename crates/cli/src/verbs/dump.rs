@@ -8,7 +8,7 @@ use crate::arguments::{DumpArguments, DumpFormArgument};
 use crate::failure::Failure;
 use crate::progress::Progress;
 use crate::report::{Reporter, Way};
-use crate::{Verdict, open, terminal};
+use crate::{Verdict, indexed, open, terminal};
 
 pub(crate) fn run(options: &DumpArguments) -> Result<Verdict, Failure> {
     let name = options.file.display().to_string();
@@ -21,9 +21,7 @@ pub(crate) fn run(options: &DumpArguments) -> Result<Verdict, Failure> {
         }
     };
     let mut reporter = Reporter::new(&name, Some(format), Way::Stderr, options.input.limit);
-    let _progress = Progress::watch(&input);
-    let trace = open::enter(format, input, &options.input)?;
-    let dump = DumpOptions {
+    let mut dump = DumpOptions {
         form: match options.format {
             DumpFormArgument::Text => DumpForm::Text,
             DumpFormArgument::Jsonl => DumpForm::Jsonl,
@@ -34,7 +32,13 @@ pub(crate) fn run(options: &DumpArguments) -> Result<Verdict, Failure> {
     };
     let mut out =
         std::io::BufWriter::with_capacity(1 << 16, terminal::stdout().json(options.format == DumpFormArgument::Jsonl));
-    trace.dump(&dump, &mut out, &mut reporter).map_err(|error| Failure::of(&name, &error))?;
+    let index = indexed::find(&options.file, format, &options.input, &options.index)?;
+    let parts = index.map(|index| indexed::Parts { index, format, file: &options.file, input: &options.input });
+    if !parts.map_or(Ok(false), |parts| parts.dump(&mut dump, &mut out, &mut reporter))? {
+        let _progress = Progress::watch(&input);
+        let trace = open::enter(format, input, &options.input)?;
+        trace.dump(&dump, &mut out, &mut reporter).map_err(|error| Failure::of(&name, &error))?;
+    }
     out.flush()?;
     reporter.print_rest()?;
     Ok(reporter.verdict())

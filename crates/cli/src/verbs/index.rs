@@ -3,7 +3,7 @@
 mod page;
 
 use std::io::Write;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use anytrace_core::index::{self, Choice, Index, Lookup, path_of};
 use anytrace_core::{Format, Input};
@@ -11,19 +11,12 @@ use serde_json::Value;
 
 use crate::arguments::{IndexArguments, ResultForm};
 use crate::failure::Failure;
+use crate::indexed::folder;
 use crate::output::Output;
 use crate::progress::Progress;
 use crate::report::{Reporter, Way};
 use crate::results::print_json;
 use crate::{Verdict, for_each_file, open, terminal};
-
-/// The variable that names the folder of indexes.
-pub(crate) const FOLDER: &str = "ANYTRACE_INDEX_DIR";
-
-/// The folder of indexes, where it is not that of the trace.
-pub(crate) fn folder() -> Option<PathBuf> {
-    std::env::var_os(FOLDER).filter(|folder| !folder.is_empty()).map(PathBuf::from)
-}
 
 pub(crate) fn run(options: &IndexArguments) -> Result<Verdict, Failure> {
     if options.output.is_some() && options.files.len() > 1 {

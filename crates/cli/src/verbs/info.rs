@@ -5,21 +5,25 @@ mod text;
 use std::io::Read;
 use std::path::Path;
 
+use anytrace_core::index::Index;
 use anytrace_core::{Collect, Format, Info, Input, Severity};
 use anytrace_export::json;
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use crate::arguments::{InfoArguments, ResultForm};
 use crate::failure::Failure;
 use crate::progress::Progress;
 use crate::report::{Reporter, Way};
 use crate::results::print_json;
-use crate::{Verdict, for_each_file, open};
+use crate::{Verdict, for_each_file, indexed, open};
 
 /// How much of a file `--quick` looks at: enough for the first block of any container.
 const QUICK_BYTES: u64 = 4 << 20;
 
 pub(crate) fn run(options: &InfoArguments) -> Result<Verdict, Failure> {
+    if options.index.index.is_some() && (options.files.len() > 1 || !options.quick) {
+        return Err(Failure::usage("--index is for --quick of a single trace"));
+    }
     let mut objects = Vec::new();
     let verdict = for_each_file(&options.files, |path| one(path, options, &mut objects))?;
     if options.format == ResultForm::Json {
@@ -38,7 +42,14 @@ fn one(path: &Path, options: &InfoArguments, objects: &mut Vec<Value>) -> Result
             reporter.take(damage)?;
             Info::new("unknown")
         }
-        Ok((format, input)) if options.quick => quick(format, input, options)?,
+        Ok((format, input)) if options.quick => {
+            let index = indexed::find(path, format, &options.input, &options.index)?;
+            let mut info = quick(format, input, options)?;
+            if let Some(index) = index {
+                add_indexed(&mut info, &index);
+            }
+            info
+        }
         Ok((format, input)) => {
             let _progress = Progress::watch(&input);
             let trace = open::enter(format, input, &options.input)?;
@@ -51,6 +62,20 @@ fn one(path: &Path, options: &InfoArguments, objects: &mut Vec<Value>) -> Result
         ResultForm::Text => text::print(&name, &info, &reporter, format.map_or("record", |f| f.noun()), options.quick)?,
     }
     Ok(reporter.verdict())
+}
+
+/// What an index of all of the trace contains.
+fn add_indexed(info: &mut Info, index: &Index) {
+    let damaged = index.chunks.iter().filter(|chunk| chunk.is_damaged).count();
+    info.records = index.rows();
+    info.details.extend([
+        ("indexed", json!(true)),
+        ("indexed_kinds", json!(index.kinds)),
+        ("indexed_threads", json!(index.threads)),
+        ("indexed_time_ns", json!(index.time_range().map(|time| json!({"first": time.start(), "last": time.end()})))),
+        ("indexed_chunks", json!(index.chunks.len())),
+        ("indexed_chunks_with_diagnostics", json!(damaged)),
+    ]);
 }
 
 /// What the first bytes alone show: no counts, no damage.

@@ -12,8 +12,8 @@ use crate::Verdict;
 use crate::arguments::{QueryArguments, QueryForm};
 use crate::extension::form_of;
 use crate::failure::Failure;
+use crate::indexed::folder;
 use crate::terminal::stdout_is_terminal;
-use crate::verbs::index::folder;
 use inputs::{Inputs, Statement};
 
 /// What the extension of an output says.
@@ -92,10 +92,10 @@ fn index(options: &QueryArguments, inputs: &Inputs) -> Result<Value, Failure> {
     let text = |path: &Path| {
         path.to_str().map(str::to_owned).ok_or_else(|| Failure::usage("the name of an index is not UTF-8"))
     };
-    match &options.index {
+    match &options.index.index {
         Some(_) if inputs.paths.len() > 1 => Err(Failure::usage("--index is for a single trace")),
         Some(path) => Ok(json!({"file": text(path)?})),
-        None if options.no_index => Ok(Value::Null),
+        None if options.index.no_index => Ok(Value::Null),
         None => Ok(json!({"folder": folder().as_deref().map(text).transpose()?})),
     }
 }

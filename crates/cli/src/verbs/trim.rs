@@ -9,7 +9,7 @@ use crate::progress::Progress;
 use crate::report::{Reporter, Way};
 use crate::verbs::repair::print_outcome;
 use crate::written::must_open;
-use crate::{Verdict, open};
+use crate::{Verdict, indexed, open};
 
 pub(crate) fn run(options: &TrimArguments) -> Result<Verdict, Failure> {
     let name = options.file.display().to_string();
@@ -26,11 +26,18 @@ pub(crate) fn run(options: &TrimArguments) -> Result<Verdict, Failure> {
         }
     };
     let mut reporter = Reporter::new(&name, Some(format), Way::Stderr, options.input.limit);
-    let progress = Progress::watch(&input);
-    let trace = open::enter(format, input, &options.input)?;
-    let plan = Plan::Trim(selection, options.target.target(None));
-    let outcome = trace.rewrite(&plan, &mut output, &mut reporter).map_err(|error| Failure::of(&name, &error))?;
-    drop(progress);
+    let mut plan = Plan::Trim(selection, options.target.target(None));
+    let index = indexed::find(&options.file, format, &options.input, &options.index)?;
+    let parts = index.map(|index| indexed::Parts { index, format, file: &options.file, input: &options.input });
+    let trimmed = parts.map_or(Ok(None), |parts| parts.trim(&mut plan, &mut output, &mut reporter))?;
+    let outcome = match trimmed {
+        Some(outcome) => outcome,
+        None => {
+            let _progress = Progress::watch(&input);
+            let trace = open::enter(format, input, &options.input)?;
+            trace.rewrite(&plan, &mut output, &mut reporter).map_err(|error| Failure::of(&name, &error))?
+        }
+    };
     reporter.print_rest()?;
     if outcome.records_written == 0 {
         let message = format!("{name}: no records match the selection; nothing was written");

@@ -1,6 +1,7 @@
 //! What the records of each chunk have in common, from the rows of the table `events`.
 
-use std::ops::RangeInclusive;
+use std::collections::BTreeSet;
+use std::ops::{Range, RangeInclusive};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Mutex, PoisonError};
 
@@ -13,7 +14,7 @@ use crate::{Collect, Error, Format, OpenOptions, Sink, SpanOptions, tables};
 const RUN: usize = 16;
 
 /// The columns that are read, in this order.
-const COLUMNS: [&str; 4] = ["seq", "thread", "time_ns", "kind"];
+const COLUMNS: [&str; 5] = ["seq", "thread", "time_ns", "duration_ns", "kind"];
 
 /// Fills rows, times, threads and kinds of an index that has one chunk, and reports what is wrong.
 pub(super) fn describe_all(
@@ -72,6 +73,22 @@ struct Described {
     time: Option<RangeInclusive<i64>>,
     threads: Few<i64>,
     kinds: Few<String>,
+    starts: Presence,
+    durations: Presence,
+}
+
+/// Kinds of rows with a value in a column, and kinds of rows without one.
+#[derive(Debug, Clone, Default)]
+struct Presence {
+    with: Few<String>,
+    without: Few<String>,
+}
+
+impl Presence {
+    /// True when a row has no value although rows of its kind have one: what it would be is not known.
+    fn is_unknown(&self, known: &BTreeSet<String>) -> bool {
+        !known.is_empty() && (self.without.has_others || self.without.values.iter().any(|kind| known.contains(kind)))
+    }
 }
 
 /// Distinct values, as far as they are few.
@@ -120,9 +137,19 @@ impl<T> Few<T> {
 
 /// Gives threads and kinds their bits, in the order of the chunks.
 fn name(index: &mut Index, described: Vec<Described>) {
+    let kinds = |of: fn(&Described) -> &Presence| -> BTreeSet<String> {
+        described.iter().flat_map(|found| of(found).with.values.iter().cloned()).collect()
+    };
+    let (timed, lasting) = (kinds(|found| &found.starts), kinds(|found| &found.durations));
     for (chunk, found) in index.chunks.iter_mut().zip(described) {
         chunk.rows = found.rows;
-        chunk.time = found.time;
+        chunk.time = if found.starts.is_unknown(&timed) {
+            Some(i64::MIN..=i64::MAX)
+        } else if found.durations.is_unknown(&lasting) {
+            found.time.map(|time| *time.start()..=i64::MAX)
+        } else {
+            found.time
+        };
         chunk.threads = found.threads.bits(&mut index.threads);
         chunk.kinds = found.kinds.bits(&mut index.kinds);
     }
@@ -134,7 +161,7 @@ fn read(
     open: &Open<'_>,
     options: &OpenOptions,
     index: &Index,
-    run: std::ops::Range<usize>,
+    run: Range<usize>,
     sink: &mut dyn Sink,
 ) -> Result<Vec<Described>, Error> {
     let mut found = vec![Described::default(); run.len()];
@@ -146,21 +173,25 @@ fn read(
     }
     let starts: Vec<i64> =
         (run.start + 1..run.end).filter_map(|at| index.chunks.get(at).map(|chunk| signed(chunk.mark.seq))).collect();
+    let empty = format.empty_event_columns();
+    let columns: Vec<&str> = COLUMNS.into_iter().filter(|column| !empty.contains(column)).collect();
     let mut take = |batch: Batch| -> Result<(), Error> {
-        note(&batch, &starts, &mut found);
+        note(&batch, &columns, &starts, &mut found);
         Ok(())
     };
     let options = OpenOptions { part: Some(part), threads: 1, ..options.clone() };
     let trace = format.open(open()?, &options)?;
-    let scan = Scan::columns_of(&EVENTS, &COLUMNS)?;
+    let scan = Scan::columns_of(&EVENTS, &columns)?;
     tables::read(format, trace, EVENTS.name, &scan, &SpanOptions::default(), &mut take, sink)?;
     Ok(found)
 }
 
 /// Takes the rows of a batch, which are in the order of their numbers.
-fn note(batch: &Batch, starts: &[i64], found: &mut [Described]) {
-    let [seq, thread, time, kind] = batch.columns.as_slice() else { return };
-    let Values::Int64(seq) = &seq.values else { return };
+fn note(batch: &Batch, columns: &[&str], starts: &[i64], found: &mut [Described]) {
+    let column = |name| columns.iter().position(|column| *column == name).and_then(|at| batch.columns.get(at));
+    let [seq, thread, time, duration, kind] = COLUMNS.map(column);
+    let Some(Values::Int64(seq)) = seq.map(|column| &column.values) else { return };
+    let Some(kind) = kind else { return };
     let mut row = 0;
     while row < batch.rows {
         let Some(&first) = seq.get(row) else { return };
@@ -171,30 +202,53 @@ fn note(batch: &Batch, starts: &[i64], found: &mut [Described]) {
         };
         let Some(described) = found.get_mut(chunk) else { return };
         described.rows += (end - row) as u64;
-        note_times(described, time, row..end);
-        note_threads(described, thread, row..end);
-        note_kinds(described, kind, row..end);
+        let kinds = note_kinds(&mut described.kinds, kind, row..end, |_| true);
+        if let Some(thread) = thread {
+            note_threads(described, thread, row..end);
+        }
+        if let Some(time) = time {
+            note_times(described, time, duration, row..end);
+            note_presence(&mut described.starts, time, kind, (row..end, kinds));
+        }
+        if let Some(duration) = duration {
+            note_presence(&mut described.durations, duration, kind, (row..end, kinds));
+        }
         row = end.max(row + 1);
     }
 }
 
-fn note_times(described: &mut Described, column: &BatchColumn, rows: std::ops::Range<usize>) {
-    let Values::Int64(values) = &column.values else { return };
+fn note_times(described: &mut Described, starts: &BatchColumn, durations: Option<&BatchColumn>, rows: Range<usize>) {
+    let Values::Int64(values) = &starts.values else { return };
+    let durations = durations.filter(|column| !is_none(column, rows.clone()));
     let mut known = described.time.take().map(RangeInclusive::into_inner);
-    if column.validity.is_empty() {
-        let values = values.get(rows).unwrap_or_default();
-        if let (Some(min), Some(max)) = (values.iter().min(), values.iter().max()) {
-            known = Some(known.map_or((*min, *max), |(low, high)| (low.min(*min), high.max(*max))));
+    let mut add = |low: i64, high: i64| {
+        known = Some(known.map_or((low, high), |(lowest, highest)| (lowest.min(low), highest.max(high))));
+    };
+    match durations.map(|column| &column.values) {
+        // Where there is no duration its value is 0.
+        Some(Values::Int64(lengths)) => {
+            for row in rows.filter(|row| starts.is_valid(*row)) {
+                let (Some(&start), Some(&length)) = (values.get(row), lengths.get(row)) else { break };
+                add(start, start.saturating_add(length));
+            }
         }
-    } else {
-        for value in rows.filter(|row| column.is_valid(*row)).filter_map(|row| values.get(row)) {
-            known = Some(known.map_or((*value, *value), |(low, high)| (low.min(*value), high.max(*value))));
+        _ if starts.validity.is_empty() => {
+            let values = values.get(rows).unwrap_or_default();
+            if let (Some(low), Some(high)) = (values.iter().min(), values.iter().max()) {
+                add(*low, *high);
+            }
         }
+        _ => rows.filter(|row| starts.is_valid(*row)).filter_map(|row| values.get(row)).for_each(|at| add(*at, *at)),
     }
     described.time = known.map(|(low, high)| low..=high);
 }
 
-fn note_threads(described: &mut Described, column: &BatchColumn, rows: std::ops::Range<usize>) {
+/// True when no row has a value.
+fn is_none(column: &BatchColumn, rows: Range<usize>) -> bool {
+    !column.validity.is_empty() && column.validity.get(rows).is_none_or(|valid| !valid.contains(&true))
+}
+
+fn note_threads(described: &mut Described, column: &BatchColumn, rows: Range<usize>) {
     let Values::Int64(values) = &column.values else { return };
     let mut last = None;
     for row in rows.filter(|row| column.is_valid(*row)) {
@@ -206,17 +260,50 @@ fn note_threads(described: &mut Described, column: &BatchColumn, rows: std::ops:
     }
 }
 
-fn note_kinds(described: &mut Described, column: &BatchColumn, rows: std::ops::Range<usize>) {
-    let Values::Name { keys, names } = &column.values else { return };
-    let mut seen: u128 = 0;
-    for &key in keys.get(rows).unwrap_or_default() {
+/// Adds the kinds of the rows that a predicate keeps; returns their numbers as bits, none where one of them has no bit.
+fn note_kinds(
+    found: &mut Few<String>,
+    column: &BatchColumn,
+    rows: Range<usize>,
+    keeps: impl Fn(usize) -> bool,
+) -> u128 {
+    let Values::Name { keys, names } = &column.values else { return 0 };
+    let (mut seen, mut is_all) = (0_u128, true);
+    for (row, &key) in rows.clone().zip(keys.get(rows).unwrap_or_default()) {
         // Kinds are few: the first numbers of a dictionary.
         let bit = u32::try_from(key).ok().and_then(|key| 1_u128.checked_shl(key)).unwrap_or(0);
-        if bit != 0 && seen & bit != 0 {
+        if bit != 0 && seen & bit != 0 || !keeps(row) {
             continue;
         }
         seen |= bit;
+        is_all &= bit != 0;
         let kind = names.get(key);
-        described.kinds.add(|known| known == kind, || kind.to_owned());
+        found.add(|known| known == kind, || kind.to_owned());
+    }
+    if is_all { seen } else { 0 }
+}
+
+/// Notes which kinds have a value in a column and which have none. `kinds` are those of the rows.
+fn note_presence(found: &mut Presence, column: &BatchColumn, kind: &BatchColumn, (rows, kinds): (Range<usize>, u128)) {
+    if is_none(column, rows.clone()) {
+        note_bits(&mut found.without, kind, kinds, rows);
+    } else if column.validity.is_empty() {
+        note_bits(&mut found.with, kind, kinds, rows);
+    } else {
+        note_kinds(&mut found.with, kind, rows.clone(), |row| column.is_valid(row));
+        note_kinds(&mut found.without, kind, rows, |row| !column.is_valid(row));
+    }
+}
+
+/// Adds the kinds of all rows; `kinds` are their numbers, unless it is 0.
+fn note_bits(found: &mut Few<String>, column: &BatchColumn, kinds: u128, rows: Range<usize>) {
+    let Values::Name { names, .. } = &column.values else { return };
+    if kinds == 0 {
+        note_kinds(found, column, rows, |_| true);
+        return;
+    }
+    for key in (0..i32::try_from(u128::BITS).unwrap_or(0)).filter(|key| kinds >> key & 1 == 1) {
+        let kind = names.get(key);
+        found.add(|known| known == kind, || kind.to_owned());
     }
 }

@@ -26,7 +26,7 @@ use super::{Chunk, Index, Mark, NAMED_MAX, Pieces};
 /// The first bytes. The eighth bit and the line ends reveal a transfer in text mode.
 const MAGIC: [u8; 8] = *b"\x89atx\r\n\x1a\n";
 
-const VERSION: u32 = 1;
+const VERSION: u32 = 2;
 
 const HEADER_BYTES: usize = 16;
 const ENTRY_BYTES: usize = 32;

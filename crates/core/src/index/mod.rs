@@ -8,9 +8,11 @@
 
 mod build;
 mod describe;
+mod dump;
 mod file;
 mod find;
 mod fit;
+mod needs;
 mod parts;
 
 use std::ops::RangeInclusive;
@@ -18,9 +20,11 @@ use std::sync::Arc;
 
 use crate::{Error, Input};
 pub use build::{build, build_bytes};
+pub use dump::{dump, trim};
 pub use file::IndexFault;
 pub use find::{Choice, Lookup, find, path_of};
 pub use fit::{Depth, Digest, Digester, Misfit, PIECES_MAX, Pieces, piece_bytes};
+pub use needs::Needs;
 
 /// A place between two records where reading can begin.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -82,7 +86,7 @@ pub struct Chunk {
     pub mark: Mark,
     /// Rows of the table `events`.
     pub rows: u64,
-    /// Earliest and latest `time_ns` of them.
+    /// Earliest `time_ns` of them and latest end; all times where one of them is not known.
     pub time: Option<RangeInclusive<i64>>,
     /// Threads: a bit for each of [`Index::threads`]; the highest bit is any other thread.
     pub threads: u64,
@@ -95,7 +99,7 @@ pub struct Chunk {
 /// Most threads and most kinds that have a bit of their own.
 const NAMED_MAX: usize = 63;
 
-/// The bit of all other threads or kinds.
+/// The bit of all other threads or kinds. A chunk that has it may have those with a bit of their own too.
 const OTHERS: u64 = 1 << NAMED_MAX;
 
 /// An index.
@@ -118,7 +122,7 @@ pub struct Index {
 }
 
 /// Opens a trace once more.
-type Open<'a> = dyn Fn() -> Result<Input, Error> + Sync + 'a;
+pub type Open<'a> = dyn Fn() -> Result<Input, Error> + Sync + 'a;
 
 /// The version of the readers: marks of another version are not used.
 pub const VERSION: &str = env!("CARGO_PKG_VERSION");

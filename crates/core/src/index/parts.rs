@@ -9,17 +9,21 @@ impl Index {
     /// The trace in at most `count` parts of about the same length, in order. Chunks in which no row of the table can
     /// meet the filter are left out; those with damage never are, so that it is reported.
     pub fn parts(&self, table: &Table, filter: &Filter, count: usize) -> Vec<Part> {
-        let wanted: Vec<bool> = (0..self.chunks.len()).map(|at| self.may_have(at, table, filter)).collect();
+        let wanted = |at: usize| self.may_have(at, table, filter);
+        let bytes: u64 = (0..self.chunks.len()).filter(|at| wanted(*at)).map(|at| self.bytes(at, at + 1)).sum();
+        self.parts_where(bytes.div_ceil(u64::try_from(count.max(1)).unwrap_or(u64::MAX)), |at, _| wanted(at))
+    }
+
+    /// The wanted chunks in parts of at most `most` bytes, or one chunk, in order.
+    pub(super) fn parts_where(&self, most: u64, is_wanted: impl Fn(usize, &Chunk) -> bool) -> Vec<Part> {
+        let wanted: Vec<bool> = self.chunks.iter().enumerate().map(|(at, chunk)| is_wanted(at, chunk)).collect();
         let runs = wanted.chunk_by(|one, other| one == other).scan(0, |at, run| {
             let start = *at;
             *at += run.len();
             Some((start..*at, run.first() == Some(&true)))
         });
-        let runs: Vec<_> = runs.filter(|(_, is_wanted)| *is_wanted).map(|(run, _)| run).collect();
-        let bytes: u64 = runs.iter().map(|run| self.bytes(run.start, run.end)).sum();
-        let most = bytes.div_ceil(u64::try_from(count.max(1)).unwrap_or(u64::MAX)).max(1);
         let mut parts = Vec::new();
-        for run in runs {
+        for (run, _) in runs.filter(|(_, is_wanted)| *is_wanted) {
             let mut start = run.start;
             while start < run.end {
                 let mut end = start + 1;
@@ -60,7 +64,7 @@ impl Index {
         offset(end).saturating_sub(offset(start))
     }
 
-    fn may_have(&self, at: usize, table: &Table, filter: &Filter) -> bool {
+    pub(super) fn may_have(&self, at: usize, table: &Table, filter: &Filter) -> bool {
         let Some(chunk) = self.chunks.get(at) else { return false };
         let is_last = at + 1 == self.chunks.len();
         // The last part has the rows of what never ends, wherever that began: no event describes them.
@@ -83,12 +87,15 @@ impl Index {
 
     fn has_thread(&self, chunk: &Chunk, filter: &Filter) -> bool {
         let bit = |thread: &i64| bit_of(self.threads.iter().position(|known| known == thread));
-        filter.threads.as_ref().is_none_or(|threads| threads.iter().any(|thread| chunk.threads & bit(thread) != 0))
+        filter
+            .threads
+            .as_ref()
+            .is_none_or(|threads| threads.iter().any(|thread| chunk.threads & (bit(thread) | OTHERS) != 0))
     }
 
     fn has_kind(&self, chunk: &Chunk, filter: &Filter) -> bool {
         let bit = |kind: &String| bit_of(self.kinds.iter().position(|known| known == kind));
-        filter.kinds.as_ref().is_none_or(|kinds| kinds.iter().any(|kind| chunk.kinds & bit(kind) != 0))
+        filter.kinds.as_ref().is_none_or(|kinds| kinds.iter().any(|kind| chunk.kinds & (bit(kind) | OTHERS) != 0))
     }
 }
 

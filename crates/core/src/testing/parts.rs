@@ -2,6 +2,7 @@
 
 use serde_json::Value as Json;
 
+use super::dumps::examine_dumps;
 use super::tables::Read;
 use crate::index::{Index, Part, build_bytes};
 use crate::table::{Filter, Scan, Table};
@@ -15,7 +16,7 @@ const DISTANCES: [u64; 3] = [1, 300, 5000];
 
 /// Reads each table of [`Format::part_tables`] in parts, with marks at several distances: the rows in order and the
 /// sorted diagnostics are those of the trace read at once, and an index that leaves out what a filter excludes leaves out
-/// nothing else. Returns the largest number of parts.
+/// nothing else. A dump in parts is the dump of the trace. Returns the largest number of parts.
 ///
 /// # Panics
 /// Where one of this does not hold.
@@ -27,6 +28,9 @@ pub fn examine_parts(format: &dyn Format, bytes: &[u8]) -> usize {
             let table = tables::all(format).into_iter().find(|table| table.name == *name);
             let table = table.unwrap_or_else(|| panic!("{} has no table {name}", format.name()));
             most = most.max(examine(format, bytes, &table, &index));
+        }
+        if index.chunks.len() > 1 && (every_bytes > 1 || bytes.len() < 2000) {
+            examine_dumps(format, bytes, &index);
         }
     }
     most
@@ -56,6 +60,11 @@ fn examine(format: &dyn Format, bytes: &[u8], table: &Table, index: &Index) -> u
         texts
     };
     let all = read(format, bytes, table, &Filter::default(), None);
+    if table.name == "events" {
+        for number in format.empty_event_columns().iter().filter_map(|name| table.column(name)) {
+            assert!(all.0.iter().all(|row| row[number].is_null()), "column {number} of events is not empty");
+        }
+    }
     let mut most = 0;
     for count in COUNTS {
         let parts = index.parts(table, &Filter::default(), count);

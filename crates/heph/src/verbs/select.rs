@@ -30,8 +30,11 @@ impl<'a> Filter<'a> {
         sink: &mut dyn Sink,
     ) -> Result<Self, Error> {
         Self::check(selection)?;
-        let start_ns =
-            if selection.has_relative_time() { first_start_ns(reader, buffered_bytes_max, sink)? } else { 0 };
+        let start_ns = match selection.start {
+            Some(start_ns) => start_ns,
+            None if selection.has_relative_time() => first_start_ns(reader, buffered_bytes_max, sink)?,
+            None => 0,
+        };
         Ok(Self::from_start(selection, start_ns))
     }
 
@@ -45,6 +48,12 @@ impl<'a> Filter<'a> {
         let time = selection.time.map(|(from, to)| bound(from, start_ns, 0)..bound(to, start_ns, u64::MAX));
         let has_event_conditions = !selection.threads.is_empty() || time.is_some() || selection.name.is_some();
         Self { selection, time, has_event_conditions }
+    }
+
+    /// The selected times, in nanoseconds since the trace's epoch.
+    #[cfg(feature = "lanes")]
+    pub(crate) fn into_time(self) -> Option<Range<u64>> {
+        self.time
     }
 
     /// True when the number of the current record is selected and there is no other condition.

@@ -1,7 +1,7 @@
 //! Hands out the places where reading can begin.
 
-use anytrace_core::index::MarkSink;
-use anytrace_core::{Error, Sink};
+use anytrace_core::index::{MarkSink, Needs};
+use anytrace_core::{Error, Selection, Sink};
 
 use crate::wire::marks;
 use crate::wire::reader::{LinePlace, Piece, Reader, Visit};
@@ -12,6 +12,12 @@ pub(crate) fn find(reader: Reader, every_bytes: u64, out: &mut dyn MarkSink, sin
     let every_bytes = every_bytes.max(1);
     let mut marks = Marks { every_bytes, next: every_bytes, out };
     reader.walk(&mut marks, sink).map(|_| ())
+}
+
+/// What a dump needs: records up to the last of the selection, where it stops.
+pub(crate) fn dump_needs(selection: &Selection) -> Option<Needs> {
+    let stops_at = selection.records.as_ref().map(|records| records.end);
+    selection.own.is_empty().then(|| Needs { stops_at, ..Needs::of(selection) })
 }
 
 struct Marks<'a> {

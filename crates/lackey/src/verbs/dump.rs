@@ -21,7 +21,7 @@ pub(crate) fn dump(
 ) -> Result<Summary, Error> {
     options.selection.only(NAME, &["records"], OPTIONS)?;
     let mut dump = Dump { out: Out::new(out), options, is_done: false };
-    if options.form == DumpForm::Jsonl {
+    if options.form == DumpForm::Jsonl && !reader.is_continued() {
         push_header(&mut dump.out.buffer);
     }
     let passed = reader.walk(&mut dump, sink)?;

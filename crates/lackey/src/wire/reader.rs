@@ -107,6 +107,7 @@ pub struct Reader {
     is_ended: bool,
     /// Where the part that is read ends; none for the end of the trace.
     until: Option<u64>,
+    is_continued: bool,
 }
 
 /// State that is kept from window to window.
@@ -179,12 +180,18 @@ impl Reader {
             read_bytes: 0,
             is_ended: false,
             until: options.part.as_ref().and_then(|part| part.until),
+            is_continued: from.is_some(),
         })
     }
 
     /// The layout, which is always the same.
     pub fn layout(&self) -> &Layout {
         &self.layout
+    }
+
+    /// True when the part that is read does not begin at the start of the log.
+    pub(crate) fn is_continued(&self) -> bool {
+        self.is_continued
     }
 
     /// Compression layers around the trace, outermost first.

@@ -9,7 +9,8 @@ use crate::verbs::jsonl;
 use crate::verbs::pick::Picker;
 use crate::wire::basic::BasicVisitor;
 use crate::wire::fdr::{GapKind, Run, Visitor};
-use crate::wire::moment::{Clock, MomentKind};
+use crate::wire::marks::Known;
+use crate::wire::moment::MomentKind;
 use crate::wire::record::{BasicBody, BasicRecord, Body, CustomTime, Function, FunctionKind, Metadata};
 use crate::wire::yaml::{YamlEntry, YamlHeader, YamlVisitor};
 
@@ -36,7 +37,8 @@ pub(crate) struct Printer<'a> {
     options: Print<'a>,
     pick: Picker<'a>,
     buffer: Vec<u8>,
-    clock: Clock,
+    /// Thread and time of the record at hand.
+    pub(crate) known: Known,
     version: u16,
     buffers: u64,
     printed: u64,
@@ -54,8 +56,8 @@ impl<'a> Printer<'a> {
         sink: &'a mut dyn Sink,
     ) -> Result<Self, Error> {
         let pick = Picker::new(options.selection, options.start, cycle_frequency, has_buffers)?;
-        let (buffer, clock) = (Vec::with_capacity(2 * FLUSH_BYTES), Clock::new(version));
-        Ok(Self { out, sink, options, pick, buffer, clock, version, buffers: 0, printed: 0, is_owner_wanted: false })
+        let (buffer, known) = (Vec::with_capacity(2 * FLUSH_BYTES), Known::new(version));
+        Ok(Self { out, sink, options, pick, buffer, known, version, buffers: 0, printed: 0, is_owner_wanted: false })
     }
 
     pub(crate) fn is_jsonl(&self) -> bool {
@@ -134,6 +136,19 @@ impl<'a> Printer<'a> {
         self.settle()
     }
 
+    /// True when the selection includes the number, thread and buffer of a record. One whose thread is not known is of
+    /// none.
+    fn has_place(&self, at: Place) -> bool {
+        let thread = self.known.thread;
+        (thread.is_some() || self.options.selection.threads.is_empty())
+            && self.pick.has_place(at.seq, thread.unwrap_or(0), self.buffer_number())
+    }
+
+    /// True when the selection includes the time of a function record, if it is known.
+    fn has_time(&self, tsc: u64) -> bool {
+        self.options.selection.time.is_none() || self.known.has_base && self.pick.has_time(tsc)
+    }
+
     fn wants_metadata(&mut self, body: &Body<'_>, tsc: Option<u64>, at: Place) -> bool {
         if self.pick.is_all() {
             return true;
@@ -141,8 +156,7 @@ impl<'a> Printer<'a> {
         if matches!(body, Body::CallArgument { .. }) {
             return self.is_owner_wanted && self.options.selection.has_record(at.seq);
         }
-        let thread = self.clock.thread.cast_unsigned();
-        if self.pick.has_name_condition() || !self.pick.has_place(at.seq, thread, self.buffer_number()) {
+        if self.pick.has_name_condition() || !self.has_place(at) {
             return false;
         }
         match tsc {
@@ -162,11 +176,8 @@ impl Visitor for Printer<'_> {
             return run.records().try_for_each(|(at, function)| self.function(&function, at));
         }
         for (at, function) in run.records() {
-            let tsc = self.clock.function(&function);
-            let thread = self.clock.thread.cast_unsigned();
-            self.is_owner_wanted = self.pick.has_place(at.seq, thread, self.buffer_number())
-                && self.pick.has_time(tsc)
-                && self.pick.has_name(function.id, &[]);
+            let tsc = self.known.clock.function(&function);
+            self.is_owner_wanted = self.has_place(at) && self.has_time(tsc) && self.pick.has_name(function.id, &[]);
             if self.is_owner_wanted {
                 self.function(&function, at)?;
             }
@@ -175,8 +186,9 @@ impl Visitor for Printer<'_> {
     }
 
     fn metadata(&mut self, metadata: &Metadata<'_>, _raw: &[u8], at: Place) -> Result<(), Error> {
-        let tsc = self.clock.metadata(&metadata.body);
+        let tsc = self.known.metadata(&metadata.body);
         self.buffers += u64::from(matches!(metadata.body, Body::NewBuffer { .. }));
+        self.is_owner_wanted &= matches!(metadata.body, Body::CallArgument { .. });
         if !self.wants_metadata(&metadata.body, tsc, at) {
             return Ok(());
         }
@@ -198,6 +210,12 @@ impl Visitor for Printer<'_> {
         let printed = self.printed;
         self.end(at)?;
         self.printed = printed;
+        Ok(())
+    }
+
+    fn buffer_end(&mut self, _at: Place) -> Result<(), Error> {
+        self.known.buffer_end();
+        self.is_owner_wanted = false;
         Ok(())
     }
 
@@ -229,6 +247,11 @@ impl BasicVisitor for Printer<'_> {
             push_basic(&mut self.buffer, record, self.version);
         }
         self.end(at)
+    }
+
+    fn damage(&mut self, _bytes: &[u8]) -> Result<(), Error> {
+        self.is_owner_wanted = false;
+        Ok(())
     }
 
     fn report(&mut self, diagnostic: Diagnostic) -> Result<(), Error> {

@@ -42,6 +42,12 @@ impl<'a> Picker<'a> {
         Ok(Self { selection, bounds, names: HashMap::new() })
     }
 
+    /// The selected times, in ticks, from the first to before the second.
+    #[cfg(feature = "lanes")]
+    pub(crate) fn bounds(&self) -> Option<(u64, u64)> {
+        self.bounds
+    }
+
     /// True when everything is selected.
     pub(crate) fn is_all(&self) -> bool {
         self.selection.is_all()

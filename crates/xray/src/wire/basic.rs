@@ -46,7 +46,7 @@ pub(crate) fn walk_basic<V: BasicVisitor>(
 /// Walks one Basic trace.
 pub(crate) struct BasicWalk {
     pub(crate) cursor: Cursor,
-    layout: Orders,
+    pub(crate) layout: Orders,
     pub(crate) seq: u64,
     /// What is read of the trace.
     pub(crate) part: Part,

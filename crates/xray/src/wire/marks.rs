@@ -13,7 +13,10 @@ use anytrace_core::{Cursor, Error};
 use crate::wire::basic::BasicWalk;
 use crate::wire::fdr::FdrWalk;
 use crate::wire::moment::Clock;
-use crate::wire::record::{Body, CustomTime, FUNCTION_BYTES, HEADER_BYTES, METADATA_BYTES};
+use crate::wire::parse::parse_basic;
+use crate::wire::record::{
+    BASIC_BYTES, BasicBody, BasicRecord, Body, CustomTime, FUNCTION_BYTES, HEADER_BYTES, METADATA_BYTES, kind,
+};
 
 /// What the records of a buffer know from those before them: thread and time.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -166,6 +169,12 @@ impl FdrWalk {
         Ok(known)
     }
 
+    /// True when the next record is an argument of the function record before it.
+    pub(crate) fn is_at_argument(&mut self) -> Result<bool, Error> {
+        let byte = self.layout.metadata_byte(kind::CALL_ARGUMENT);
+        Ok(self.is_inside && self.look(1)?.0.first() == Some(&byte))
+    }
+
     /// The place where the next step begins.
     pub(crate) fn mark(&self, known: &Known) -> Mark {
         let at = self.at();
@@ -192,12 +201,18 @@ impl BasicWalk {
     pub(crate) fn read_part(&mut self, part: &Part) -> Result<(), Error> {
         self.part.until = part.until;
         let Some(mark) = &part.from else { return Ok(()) };
-        if !mark.state.is_empty() || !is_place(mark, crate::wire::record::BASIC_BYTES) || !seek(&mut self.cursor, mark)
-        {
+        if !mark.state.is_empty() || !is_place(mark, BASIC_BYTES) || !seek(&mut self.cursor, mark) {
             return Err(refused(mark.offset));
         }
         self.seq = mark.seq;
         Ok(())
+    }
+
+    /// True when the next record is an argument of the function record before it.
+    pub(crate) fn is_at_argument(&mut self) -> Result<bool, Error> {
+        self.cursor.fill(BASIC_BYTES)?;
+        let next = parse_basic(self.cursor.window(), self.layout.endian);
+        Ok(matches!(next, Ok(BasicRecord { body: BasicBody::Argument { .. }, .. })))
     }
 
     /// The place where the next step begins.

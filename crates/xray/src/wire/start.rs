@@ -20,6 +20,9 @@ impl Opened {
         selection: &Selection,
         sink: &mut dyn Sink,
     ) -> Result<(Option<u64>, Self), Error> {
+        if selection.start.is_some() {
+            return Ok((selection.start, self));
+        }
         let Some(form) = self.wire_form().filter(|_| selection.has_relative_time()) else { return Ok((None, self)) };
         let start;
         (start, self.cursor) = first_tsc(self.cursor, form, &self.limits, Cursor::BUFFERED_BYTES_MAX, sink)?;

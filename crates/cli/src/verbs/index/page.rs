@@ -1,5 +1,6 @@
 //! What an index contains, for people and for programs.
 
+use std::ops::RangeInclusive;
 use std::path::Path;
 
 use anytrace_core::index::Index;
@@ -19,18 +20,13 @@ pub(super) struct Shown<'a> {
 }
 
 impl Shown<'_> {
-    fn rows(&self) -> u64 {
-        self.index.chunks.iter().map(|chunk| chunk.rows).sum()
-    }
-
     fn damaged(&self) -> usize {
         self.index.chunks.iter().filter(|chunk| chunk.is_damaged).count()
     }
 
     /// Earliest and latest time.
     fn time(&self) -> Option<(i64, i64)> {
-        let times = || self.index.chunks.iter().filter_map(|chunk| chunk.time.as_ref());
-        Some((*times().map(|time| time.start()).min()?, *times().map(|time| time.end()).max()?))
+        self.index.time_range().map(RangeInclusive::into_inner)
     }
 
     pub(super) fn text(&self) -> String {
@@ -39,7 +35,7 @@ impl Shown<'_> {
         let number = |number: u64| grouped(u128::from(number));
         line("state", &printable(self.state));
         line("format", &printable(&self.index.format));
-        line("records", &number(self.rows()));
+        line("records", &number(self.index.rows()));
         line("chunks", &number(self.index.chunks.len() as u64));
         line("damaged chunks", &number(self.damaged() as u64));
         if let Some((first, last)) = self.time() {
@@ -58,7 +54,7 @@ impl Shown<'_> {
             "index": self.place.display().to_string(),
             "state": self.state,
             "format": self.index.format,
-            "records": self.rows(),
+            "records": self.index.rows(),
             "chunks": self.index.chunks.len(),
             "damaged_chunks": self.damaged(),
             "time_ns": self.time().map(|(first, last)| json!({"first": first, "last": last})),

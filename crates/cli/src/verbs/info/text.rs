@@ -39,8 +39,16 @@ pub(super) fn print(name: &str, info: &Info, reporter: &Reporter, noun: &str, is
         row("byte order", order.name().to_owned());
     }
     row("bytes", grouped(info.bytes));
-    if !is_quick {
+    let is_indexed = info.details.iter().any(|(key, _)| *key == "indexed");
+    if !is_quick || is_indexed {
         row("records", grouped(info.records));
+    }
+    if is_indexed {
+        for (key, value) in info.details.iter().filter(|(key, _)| key.starts_with("indexed_")) {
+            row(&key.replacen("indexed_", "", 1).replace('_', " "), shown_value(key, value));
+        }
+    }
+    if !is_quick {
         for (kind, count) in &info.kinds {
             row("", format!("{:>14}  {kind}", grouped(*count)));
         }
