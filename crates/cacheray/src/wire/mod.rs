@@ -2,6 +2,7 @@
 
 pub(crate) mod damage_start;
 pub(crate) mod detect;
+pub(crate) mod diagnostics;
 pub(crate) mod likeness;
 #[cfg_attr(not(feature = "lanes"), allow(dead_code, reason = "only lanes make marks"))]
 pub(crate) mod marks;

@@ -7,6 +7,7 @@ use crate::options::OPTIONS;
 use crate::rules;
 use crate::wire::damage_start::{self, Before};
 use crate::wire::detect;
+use crate::wire::diagnostics::{flags_on_rtta, past_end, zero_tail};
 use crate::wire::likeness::Likeness;
 use crate::wire::marks::{self, begin};
 use crate::wire::parse::{Fault, Need, access_run, parse_record};
@@ -555,39 +556,6 @@ impl Reader {
     fn passed(&self) -> Passed {
         Passed { records: self.seq, bytes: self.cursor.offset(), bytes_lost: self.bytes_lost }
     }
-}
-
-#[cold]
-fn flags_on_rtta(record: &Record<'_>, at: Place) -> Diagnostic {
-    rules::FLAGS_ON_RTTA
-        .at(at.offset)
-        .record(at.seq)
-        .field("tag")
-        .expected(format!("{:#04x} ({})", record.kind().base(), record.kind().name()))
-        .found(format!("{:#04x}", record.tag.0))
-}
-
-#[cold]
-fn zero_tail(start: Place, end: Place, rest: u64) -> Diagnostic {
-    rules::ZERO_TAIL
-        .at(start.offset)
-        .record(start.seq)
-        .found(format!(
-            "{} bytes of zeros, which read as {} accesses of 0 bytes",
-            end.offset - start.offset + rest,
-            end.seq - start.seq
-        ))
-        .help("the file was preallocated, or its end was never written; `repair` cuts it")
-}
-
-#[cold]
-fn past_end(at: Place, name_bytes: u64, left: u64) -> Diagnostic {
-    rules::TRUNCATED_STRING
-        .at(at.offset)
-        .record(at.seq)
-        .field("type name")
-        .expected(format!("{name_bytes} bytes"))
-        .found(format!("{left} bytes left"))
 }
 
 /// Where the zero records begin that end a run, if it ends in any.

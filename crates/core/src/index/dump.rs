@@ -95,7 +95,10 @@ impl<'scope> Running<'scope> {
         let (to, pieces) = sync_channel(blocks.max(1));
         let thread = scope.spawn(move || {
             let mut text = Text { to: to.clone(), block: Vec::new() };
-            each(part, &mut text, &mut Reports(to)).and_then(|()| Ok(text.flush()?))
+            let dumped = each(part, &mut text, &mut Reports(to));
+            // What was printed before an error is printed here, too.
+            let flushed = text.flush();
+            dumped.and_then(|()| Ok(flushed?))
         });
         Self { pieces, thread }
     }
@@ -144,5 +147,46 @@ impl Sink for Reports {
     fn report(&mut self, diagnostic: Diagnostic) -> Result<(), Error> {
         let failed = |_| Error::from(io::Error::from(io::ErrorKind::BrokenPipe));
         self.0.send(Piece::Report(diagnostic)).map_err(failed)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Collect;
+
+    /// The output of parts that are read at once, and how they end.
+    fn run(
+        each: impl Fn(Part, &mut dyn Write, &mut dyn Sink) -> Result<(), Error> + Sync,
+    ) -> (Vec<u8>, Option<String>) {
+        let (mut out, mut sink) = (Vec::new(), Collect::default());
+        let ended = std::thread::scope(|scope| {
+            let running = [1, 2].map(|until| {
+                let part = Part { until: Some(until), ..Part::default() };
+                Running::start(scope, 1, part, &each)
+            });
+            running.into_iter().try_for_each(|part| part.finish(&mut out, &mut sink))
+        });
+        (out, ended.err().map(|error| error.to_string()))
+    }
+
+    #[test]
+    fn what_a_part_prints_before_an_error_is_kept_and_nothing_after_it() {
+        let (out, error) = run(|part, out, _| {
+            write!(out, "part {:?};", part.until)?;
+            Err(Error::usage("it ends here"))
+        });
+        assert_eq!((out.as_slice(), error.as_deref()), (&b"part Some(1);"[..], Some("it ends here")));
+    }
+
+    #[test]
+    fn parts_longer_than_what_may_wait_are_in_order() {
+        let (out, error) = run(|part, out, _| {
+            let digit = if part.until == Some(1) { b'1' } else { b'2' };
+            (0..9).try_for_each(|_| Ok(out.write_all(&[digit; BLOCK_BYTES])?))
+        });
+        assert_eq!(error, None);
+        let one = 9 * BLOCK_BYTES;
+        assert!(out.len() == 2 * one && out[..one].iter().all(|b| *b == b'1') && out[one..].iter().all(|b| *b == b'2'));
     }
 }
