@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use anytrace_core::index::{self, Choice, Index, Lookup};
 use anytrace_core::span::{Mangling, SymbolSource};
-use anytrace_core::table::{ColumnType, Filter, Table};
+use anytrace_core::table::{Filter, Table};
 use anytrace_core::{
     Diagnostic, Error, Format, Input, InputOptions, Limits, OpenOptions, Severity, Sink, SpanOptions, Trace,
 };
@@ -116,7 +116,7 @@ impl TraceFile {
     pub(crate) fn parts(&self, table: &Table, filter: &Filter, threads: usize) -> Vec<index::Part> {
         let can_part = self.format.is_some_and(|format| format.part_tables().contains(&table.name));
         match &self.index {
-            Some(index) if can_part => index.parts(table, &exact(table, filter), threads),
+            Some(index) if can_part => index.parts(table, filter, threads),
             _ => vec![index::Part::default()],
         }
     }
@@ -166,15 +166,6 @@ impl TraceFile {
     }
 }
 
-/// The filter without a condition that says less of the index than of the table: a column of 32 bits has its largest value
-/// for every larger thread, and the index has their own numbers.
-fn exact(table: &Table, filter: &Filter) -> Filter {
-    let is_short = |number: usize| table.columns.get(number).is_some_and(|column| column.kind == ColumnType::Int32);
-    let is_most = |threads: &Vec<i64>| threads.contains(&i64::from(i32::MAX));
-    let is_vague = table.column("thread").is_some_and(is_short) && filter.threads.as_ref().is_some_and(is_most);
-    Filter { threads: filter.threads.clone().filter(|_| !is_vague), ..filter.clone() }
-}
-
 /// Takes the damage that one scan of a file finds.
 pub(crate) struct DamageSink<'a>(pub(crate) &'a TraceFile);
 
@@ -197,22 +188,5 @@ impl Sink for DamageSink<'_> {
             damage.shown.push(text);
         }
         Ok(())
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use anytrace_core::table::{Column, EVENTS};
-
-    use super::*;
-
-    #[test]
-    fn a_thread_that_a_column_cannot_hold_leaves_out_no_chunk() {
-        let calls = Table { name: "calls", help: "", columns: &[Column::new("thread", ColumnType::Int32, "")] };
-        let of = |thread: i64| Filter { threads: Some(vec![1, thread]), seq: Some(1..=2), ..Filter::default() };
-        let most = i64::from(i32::MAX);
-        assert_eq!(exact(&calls, &of(most)), Filter { threads: None, ..of(most) });
-        assert_eq!(exact(&calls, &of(7)), of(7));
-        assert_eq!(exact(&EVENTS, &of(most)), of(most));
     }
 }

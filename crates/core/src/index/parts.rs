@@ -3,7 +3,7 @@
 use std::ops::RangeInclusive;
 
 use super::{Chunk, Index, OTHERS, Part};
-use crate::table::{EVENTS, Filter, Table};
+use crate::table::{ColumnType, EVENTS, Filter, Table};
 
 impl Index {
     /// The trace in at most `count` parts of about the same length, in order. Chunks in which no row of the table can
@@ -71,7 +71,8 @@ impl Index {
         let is_other = table.name != EVENTS.name;
         // Another table may have times and threads where `events` has none.
         let has_no_time = table.column("time_ns").is_none() || is_other && chunk.time.is_none();
-        let has_no_thread = table.column("thread").is_none() || is_other && chunk.threads == 0;
+        let has_no_thread =
+            table.column("thread").is_none() || is_other && chunk.threads == 0 || is_thread_vague(table, filter);
         chunk.is_damaged
             || is_other && is_last
             || self.has_seq(at, is_last, filter)
@@ -99,6 +100,14 @@ impl Index {
     }
 }
 
+/// True when the filter says less of the index than of the table: a column of 32 bits has its largest value for every
+/// larger thread, and the index has their own numbers.
+fn is_thread_vague(table: &Table, filter: &Filter) -> bool {
+    let is_short = |number: usize| table.columns.get(number).is_some_and(|column| column.kind == ColumnType::Int32);
+    let has_most = |threads: &Vec<i64>| threads.contains(&i64::from(i32::MAX));
+    table.column("thread").is_some_and(is_short) && filter.threads.as_ref().is_some_and(has_most)
+}
+
 fn has_time(chunk: &Chunk, filter: &Filter) -> bool {
     let meets = |one: &RangeInclusive<i64>, other: &RangeInclusive<i64>| {
         one.start() <= other.end() && other.start() <= one.end()
@@ -112,4 +121,38 @@ pub(super) fn bit_of(position: Option<usize>) -> u64 {
 
 pub(super) fn signed(value: u64) -> i64 {
     i64::try_from(value).unwrap_or(i64::MAX)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::index::{Mark, Pieces};
+    use crate::table::Column;
+
+    #[test]
+    fn a_thread_that_a_column_cannot_hold_leaves_out_no_chunk() {
+        let chunk = |offset, threads| Chunk { mark: Mark { offset, ..Mark::default() }, threads, ..Chunk::default() };
+        const CALLS: Table =
+            Table { name: "calls", help: "", columns: &[Column::new("thread", ColumnType::Int32, "")] };
+        let index = Index {
+            format: String::new(),
+            version: String::new(),
+            pieces: Pieces { file_bytes: 30, piece_bytes: 30, digests: Vec::new() },
+            chunks: vec![chunk(0, 1), chunk(10, 2), chunk(20, 1)],
+            threads: vec![7, i64::MAX],
+            kinds: Vec::new(),
+            shared: None,
+        };
+        let starts = |table: &Table, thread: i64| -> Vec<u64> {
+            let filter = Filter { threads: Some(vec![thread]), ..Filter::default() };
+            let parts = index.parts(table, &filter, 3);
+            parts.iter().map(|part| part.from.as_ref().map_or(0, |mark| mark.offset)).collect()
+        };
+        let most = i64::from(i32::MAX);
+        assert_eq!(starts(&CALLS, most), [0, 10, 20]);
+        // The last chunk has what never ends, in tables other than `events`.
+        assert_eq!(starts(&CALLS, 7), [0, 20]);
+        assert_eq!(starts(&EVENTS, most), [0; 0]);
+        assert_eq!(starts(&EVENTS, i64::MAX), [10]);
+    }
 }
