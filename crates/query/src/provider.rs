@@ -131,8 +131,9 @@ impl TableProvider for TraceTable {
     ) -> Result<Arc<dyn ExecutionPlan>> {
         let filter = pushdown::filter_of(filters);
         let threads = state.config().target_partitions();
-        // The first rows are those of the first part.
-        let parts = self.pieces(&filter, if limit.is_some() { 1 } else { threads });
+        // The first rows are those of the first part, whichever thread is first.
+        let threads = if limit.is_some() { 1 } else { threads };
+        let parts = self.pieces(&filter, threads);
         let source = Arc::new(TraceSource::new(self.table.name, self.schema.clone(), filter));
         let groups = spread(parts, threads);
         let config = FileScanConfigBuilder::new(ObjectStoreUrl::local_filesystem(), source)
