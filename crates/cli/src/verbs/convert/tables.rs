@@ -2,6 +2,7 @@
 
 mod folder;
 mod partitions;
+mod source;
 
 use anytrace_core::table::{Scan, Table};
 use anytrace_core::tables::{all, read};

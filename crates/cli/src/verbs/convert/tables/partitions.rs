@@ -11,7 +11,7 @@ use anytrace_core::table::Table;
 use anytrace_core::tables::origin_column;
 use anytrace_export::tables::TableOutput;
 
-use super::folder::{Source, commit, extension};
+use super::source::{Source, commit, extension};
 use crate::Verdict;
 use crate::arguments::ConvertArguments;
 use crate::failure::Failure;
