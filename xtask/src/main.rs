@@ -13,6 +13,7 @@ mod dist;
 mod fuzz;
 mod hostile;
 mod licences;
+mod lines;
 mod new_format;
 mod packages;
 mod properties;
@@ -49,6 +50,7 @@ const HELP: &str = "cargo xtask CHORE
                                (--check: only compare them, as the tests do)
   soak [--seconds N]           run the collector under load for a minute and account for every event
   licences                     check the license of every dependency against the list
+  lines [FOLDER]               print the lines of code, tests and comments of each crate (FOLDER: another checkout)
 ";
 
 /// The chores that describe their options themselves.
@@ -79,6 +81,7 @@ fn main() -> ExitCode {
         "casemate-tables" => casemate_tables::run(rest),
         "soak" => soak::run(rest),
         "licences" => licences::run(),
+        "lines" => lines::run(rest),
         // Used by `bench`: runs one command and prints what it used.
         "measure" => bench::measure::run(rest),
         // Used by it, too: what reading alone takes.
