@@ -7,7 +7,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use super::fit::piece_bytes;
-use super::{Chunk, Digester, Index, Mark, MarkSink, Open, Pieces, VERSION, describe};
+use super::{Chunk, ChunkSpans, Digester, Index, Mark, MarkSink, Open, Pieces, VERSION, describe};
 use crate::table::EVENTS;
 use crate::{Diagnostic, Error, Format, Input, InputOptions, OpenOptions, Sink};
 
@@ -186,5 +186,16 @@ impl MarkSink for Found<'_> {
 
     fn share(&mut self, bytes: Vec<u8>) {
         self.shared = Some(bytes);
+    }
+
+    fn spans(&mut self, spans: Vec<ChunkSpans>) {
+        // Where marks were left out, the states there are of other chunks.
+        if spans.len() != self.chunks.len() || self.step > 1 {
+            return;
+        }
+        for (chunk, mut spans) in self.chunks.iter_mut().zip(spans) {
+            chunk.is_damaged |= std::mem::take(&mut spans.is_damaged);
+            chunk.spans = Some(spans);
+        }
     }
 }

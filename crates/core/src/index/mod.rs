@@ -14,6 +14,7 @@ mod find;
 mod fit;
 mod needs;
 mod parts;
+mod spans;
 
 use std::ops::RangeInclusive;
 use std::sync::Arc;
@@ -25,6 +26,7 @@ pub use file::IndexFault;
 pub use find::{Choice, Lookup, find, path_of};
 pub use fit::{Depth, Digest, Digester, Misfit, PIECES_MAX, Pieces, piece_bytes};
 pub use needs::Needs;
+pub use spans::{ChunkSpans, STARTS_MAX, is_of_spans};
 
 /// A place between two records where reading can begin.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -47,6 +49,8 @@ pub struct Part {
     pub until: Option<u64>,
     /// What the format stored for all parts of the trace.
     pub shared: Option<Arc<[u8]>>,
+    /// [`ChunkSpans::state`] of its chunks, in order; none where spans are not read.
+    pub spans: Vec<Arc<[u8]>>,
 }
 
 impl Part {
@@ -70,6 +74,10 @@ pub trait MarkSink {
 
     /// Bytes for [`Part::shared`].
     fn share(&mut self, _bytes: Vec<u8>) {}
+
+    /// The spans of the chunks, the first of which begins with the trace, each other with a mark: as many as there are
+    /// marks, and one. Called after the last mark, for traces whose spans can be read in parts.
+    fn spans(&mut self, _spans: Vec<ChunkSpans>) {}
 }
 
 impl MarkSink for Vec<Mark> {
@@ -94,6 +102,8 @@ pub struct Chunk {
     pub kinds: u64,
     /// Something between the marks is wrong.
     pub is_damaged: bool,
+    /// Its spans, where they can be read in parts.
+    pub spans: Option<ChunkSpans>,
 }
 
 /// Most threads and most kinds that have a bit of their own.
