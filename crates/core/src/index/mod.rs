@@ -20,6 +20,8 @@ use std::ops::RangeInclusive;
 use std::sync::Arc;
 
 use crate::{Error, Input};
+#[cfg(any(test, feature = "testing"))]
+pub(crate) use build::describe_again;
 pub use build::{build, build_bytes};
 pub use dump::{dump, trim};
 pub use file::IndexFault;
@@ -78,6 +80,25 @@ pub trait MarkSink {
     /// The spans of the chunks, the first of which begins with the trace, each other with a mark: as many as there are
     /// marks, and one. Called after the last mark, for traces whose spans can be read in parts.
     fn spans(&mut self, _spans: Vec<ChunkSpans>) {}
+
+    /// Rows of the table `events` since the last mark, in any order. A format that passes all of its rows on here is read
+    /// once, any other once more for its rows.
+    fn rows(&mut self, _rows: &RowGroup<'_>) {}
+}
+
+/// Rows of the table `events` that an index need not tell apart.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct RowGroup<'a> {
+    /// How many.
+    pub rows: u64,
+    /// The thread of all of them.
+    pub thread: Option<i64>,
+    /// Earliest `time_ns` and latest end; none where no row has a time.
+    pub time: Option<RangeInclusive<i64>>,
+    /// Their kinds: rows of the same kind have a time, and a duration, or do not.
+    pub kinds: &'a [&'static str],
+    /// All of them have a duration.
+    pub has_durations: bool,
 }
 
 impl MarkSink for Vec<Mark> {

@@ -4,7 +4,7 @@ use serde_json::Value as Json;
 
 use super::dumps::examine_dumps;
 use super::tables::Read;
-use crate::index::{Index, Part, build_bytes, is_of_spans};
+use crate::index::{Index, Part, build_bytes, describe_again, is_of_spans};
 use crate::table::{Filter, Scan, Table};
 use crate::{Collect, Format, OpenOptions, Severity, tables};
 
@@ -43,6 +43,12 @@ fn index_of(format: &dyn Format, bytes: &[u8], every_bytes: u64) -> Index {
     let index = made.unwrap_or_else(|error| panic!("no index: {error}"));
     let read = Index::decode(&index.encode()).unwrap_or_else(|fault| panic!("its own index: {fault}"));
     assert!(read == index, "an index changes when it is written");
+    let again = describe_again(format, bytes, &options, &index).unwrap_or_else(|error| panic!("no rows: {error}"));
+    if format.part_tables().contains(&"events") {
+        let differs = index.chunks.iter().zip(&again.chunks).find(|(one, other)| one != other);
+        assert!(differs.is_none(), "an index and the rows of its trace: {differs:?}");
+        assert!(index == again, "{:?} {:?}, {:?} {:?}", index.threads, index.kinds, again.threads, again.kinds);
+    }
     index
 }
 
