@@ -35,4 +35,4 @@ mod source;
 pub use failure::{message, table_names};
 pub use input::{OpenWith, TraceFile};
 pub use output::{Form, How};
-pub use session::{Options, Session};
+pub use session::{MEMORY_BYTES_MIN, Options, Session};

@@ -10,6 +10,7 @@ mod listing;
 mod progress;
 mod prompt;
 mod request;
+mod spill;
 
 use std::io::{BufWriter, IsTerminal, Write};
 use std::path::PathBuf;
@@ -37,7 +38,7 @@ fn main() -> ExitCode {
         let _ = writeln!(std::io::stdout(), "anytrace-query {}", env!("CARGO_PKG_VERSION"));
         return ExitCode::SUCCESS;
     }
-    let request = match first.to_str().map(request::parse) {
+    let mut request = match first.to_str().map(request::parse) {
         Some(Ok(request)) => request,
         Some(Err(_)) if !first.to_string_lossy().starts_with('{') => {
             return fail("this is the engine of `anytrace query`: run that instead");
@@ -48,6 +49,12 @@ fn main() -> ExitCode {
     if request.has_lifeline {
         std::thread::spawn(end_with_standard_input);
     }
+    if request.session.memory_bytes.is_some() {
+        match spill::make() {
+            Ok(folder) => request.session.spill_folder = Some(folder),
+            Err(error) => return fail(&format!("no folder for temporary files: {error}")),
+        }
+    }
     let files: Vec<PathBuf> = arguments.map(PathBuf::from).collect();
     let runtime =
         tokio::runtime::Builder::new_multi_thread().worker_threads(request.session.partitions).enable_all().build();
@@ -56,16 +63,16 @@ fn main() -> ExitCode {
             let code = runtime.block_on(run(&request, files));
             // A scan that nobody waits for any more may still be reading.
             runtime.shutdown_background();
-            code
+            spill::end(code)
         }
-        Err(error) => fail(&error.to_string()),
+        Err(error) => spill::end(fail(&error.to_string())),
     }
 }
 
 /// Ends this program when the one that started it is no longer there to take the results, however that ended.
 fn end_with_standard_input() {
     let _ = std::io::copy(&mut std::io::stdin().lock(), &mut std::io::sink());
-    std::process::exit(i32::from(INTERRUPTED));
+    spill::exit(INTERRUPTED);
 }
 
 /// Says why nothing came of it.

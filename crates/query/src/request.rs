@@ -96,6 +96,7 @@ pub(crate) fn parse(text: &str) -> Result<Request, String> {
             schemas: texts(&json["schemas"]),
             partitions: number("threads").and_then(|threads| usize::try_from(threads).ok()).unwrap_or(1).max(1),
             memory_bytes: number("memory_bytes"),
+            spill_folder: None,
             parameters: texts(&json["parameters"]).into_iter().flatten().collect(),
         },
         has_lifeline: json["lifeline"].as_bool().unwrap_or(false),

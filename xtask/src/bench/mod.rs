@@ -15,6 +15,7 @@ mod lackey;
 mod late;
 mod live;
 pub(crate) mod measure;
+mod query;
 mod record;
 mod recorder;
 mod xray;
@@ -62,6 +63,7 @@ const HEAD_AGAINST: &str = "| job | CPU s | CPU s of the other | ratio |\n|---|-
 /// Runs counted for each row; the best is shown.
 const RUNS: usize = 3;
 
+#[derive(Default)]
 struct Options {
     names: Vec<String>,
     megabytes: Option<u64>,
@@ -69,18 +71,25 @@ struct Options {
     /// Make the inputs and nothing more.
     make: bool,
     peers: bool,
+    /// SQL beside DuckDB instead of the verbs.
+    query: bool,
+    /// The folder of programs that were built already, for `query`.
+    programs: Option<String>,
     /// Another build of the command, to compare with.
     against: Option<String>,
 }
 
 fn options(arguments: &[String]) -> Result<Options, String> {
-    let mut options =
-        Options { names: Vec::new(), megabytes: None, keep: false, make: false, peers: false, against: None };
+    let mut options = Options::default();
     let mut rest = arguments.iter();
     while let Some(argument) = rest.next() {
         match argument.as_str() {
             "--keep" => options.keep = true,
             "--make" => options.make = true,
+            "--query" => options.query = true,
+            "--programs" => {
+                options.programs = Some(rest.next().ok_or("--programs takes a folder")?.clone());
+            }
             "--peers" => options.peers = true,
             "--against" => {
                 options.against = Some(rest.next().ok_or("--against takes a program")?.clone());
@@ -115,6 +124,9 @@ pub(crate) fn run(arguments: &[String]) -> Result<(), String> {
             println!("{}", make(input, &folder, options.megabytes)?.display());
         }
         return Ok(());
+    }
+    if options.query {
+        return query::bench(&options, &folder);
     }
     run_command(cargo().args(["build", "--quiet", "--profile", "dist", "--locked", "--package", "anytrace"]))?;
     let mut missed = Vec::new();

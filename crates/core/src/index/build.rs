@@ -77,7 +77,7 @@ pub fn build_bytes(
 ///
 /// # Errors
 /// As [`build`].
-#[cfg(any(test, feature = "testing"))]
+#[cfg(feature = "testing")]
 pub(crate) fn describe_again(
     format: &dyn Format,
     bytes: &[u8],

@@ -20,7 +20,7 @@ use std::ops::RangeInclusive;
 use std::sync::Arc;
 
 use crate::{Error, Input};
-#[cfg(any(test, feature = "testing"))]
+#[cfg(feature = "testing")]
 pub(crate) use build::describe_again;
 pub use build::{build, build_bytes};
 pub use dump::{dump, trim};
