@@ -6,6 +6,7 @@ pub(crate) mod own;
 mod query;
 mod spans;
 mod values;
+mod view;
 
 use std::path::PathBuf;
 
@@ -22,6 +23,7 @@ pub(crate) use spans::{
     matching,
 };
 pub(crate) use values::{RANGE, TOP, byte_count, range_of, rows, threshold, time_bound};
+pub(crate) use view::ViewArguments;
 use values::{number_range, thread_id, time_range};
 
 /// How inputs are read; the same in every verb.

@@ -11,7 +11,7 @@
 //! let source = Source { path: "app.xray".into(), ..Source::default() };
 //! let server = Server::bind(Options { files: vec![source], ..Options::default() })?;
 //! println!("{}", server.url());
-//! server.run(std::future::pending())?;
+//! server.run()?;
 //! # Ok::<(), anytrace_core::Error>(())
 //! ```
 
@@ -33,6 +33,7 @@ use std::sync::Arc;
 use anytrace_core::span::{Mangling, SymbolSource};
 use anytrace_core::{Error, OpenOptions};
 
+use tokio::sync::Notify;
 use view::View;
 
 /// A trace to show.
@@ -94,6 +95,18 @@ pub struct Server {
     address: SocketAddr,
     token: String,
     options: Options,
+    end: End,
+}
+
+/// Ends a server, from any thread.
+#[derive(Debug, Clone, Default)]
+pub struct End(Arc<Notify>);
+
+impl End {
+    /// Ends the server, now or as soon as it runs.
+    pub fn now(&self) {
+        self.0.notify_one();
+    }
 }
 
 /// Bytes of randomness in a token.
@@ -113,7 +126,7 @@ impl Server {
         getrandom::fill(&mut bytes)
             .map_err(|error| Error::io("the system has no random numbers", std::io::Error::other(error.to_string())))?;
         let token = bytes.iter().map(|byte| format!("{byte:02x}")).collect();
-        Ok(Self { listener, address, token, options })
+        Ok(Self { listener, address, token, options, end: End::default() })
     }
 
     /// The address of the page, with the token.
@@ -121,11 +134,16 @@ impl Server {
         format!("http://{}/{}/", self.address, self.token)
     }
 
-    /// Reads the traces and answers until `end` is ready, or a trace cannot be opened at all.
+    /// What ends this server.
+    pub fn end(&self) -> End {
+        self.end.clone()
+    }
+
+    /// Reads the traces and answers until [`End::now`] is called. Threads that still read notice that soon after.
     ///
     /// # Errors
     /// I/O. What is wrong with a trace is an answer.
-    pub fn run(self, end: impl Future<Output = ()>) -> Result<(), Error> {
+    pub fn run(self) -> Result<(), Error> {
         let failed = |error| Error::io("the server cannot run", error);
         let runtime = tokio::runtime::Builder::new_multi_thread()
             .worker_threads(2)
@@ -134,12 +152,18 @@ impl Server {
             .build()
             .map_err(failed)?;
         let view = Arc::new(View::new(self.options));
-        let readers = reading::start(&view);
-        let served = runtime.block_on(http::serve(self.listener, self.address, self.token, Arc::clone(&view), end));
+        reading::start(&view);
+        let end = self.end.0;
+        let served = runtime.block_on(http::serve(
+            self.listener,
+            self.address,
+            self.token,
+            Arc::clone(&view),
+            async move { end.notified().await },
+        ));
         view.stop();
         // An answer that is still being made sees that the server ends; nobody waits for it.
         runtime.shutdown_background();
-        readers.into_iter().for_each(|reader| drop(reader.join()));
         served.map_err(failed)
     }
 }

@@ -3,7 +3,6 @@
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
-use std::thread::JoinHandle;
 use std::time::{Duration, SystemTime};
 
 use anytrace_core::table::EVENTS;
@@ -18,13 +17,12 @@ use crate::view::{File, Found, View};
 /// How often a file that is followed is looked at.
 const LOOK: Duration = Duration::from_millis(100);
 
-/// Starts a thread for each file.
-pub(crate) fn start(view: &Arc<View>) -> Vec<JoinHandle<()>> {
-    let thread = |number: usize| {
+/// Starts a thread for each file. It ends with the view.
+pub(crate) fn start(view: &Arc<View>) {
+    for number in 0..view.files.len() {
         let view = Arc::clone(view);
-        std::thread::spawn(move || read_file(&view, number))
-    };
-    (0..view.files.len()).map(thread).collect()
+        std::thread::spawn(move || read_file(&view, number));
+    }
 }
 
 /// Reads a file, and again when it changes if it is followed.

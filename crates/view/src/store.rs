@@ -17,7 +17,7 @@ const ROWS_MAX: usize = 1 << 17;
 const OPEN_MAX: usize = 1 << 20;
 
 /// A trace, as far as it was read.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(crate) struct Store {
     /// Its unit, and where its times begin.
     pub(crate) source: Option<SpanSource>,
@@ -72,23 +72,6 @@ pub(crate) struct Begun {
     pub(crate) inner: u64,
     /// Its name.
     pub(crate) name: u32,
-}
-
-impl Default for Store {
-    fn default() -> Self {
-        Self {
-            source: None,
-            tracks: Vec::new(),
-            blobs: Blobs::default(),
-            slices: 0,
-            instants: 0,
-            left_out: 0,
-            counts: Vec::new(),
-            range: None,
-            rows: 0,
-            open: 0,
-        }
-    }
 }
 
 impl Store {

@@ -21,4 +21,5 @@ pub(crate) mod rules;
 pub(crate) mod stats;
 pub(crate) mod timeline;
 pub(crate) mod trim;
+pub(crate) mod view;
 pub(crate) mod xray;

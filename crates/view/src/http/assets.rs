@@ -20,6 +20,9 @@ const FILE_BYTES_MAX: u64 = 64 << 20;
 static FILES: &[(&str, &[u8])] = &[
     ("index.html", include_bytes!("../../assets/index.html")),
     ("favicon.svg", include_bytes!("../../assets/favicon.svg")),
+    ("assets/editor.js", include_bytes!("../../assets/assets/editor.js")),
+    ("assets/index.css", include_bytes!("../../assets/assets/index.css")),
+    ("assets/viewer.js", include_bytes!("../../assets/assets/viewer.js")),
 ];
 
 /// A number used once, by which the page may add styles.
@@ -125,6 +128,20 @@ mod tests {
             assert!(file(path, "n", Some(Path::new("src"))).is_err(), "{path}");
         }
         assert!(file("lib.rs", "n", Some(Path::new("src"))).is_ok());
+    }
+
+    #[test]
+    fn every_file_of_the_page_is_built_in() {
+        let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("assets");
+        let mut found = Vec::new();
+        for (prefix, folder) in [("", folder.clone()), ("assets/", folder.join("assets"))] {
+            let files = std::fs::read_dir(folder).unwrap().map(Result::unwrap).filter(|entry| entry.path().is_file());
+            found.extend(files.map(|entry| format!("{prefix}{}", entry.file_name().to_string_lossy())));
+        }
+        found.sort();
+        let mut listed: Vec<_> = FILES.iter().map(|(name, _)| (*name).to_owned()).collect();
+        listed.sort();
+        assert_eq!(found, listed);
     }
 
     #[test]
