@@ -14,6 +14,7 @@ mod find;
 mod fit;
 mod needs;
 mod parts;
+mod section;
 
 use std::ops::RangeInclusive;
 use std::sync::Arc;
@@ -25,6 +26,7 @@ pub use file::IndexFault;
 pub use find::{Choice, Lookup, find, path_of};
 pub use fit::{Depth, Digest, Digester, Misfit, PIECES_MAX, Pieces, piece_bytes};
 pub use needs::Needs;
+pub use section::{pyramid, with_pyramid};
 
 /// A place between two records where reading can begin.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]

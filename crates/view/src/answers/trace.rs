@@ -23,7 +23,11 @@ pub(super) fn trace(view: &View, parameters: &Parameters) -> Result<Reply, Probl
     for (number, (file, axis)) in view.files.iter().zip(&axes).enumerate() {
         page.add(view, number, file, *axis);
     }
-    let epoch = sources.first().copied().flatten().and_then(|source| source.epoch_ns).filter(|_| axis::agree(&sources));
+    let wall = sources.first().copied().flatten().filter(|_| axis::agree(&sources));
+    let wall = wall.zip(page.first).and_then(|(source, first)| {
+        let since = source.unit.sum_to_ns(u128::from(first)).and_then(|since| i128::try_from(since).ok())?;
+        Some(source.epoch_ns?.saturating_add(since))
+    });
     Ok(Reply::Json(json!({
         "version": version,
         "complete": view.is_complete(),
@@ -33,7 +37,7 @@ pub(super) fn trace(view: &View, parameters: &Parameters) -> Result<Reply, Probl
         "files": page.files,
         "unit": unit,
         "ticks_per_second": ticks_per_second,
-        "wall_start_ns": epoch.map(|epoch| epoch.to_string()),
+        "wall_start_ns": wall.map(|wall| wall.to_string()),
         "range": page.range.map(|(start, end)| json!({"start": start, "end": end})),
         "tracks": page.tracks,
         "slices": page.slices,
@@ -77,6 +81,8 @@ struct Page {
     error: Option<String>,
     files: Vec<Value>,
     range: Option<(f64, f64)>,
+    /// The first time of all files, in their own unit.
+    first: Option<u64>,
     tracks: Vec<Value>,
     slices: u64,
     instants: u64,
@@ -91,6 +97,7 @@ impl Page {
         let store = shelf.read();
         self.error = self.error.take().or_else(|| state.error.clone());
         if let Some((start, end)) = store.range {
+            self.first = Some(self.first.map_or(start, |first| first.min(start)));
             let (start, end) = (axis.place(start), axis.place(end));
             self.range = Some(self.range.map_or((start, end), |(first, last)| (first.min(start), last.max(end))));
         }

@@ -10,9 +10,6 @@ use axum::body::{Body, Bytes, HttpBody};
 
 use crate::answers::{Problem, Reply};
 
-/// What stands for the nonce in the page.
-const NONCE: &str = "__NONCE__";
-
 /// Largest file that is served from a folder.
 const FILE_BYTES_MAX: u64 = 64 << 20;
 
@@ -25,33 +22,18 @@ static FILES: &[(&str, &[u8])] = &[
     ("assets/viewer.js", include_bytes!("../../assets/assets/viewer.js")),
 ];
 
-/// A number used once, by which the page may add styles.
-pub(super) fn nonce() -> String {
-    let mut bytes = [0; 16];
-    // Without random numbers there is no nonce that anybody could guess, and no style that it would admit.
-    match getrandom::fill(&mut bytes) {
-        Ok(()) => bytes.iter().map(|byte| format!("{byte:02x}")).collect(),
-        Err(_) => "none".to_owned(),
-    }
-}
-
 /// A file of the page.
-pub(super) fn file(path: &str, nonce: &str, folder: Option<&Path>) -> Result<Reply, Problem> {
+pub(super) fn file(path: &str, folder: Option<&Path>) -> Result<Reply, Problem> {
     let path = if path.is_empty() { "index.html" } else { path };
     let missing = || Problem::new(404, "there is no such page");
-    let bytes: std::borrow::Cow<'static, [u8]> = match folder {
-        Some(folder) => from_folder(folder, path).ok_or_else(missing)?.into(),
-        None => FILES.iter().find(|(name, _)| *name == path).ok_or_else(missing)?.1.into(),
-    };
     let kind = kind_of(path);
-    if path == "index.html" {
-        let page = String::from_utf8_lossy(&bytes).replace(NONCE, nonce);
-        return Ok(Reply::Bytes(kind, page.into_bytes()));
+    match folder {
+        Some(folder) => from_folder(folder, path).map(|bytes| Reply::Bytes(kind, bytes)).ok_or_else(missing),
+        None => {
+            let file = FILES.iter().find(|(name, _)| *name == path);
+            file.map(|(_, bytes)| Reply::Static(kind, bytes)).ok_or_else(missing)
+        }
     }
-    Ok(match bytes {
-        std::borrow::Cow::Borrowed(bytes) => Reply::Static(kind, bytes),
-        std::borrow::Cow::Owned(bytes) => Reply::Bytes(kind, bytes),
-    })
 }
 
 /// A file of a folder; only one whose path stays inside.
@@ -122,12 +104,12 @@ mod tests {
 
     #[test]
     fn only_files_of_the_page_are_served() {
-        assert!(matches!(file("", "n", None), Ok(Reply::Bytes("text/html; charset=utf-8", _))));
+        assert!(matches!(file("", None), Ok(Reply::Static("text/html; charset=utf-8", _))));
         for path in ["../Cargo.toml", "/etc/passwd", "assets/../index.html", "index.html/", "%2e%2e/x", "a\0b"] {
-            assert!(file(path, "n", None).is_err(), "{path}");
-            assert!(file(path, "n", Some(Path::new("src"))).is_err(), "{path}");
+            assert!(file(path, None).is_err(), "{path}");
+            assert!(file(path, Some(Path::new("src"))).is_err(), "{path}");
         }
-        assert!(file("lib.rs", "n", Some(Path::new("src"))).is_ok());
+        assert!(file("lib.rs", Some(Path::new("src"))).is_ok());
     }
 
     #[test]
@@ -142,11 +124,5 @@ mod tests {
         let mut listed: Vec<_> = FILES.iter().map(|(name, _)| (*name).to_owned()).collect();
         listed.sort();
         assert_eq!(found, listed);
-    }
-
-    #[test]
-    fn nonces_differ() {
-        assert_ne!(nonce(), nonce());
-        assert_eq!(nonce().len(), 32);
     }
 }

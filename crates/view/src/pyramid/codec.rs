@@ -40,7 +40,7 @@ fn one(bytes: &mut &[u8], last: u64) -> Option<Slice> {
 }
 
 #[inline]
-fn push_number(out: &mut Vec<u8>, mut number: u64) {
+pub(super) fn push_number(out: &mut Vec<u8>, mut number: u64) {
     while number >= 0x80 {
         out.push(u8::try_from(number & 0x7f).unwrap_or(0) | 0x80);
         number >>= 7;
@@ -49,7 +49,7 @@ fn push_number(out: &mut Vec<u8>, mut number: u64) {
 }
 
 #[inline]
-fn take(bytes: &mut &[u8]) -> Option<u64> {
+pub(super) fn take(bytes: &mut &[u8]) -> Option<u64> {
     let (mut number, mut shift) = (0_u64, 0);
     loop {
         let (&byte, rest) = bytes.split_first()?;

@@ -6,11 +6,13 @@
 
 pub(crate) mod blobs;
 mod codec;
+mod outline;
 mod read;
 mod walk;
 
 pub(crate) use blobs::{Blobs, Place};
 pub(crate) use read::{Reader, Window};
+pub(crate) use outline::{Bytes, Outline};
 pub(crate) use walk::{Item, items};
 
 /// Slices that make an entry of the lowest level.
@@ -109,6 +111,8 @@ pub(crate) struct Row {
     tail: Vec<u8>,
     tail_slices: usize,
     running: Option<Entry>,
+    /// Slices of which only the entries are known; then there are no others.
+    bare: usize,
     /// End of the last slice: the next begins there or later.
     last_end: u64,
 }
@@ -116,7 +120,7 @@ pub(crate) struct Row {
 impl Row {
     /// How many slices there are.
     pub(crate) fn len(&self) -> usize {
-        self.groups.len() * GROUP_SLICES + self.tail_slices
+        self.bare + self.groups.len() * GROUP_SLICES + self.tail_slices
     }
 
     /// Appends a slice, which begins where the one before ends or later.

@@ -93,6 +93,31 @@ proptest! {
     }
 
     #[test]
+    fn an_outline_has_every_slice_once(parts in parts()) {
+        let slices = slices(&parts);
+        let row = row(&slices, &mut Blobs::default());
+        let (mut bytes, names) = (Bytes::default(), [10, 11, 12, 13, 14, 15, 16, 17, 18]);
+        row.outline(&mut bytes);
+        let mut from = Outline(&bytes.0);
+        let back = Row::of_outline(&mut from, &names).unwrap();
+        prop_assert!(from.0.is_empty());
+        prop_assert_eq!((back.len(), &back.last_end), (row.len(), &row.last_end));
+        for pixel in [0, 100, u64::MAX] {
+            let (mut found, window) = (Vec::new(), Window { start: 0, end: u64::MAX });
+            items(&back, &Blobs::default(), window, pixel, &mut found).unwrap();
+            prop_assert_eq!(found.iter().map(|item| item.count).sum::<u64>(), slices.len() as u64);
+            prop_assert_eq!(
+                found.iter().map(|item| item.busy).sum::<u64>(),
+                slices.iter().map(Slice::length).sum::<u64>()
+            );
+            prop_assert!(found.iter().all(|item| names.contains(&item.longest_name)));
+        }
+        for length in 0..bytes.0.len().min(40) {
+            prop_assert!(Row::of_outline(&mut Outline(&bytes.0[..length]), &names).is_none());
+        }
+    }
+
+    #[test]
     fn slices_come_back_as_they_were(parts in parts()) {
         let slices = slices(&parts);
         prop_assert_eq!(recoded(&slices), slices);

@@ -50,6 +50,10 @@ pub(crate) fn items(
     pixel: u64,
     items: &mut Vec<Item>,
 ) -> io::Result<()> {
+    if row.is_bare() {
+        row.bare_items(window, pixel, items);
+        return Ok(());
+    }
     let mut walk = Walk { reader: Reader::new(row, blobs), pixel, run: None, items };
     let mut at = walk.reader.first_ending(window.start)?;
     while at < row.len() {

@@ -12,41 +12,41 @@ use anytrace_view::{End, Options, Server, Source};
 use serde_json::Value;
 
 /// A response.
-pub struct Response {
-    pub status: u16,
-    pub head: String,
-    pub body: Vec<u8>,
+pub(crate) struct Response {
+    pub(crate) status: u16,
+    pub(crate) head: String,
+    pub(crate) body: Vec<u8>,
 }
 
 impl Response {
-    pub fn json(&self) -> Value {
+    pub(crate) fn json(&self) -> Value {
         serde_json::from_slice(&self.body).unwrap_or_else(|error| panic!("{error}: {}", self.text()))
     }
 
-    pub fn text(&self) -> String {
+    pub(crate) fn text(&self) -> String {
         String::from_utf8_lossy(&self.body).into_owned()
     }
 
-    pub fn header(&self, name: &str) -> Option<&str> {
+    pub(crate) fn header(&self, name: &str) -> Option<&str> {
         let is_it = |line: &&str| line.split(':').next().is_some_and(|own| own.eq_ignore_ascii_case(name));
         self.head.lines().find(is_it).and_then(|line| line.split_once(':')).map(|(_, value)| value.trim())
     }
 }
 
 /// A running server.
-pub struct Client {
-    pub host: String,
-    pub token: String,
+pub(crate) struct Client {
+    pub(crate) host: String,
+    pub(crate) token: String,
     end: End,
     thread: Option<JoinHandle<()>>,
 }
 
-pub fn example(name: &str) -> PathBuf {
+pub(crate) fn example(name: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples/traces").join(name)
 }
 
 impl Client {
-    pub fn new(options: Options) -> Self {
+    pub(crate) fn new(options: Options) -> Self {
         let server = Server::bind(options).unwrap();
         let url = server.url();
         let (host, rest) = url.strip_prefix("http://").unwrap().split_once('/').unwrap();
@@ -56,7 +56,7 @@ impl Client {
     }
 
     /// A server of these files, when all of them were read.
-    pub fn of(files: &[PathBuf]) -> Self {
+    pub(crate) fn of(files: &[PathBuf]) -> Self {
         let sources = files.iter().map(|path| Source { path: path.clone(), ..Source::default() });
         let client = Self::new(Options { files: sources.collect(), ..Options::default() });
         client.complete();
@@ -64,7 +64,7 @@ impl Client {
     }
 
     /// What is shown, when all was read.
-    pub fn complete(&self) -> Value {
+    pub(crate) fn complete(&self) -> Value {
         let start = Instant::now();
         loop {
             let trace = self.json("api/trace");
@@ -77,7 +77,7 @@ impl Client {
     }
 
     /// Sends bytes as they are.
-    pub fn raw(&self, request: &[u8]) -> Response {
+    pub(crate) fn raw(&self, request: &[u8]) -> Response {
         let mut stream = TcpStream::connect(&self.host).unwrap();
         stream.set_read_timeout(Some(Duration::from_secs(60))).unwrap();
         stream.write_all(request).unwrap();
@@ -93,21 +93,21 @@ impl Client {
         Response { status, head, body }
     }
 
-    pub fn path(&self, path: &str) -> Response {
+    pub(crate) fn path(&self, path: &str) -> Response {
         self.raw(format!("GET {path} HTTP/1.1\r\nHost: {}\r\nConnection: close\r\n\r\n", self.host).as_bytes())
     }
 
-    pub fn get(&self, path: &str) -> Response {
+    pub(crate) fn get(&self, path: &str) -> Response {
         self.path(&format!("/{}/{path}", self.token))
     }
 
-    pub fn json(&self, path: &str) -> Value {
+    pub(crate) fn json(&self, path: &str) -> Value {
         let response = self.get(path);
         assert_eq!(response.status, 200, "{path}: {}", response.text());
         response.json()
     }
 
-    pub fn post(&self, path: &str, body: &str) -> Response {
+    pub(crate) fn post(&self, path: &str, body: &str) -> Response {
         let (token, host, length) = (&self.token, &self.host, body.len());
         self.raw(
             format!(
@@ -119,7 +119,7 @@ impl Client {
     }
 
     /// Items of a window.
-    pub fn tiles(&self, start: f64, end: f64, pixels: u32) -> Vec<Item> {
+    pub(crate) fn tiles(&self, start: f64, end: f64, pixels: u32) -> Vec<Item> {
         let response = self.get(&format!("api/tiles?start={start}&end={end}&px={pixels}"));
         assert_eq!(response.status, 200, "{}", response.text());
         items(&response.body)
@@ -150,19 +150,19 @@ fn unchunked(mut bytes: &[u8]) -> Vec<u8> {
 
 /// An item of a tile.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Item {
-    pub track: u32,
-    pub depth: u32,
-    pub start: f64,
-    pub end: f64,
-    pub busy: f64,
-    pub count: u32,
-    pub name: u32,
-    pub flags: u32,
-    pub longest_name: u32,
+pub(crate) struct Item {
+    pub(crate) track: u32,
+    pub(crate) depth: u32,
+    pub(crate) start: f64,
+    pub(crate) end: f64,
+    pub(crate) busy: f64,
+    pub(crate) count: u32,
+    pub(crate) name: u32,
+    pub(crate) flags: u32,
+    pub(crate) longest_name: u32,
 }
 
-pub fn items(bytes: &[u8]) -> Vec<Item> {
+pub(crate) fn items(bytes: &[u8]) -> Vec<Item> {
     let word = |at: usize| u32::from_le_bytes(bytes[at..at + 4].try_into().unwrap());
     let float = |at: usize| f64::from_le_bytes(bytes[at..at + 8].try_into().unwrap());
     assert_eq!(word(0), 0x3154_5641);
