@@ -23,8 +23,8 @@ pub(crate) use spans::{
     matching,
 };
 pub(crate) use values::{RANGE, TOP, byte_count, range_of, rows, threshold, time_bound};
-pub(crate) use view::ViewArguments;
 use values::{number_range, thread_id, time_range};
+pub(crate) use view::{ReportArguments, ViewArguments};
 
 /// How inputs are read; the same in every verb.
 #[derive(Debug, Clone, Args)]

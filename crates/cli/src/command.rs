@@ -7,8 +7,8 @@ use clap::{CommandFactory, Parser, Subcommand, ValueEnum};
 
 use crate::arguments::{
     CheckArguments, CompletionsArguments, ConvertArguments, DiffArguments, DumpArguments, FlameArguments,
-    IndexArguments, InfoArguments, ManArguments, QueryArguments, RepairArguments, RulesArguments, StatsArguments,
-    TimelineArguments, TrimArguments, ViewArguments, format_names, own,
+    IndexArguments, InfoArguments, ManArguments, QueryArguments, RepairArguments, ReportArguments, RulesArguments,
+    StatsArguments, TimelineArguments, TrimArguments, ViewArguments, format_names, own,
 };
 use crate::verbs::apitrace::ApitraceArguments;
 use crate::verbs::cacheray::CacherayArguments;
@@ -116,6 +116,9 @@ pub(crate) enum Verb {
                             Example:\n  anytrace view -m ./app app.xray\n  anytrace view --no-open --port 8080 app.heph"
     )]
     View(ViewArguments),
+    /// Write a page of a trace that needs no server: timeline, flame graph, statistics, damage
+    #[command(after_help = "Example:\n  anytrace report -m ./app app.xray -o app.html")]
+    Report(ReportArguments),
     /// Answer questions in SQL: every format has tables
     #[command(
         after_help = "Tables are listed by --tables, columns by --describe, named queries by --list. Functions besides \

@@ -37,13 +37,21 @@ impl Axis {
     /// The time of the trace that is at a place of the axis, rounded down; the nearest that a trace can have.
     pub(crate) fn time(self, place: f64) -> u64 {
         let units = (place / self.scale).floor();
-        if units >= 0.0 { self.origin.saturating_add(to_u64(units)) } else { self.origin.saturating_sub(to_u64(-units)) }
+        if units >= 0.0 {
+            self.origin.saturating_add(to_u64(units))
+        } else {
+            self.origin.saturating_sub(to_u64(-units))
+        }
     }
 
     /// The first time of the trace that is at a place of the axis or behind it.
     pub(crate) fn time_up(self, place: f64) -> u64 {
         let units = (place / self.scale).ceil();
-        if units >= 0.0 { self.origin.saturating_add(to_u64(units)) } else { self.origin.saturating_sub(to_u64(-units)) }
+        if units >= 0.0 {
+            self.origin.saturating_add(to_u64(units))
+        } else {
+            self.origin.saturating_sub(to_u64(-units))
+        }
     }
 }
 

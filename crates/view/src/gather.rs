@@ -152,4 +152,3 @@ impl RowSink for GatherEvents<'_> {
         })
     }
 }
-

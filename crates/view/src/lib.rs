@@ -20,8 +20,10 @@ mod axis;
 mod gather;
 mod http;
 mod names;
+mod outline;
 mod pyramid;
 mod reading;
+mod report;
 mod shelf;
 mod store;
 mod view;
@@ -30,8 +32,11 @@ use std::net::{Ipv4Addr, SocketAddr, TcpListener};
 use std::path::PathBuf;
 use std::sync::Arc;
 
+use anytrace_core::index::Choice;
 use anytrace_core::span::{Mangling, SymbolSource};
 use anytrace_core::{Error, OpenOptions};
+pub use outline::pyramid_of;
+pub use report::report;
 
 use tokio::sync::Notify;
 use view::View;
@@ -64,8 +69,8 @@ pub struct Options {
     pub follow: bool,
     /// The program `anytrace-query`, where it is installed.
     pub query: Option<PathBuf>,
-    /// The folder of indexes, where it is not that of the traces.
-    pub index_folder: Option<PathBuf>,
+    /// The indexes: their pyramids are drawn until the traces are read, and SQL uses them.
+    pub index: Choice,
     /// Serve the page from this folder instead of the one that is built in: for work on the page itself.
     pub page_folder: Option<PathBuf>,
     /// Threads that compute answers.
@@ -81,7 +86,7 @@ impl Default for Options {
             port: 0,
             follow: false,
             query: None,
-            index_folder: None,
+            index: Choice::None,
             page_folder: None,
             threads: 2,
         }
@@ -154,13 +159,10 @@ impl Server {
         let view = Arc::new(View::new(self.options));
         reading::start(&view);
         let end = self.end.0;
-        let served = runtime.block_on(http::serve(
-            self.listener,
-            self.address,
-            self.token,
-            Arc::clone(&view),
-            async move { end.notified().await },
-        ));
+        let served =
+            runtime.block_on(http::serve(self.listener, self.address, self.token, Arc::clone(&view), async move {
+                end.notified().await
+            }));
         view.stop();
         // An answer that is still being made sees that the server ends; nobody waits for it.
         runtime.shutdown_background();

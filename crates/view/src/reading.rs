@@ -2,15 +2,18 @@
 
 use std::path::Path;
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, SystemTime};
 
+use anytrace_core::index::{self, Choice, Lookup};
 use anytrace_core::table::EVENTS;
-use anytrace_core::{Error, Format, Input, InputOptions, SpanOptions, tables};
+use anytrace_core::{Error, Format, Input, InputOptions, OpenOptions, Sink, SpanOptions, tables};
 use anytrace_formats::{Recognized, by_name, recognize};
 
 use crate::Source;
 use crate::gather::{Gather, GatherEvents};
+use crate::names::Names;
+use crate::outline;
 use crate::shelf::Shelf;
 use crate::view::{File, Found, View};
 
@@ -61,6 +64,7 @@ fn read(view: &View, file: &File, shelf: &Shelf) {
     state.error = result.err().map(|error| error.to_string());
     state.is_complete = true;
     drop(state);
+    file.set_preview(None);
     view.changed();
 }
 
@@ -72,14 +76,47 @@ fn read_into(view: &View, file: &File, shelf: &Shelf, found: &mut Found) -> Resu
     state.progress = Some(input.progress());
     drop(state);
     view.changed();
-    let trace = format.open(input, &file.source.open)?;
-    let (names, stop) = (&view.names, view.stop_flag());
+    preview(view, file, format);
+    let options = if format.has_spans() { span_options(view, format)? } else { SpanOptions::default() };
+    gather(format, input, &file.source.open, options, (shelf, &view.names, view.stop_flag()), found)
+}
+
+/// Puts a trace on rows.
+pub(crate) fn gather(
+    format: &'static dyn Format,
+    input: Input,
+    open: &OpenOptions,
+    options: SpanOptions,
+    (shelf, names, stop): (&Shelf, &Names, &AtomicBool),
+    sink: &mut dyn Sink,
+) -> Result<(), Error> {
+    let trace = format.open(input, open)?;
     if format.has_spans() {
-        let options = span_options(view, format)?;
-        return trace.spans(&options, &mut Gather::new(shelf, names, stop), found).map(drop);
+        return trace.spans(&options, &mut Gather::new(shelf, names, stop), sink).map(drop);
     }
     let (mut out, scan) = (GatherEvents::new(format.name(), shelf, names, stop), GatherEvents::scan()?);
-    tables::read(format, trace, EVENTS.name, &scan, &SpanOptions::default(), &mut out, found).map(drop)
+    tables::read(format, trace, EVENTS.name, &scan, &options, &mut out, sink).map(drop)
+}
+
+/// Shows what the index has of a trace until it is read. An index that does not fit is not used.
+fn preview(view: &View, file: &File, format: &'static dyn Format) {
+    let choice = &view.options.index;
+    let place = match choice {
+        Choice::None => return,
+        Choice::Auto(folder) => index::path_of(&file.source.path, folder.as_deref()),
+        Choice::File(path) => path.clone(),
+    };
+    let is_read_again = file.state().is_complete;
+    if is_read_again || !matches!(index::find(&file.source.path, format.name(), choice), Ok(Lookup::Found(_))) {
+        return;
+    }
+    let Ok(bytes) = std::fs::read(place) else { return };
+    let pyramid = index::pyramid(&bytes).ok().flatten();
+    let Some(store) = pyramid.and_then(|pyramid| outline::decode(pyramid, format.name(), &view.names)) else { return };
+    let shelf = Shelf::default();
+    shelf.write(|empty| *empty = store);
+    file.set_preview(Some(Arc::new(shelf)));
+    view.changed();
 }
 
 /// The options for spans, with names from other files where some are given.

@@ -35,8 +35,10 @@ pub(crate) struct Store {
     pub(crate) counts: Vec<u64>,
     /// First and last time.
     pub(crate) range: Option<(u64, u64)>,
-    rows: usize,
-    open: usize,
+    /// Rows so far.
+    pub(crate) rows: usize,
+    /// Slices that are open, on all tracks.
+    pub(crate) open: usize,
 }
 
 /// A track with its rows.

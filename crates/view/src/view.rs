@@ -32,6 +32,8 @@ pub(crate) struct File {
     pub(crate) source: Source,
     /// Its rows. A file that is read again gets others when they are complete.
     shelf: RwLock<Arc<Shelf>>,
+    /// What its index has of it, until all is read.
+    preview: RwLock<Option<Arc<Shelf>>>,
     state: Mutex<State>,
 }
 
@@ -70,6 +72,7 @@ impl View {
         let file = |source: &Source| File {
             source: source.clone(),
             shelf: RwLock::default(),
+            preview: RwLock::default(),
             state: Mutex::new(State::default()),
         };
         let files = options.files.iter().map(file).collect();
@@ -103,7 +106,7 @@ impl View {
 
     /// How the times of each file lie on the common axis.
     pub(crate) fn axes(&self) -> Vec<Axis> {
-        let sources: Vec<_> = self.files.iter().map(|file| file.shelf().read().source).collect();
+        let sources: Vec<_> = self.files.iter().map(|file| file.drawn().read().source).collect();
         crate::axis::axes(&sources)
     }
 
@@ -128,6 +131,17 @@ impl File {
     /// Its rows.
     pub(crate) fn shelf(&self) -> Arc<Shelf> {
         Arc::clone(&self.shelf.read().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    /// The rows to draw: until all of it is read, those of its index.
+    pub(crate) fn drawn(&self) -> Arc<Shelf> {
+        let preview = self.preview.read().unwrap_or_else(PoisonError::into_inner).clone();
+        preview.unwrap_or_else(|| self.shelf())
+    }
+
+    /// Shows what the index has, or no longer.
+    pub(crate) fn set_preview(&self, preview: Option<Arc<Shelf>>) {
+        *self.preview.write().unwrap_or_else(PoisonError::into_inner) = preview;
     }
 
     /// Replaces its rows.

@@ -85,7 +85,10 @@ fn assert_item(name: &str, all: &[Known], names: &[String], item: &Item, pixel: 
         .collect();
     if item.count == 1 {
         inside.retain(|known| known.is_instant == is_instant && known.name == names[item.name as usize]);
-        assert!(inside.iter().any(|known| (float(known.start), float(known.end)) == (item.start, item.end)), "{item:?}");
+        assert!(
+            inside.iter().any(|known| (float(known.start), float(known.end)) == (item.start, item.end)),
+            "{item:?}"
+        );
         return;
     }
     assert_eq!(item.name, u32::MAX);
@@ -109,7 +112,8 @@ fn every_item_of_random_windows_is_what_a_count_over_all_spans_gives() {
         let (trace, all, names) = (client.complete(), known(name), names(&client));
         assert_eq!(trace["slices"], all.iter().filter(|known| !known.is_instant).count());
         assert_eq!(trace["instants"], all.iter().filter(|known| known.is_instant).count());
-        let (first, last) = (all.iter().map(|one| one.start).min().unwrap(), all.iter().map(|one| one.end).max().unwrap());
+        let (first, last) =
+            (all.iter().map(|one| one.start).min().unwrap(), all.iter().map(|one| one.end).max().unwrap());
         let mut random = Random(7);
         for round in 0..40 {
             let width = (last - first) >> (round % 14);
@@ -142,7 +146,8 @@ fn a_selection_counts_what_begins_in_it() {
     for name in WITH_SPANS {
         let client = Client::of(&[example(name)]);
         let all: Vec<Known> = known(name).into_iter().filter(|known| !known.is_instant).collect();
-        let (first, last) = (all.iter().map(|one| one.start).min().unwrap(), all.iter().map(|one| one.end).max().unwrap());
+        let (first, last) =
+            (all.iter().map(|one| one.start).min().unwrap(), all.iter().map(|one| one.end).max().unwrap());
         let middle = first + (last - first) / 2;
         for (start, end) in [(first, last + 1), (first, middle), (middle, last + 1), (middle, middle)] {
             let found = client.json(&format!("api/selection?start={start}&end={end}"));
@@ -159,8 +164,10 @@ fn a_selection_counts_what_begins_in_it() {
                     (row["name"].as_str().unwrap(), (count, number(&row["total"]), number(&row["self"])))
                 })
                 .collect();
-            let expected: BTreeMap<&str, (u64, f64, f64)> =
-                expected.into_iter().map(|(name, (count, total, own))| (name, (count, float(total), float(own)))).collect();
+            let expected: BTreeMap<&str, (u64, f64, f64)> = expected
+                .into_iter()
+                .map(|(name, (count, total, own))| (name, (count, float(total), float(own))))
+                .collect();
             assert_eq!(rows, expected, "{name}");
             assert_eq!(found["count"], begun.len(), "{name}");
             let counts = found["histogram"]["counts"].as_array().unwrap();
@@ -189,7 +196,10 @@ fn a_search_finds_what_has_the_name_in_order() {
             assert_eq!(found["truncated"], count > 1000);
         }
         let every = client.json("api/search?q=/^/&limit=3");
-        assert_eq!((&every["total"], every["hits"].as_array().unwrap().len()), (&Value::from(all.len()), all.len().min(3)));
+        assert_eq!(
+            (&every["total"], every["hits"].as_array().unwrap().len()),
+            (&Value::from(all.len()), all.len().min(3))
+        );
     }
 }
 
@@ -327,10 +337,11 @@ fn a_window_is_exported_in_every_form() {
     assert_eq!(native.body, std::fs::read(example("threads4.xray")).unwrap());
     let chrome = client.get(&format!("api/export?form=chrome&start={start}&end={end}"));
     let events = chrome.json();
-    let begins = events["traceEvents"].as_array().unwrap().iter().filter(|event| event["ph"] == "B" || event["ph"] == "X");
-    let open = known("threads4.xray").into_iter().filter(|one| {
-        !one.is_instant && float(one.start) < end.ceil() && float(one.end) >= start.ceil()
-    });
+    let begins =
+        events["traceEvents"].as_array().unwrap().iter().filter(|event| event["ph"] == "B" || event["ph"] == "X");
+    let open = known("threads4.xray")
+        .into_iter()
+        .filter(|one| !one.is_instant && float(one.start) < end.ceil() && float(one.end) >= start.ceil());
     assert_eq!(begins.count(), open.count());
 }
 

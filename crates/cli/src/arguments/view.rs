@@ -1,10 +1,10 @@
-//! The options of `view`.
+//! The options of `view` and `report`.
 
 use std::path::PathBuf;
 
 use clap::Args;
 
-use super::InputArguments;
+use super::{IndexUseArguments, InputArguments, OutputArguments};
 use crate::symbols::SymbolArguments;
 
 /// `view`.
@@ -25,6 +25,22 @@ pub(crate) struct ViewArguments {
     /// Serve the page from this folder instead of the one that is built in, for work on the page
     #[arg(long, value_name = "FOLDER")]
     pub(crate) viewer_dir: Option<PathBuf>,
+    #[command(flatten)]
+    pub(crate) index: IndexUseArguments,
+    #[command(flatten)]
+    pub(crate) symbols: SymbolArguments,
+    #[command(flatten)]
+    pub(crate) input: InputArguments,
+}
+
+/// `report`.
+#[derive(Debug, Args)]
+pub(crate) struct ReportArguments {
+    /// Trace; - is standard input
+    #[arg(value_name = "FILE")]
+    pub(crate) file: PathBuf,
+    #[command(flatten)]
+    pub(crate) output: OutputArguments,
     #[command(flatten)]
     pub(crate) symbols: SymbolArguments,
     #[command(flatten)]

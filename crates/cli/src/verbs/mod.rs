@@ -17,6 +17,7 @@ pub(crate) mod man;
 pub(crate) mod memory;
 pub(crate) mod query;
 pub(crate) mod repair;
+pub(crate) mod report;
 pub(crate) mod rules;
 pub(crate) mod stats;
 pub(crate) mod timeline;

@@ -4,6 +4,7 @@ use std::io::Write;
 use std::path::Path;
 use std::process::{Command, Stdio};
 
+use anytrace_core::index::Choice;
 use anytrace_view::{Options, Server, Source};
 
 use crate::arguments::{InputArguments, ViewArguments};
@@ -26,7 +27,7 @@ pub(crate) fn run(options: &ViewArguments) -> Result<Verdict, Failure> {
         port: options.port.unwrap_or(0),
         follow: options.follow,
         query: super::query::engine_path(),
-        index_folder: indexed::folder(),
+        index: index(options)?,
         page_folder: options.viewer_dir.clone(),
         threads: open::open_options(&options.input).threads,
     });
@@ -42,6 +43,16 @@ pub(crate) fn run(options: &ViewArguments) -> Result<Verdict, Failure> {
     }
     server.run().map_err(|error| Failure::bare(&error))?;
     Ok(Verdict::Fine)
+}
+
+/// The indexes that are used, as in `query`.
+fn index(options: &ViewArguments) -> Result<Choice, Failure> {
+    match &options.index.index {
+        Some(_) if options.files.len() > 1 => Err(Failure::usage("--index is for a single trace")),
+        Some(path) => Ok(Choice::File(path.clone())),
+        None if options.index.no_index => Ok(Choice::None),
+        None => Ok(Choice::Auto(indexed::folder())),
+    }
 }
 
 fn source(file: &Path, input: &InputArguments) -> Source {

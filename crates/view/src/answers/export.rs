@@ -7,7 +7,9 @@ use std::io::{self, BufWriter, Seek, SeekFrom, Write};
 use std::ops::Range;
 
 use anytrace_core::span::TimeUnit;
-use anytrace_core::{Collect, Diagnostic, Error, Format, Input, Plan, Selection, Sink, Target, TargetOptions, TimeBound};
+use anytrace_core::{
+    Collect, Diagnostic, Error, Format, Input, Plan, Selection, Sink, Target, TargetOptions, TimeBound,
+};
 use anytrace_export::cells::Cells;
 use anytrace_export::timeline::{self, Outlet, TimelineOutput};
 
@@ -22,7 +24,8 @@ use window::Windowed;
 pub(super) fn export(work: &Work<'_>, parameters: &Parameters) -> Result<Reply, Problem> {
     let form = parameters.text("form").unwrap_or("native");
     let number = parameters.number::<usize>("file")?.unwrap_or(0);
-    let (file, axis) = work.view.files.get(number).zip(work.view.axes().get(number).copied()).ok_or_else(Problem::missing)?;
+    let (file, axis) =
+        work.view.files.get(number).zip(work.view.axes().get(number).copied()).ok_or_else(Problem::missing)?;
     let window = super::rows::window(parameters, axis)?;
     if file.source.path.as_os_str() == "-" {
         return Err(Problem::new(400, "standard input cannot be read again for an export"));

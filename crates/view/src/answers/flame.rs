@@ -40,7 +40,7 @@ pub(super) fn flame(work: &Work<'_>, parameters: &Parameters) -> Result<Reply, P
     })?;
     let mut all = Tree::default();
     parts.iter().for_each(|part| all.merge(part));
-    let sources: Vec<_> = work.view.files.iter().map(|file| file.shelf().read().source).collect();
+    let sources: Vec<_> = work.view.files.iter().map(|file| file.drawn().read().source).collect();
     Ok(Reply::Json(json!({"unit": crate::axis::unit(&sources).0, "root": all.json(work, by_time)})))
 }
 
@@ -105,7 +105,8 @@ impl Tree {
                 siblings.push(number);
             }
         }
-        let total = |numbers: &[usize]| -> f64 { numbers.iter().filter_map(|one| self.nodes.get(*one)).map(|n| n.total).sum() };
+        let total =
+            |numbers: &[usize]| -> f64 { numbers.iter().filter_map(|one| self.nodes.get(*one)).map(|n| n.total).sum() };
         let all = children.first().map_or(0.0, |top| total(top));
         let count: u64 = self.nodes.iter().map(|node| node.count).sum();
         let shown = Shown { tree: self, children, least: all * SHARE_MIN, by_time, work };
@@ -138,7 +139,9 @@ impl Shown<'_> {
         if !few.is_empty() {
             let (total, count) = few.iter().fold((0.0, 0), |(t, c), (_, node)| (t + node.total, c + node.count));
             let name = format!("({} more)", few.len());
-            values.push(json!({"name": name, "total": total, "self": total, "count": count, "children": [], "more": true}));
+            values.push(
+                json!({"name": name, "total": total, "self": total, "count": count, "children": [], "more": true}),
+            );
         }
         values
     }
@@ -180,8 +183,10 @@ fn of_track(work: &Work<'_>, chosen: &Chosen, window: Window, tree: &mut Tree) -
     let (rest, open) = {
         let store = chosen.shelf.read();
         let rest = (0..depths(&store, chosen.track)).map(|depth| touched(&store, chosen.track, depth, window));
-        let open: Vec<Slice> =
-            store.tracks.get(chosen.track).map_or(Vec::new(), |lane| lane.unfinished().map(|(_, slice)| slice).collect());
+        let open: Vec<Slice> = store
+            .tracks
+            .get(chosen.track)
+            .map_or(Vec::new(), |lane| lane.unfinished().map(|(_, slice)| slice).collect());
         (rest.collect::<Result<Vec<_>, _>>()?, open)
     };
     let mut walk = Walk { chosen, window, tree, rest, frames: Vec::new(), base: 0 };

@@ -4,6 +4,7 @@ mod export;
 mod flame;
 mod rows;
 mod search;
+mod section;
 mod selection;
 mod slice;
 pub(crate) mod sql;
@@ -94,6 +95,9 @@ pub(crate) fn get(work: &Work<'_>, name: &str, parameters: &Parameters) -> Resul
         "selection" => selection::selection(work, parameters),
         "export" => export::export(work, parameters),
         "flame" => flame::flame(work, parameters),
-        _ => Err(Problem::new(404, "there is no such address")),
+        _ => match name.strip_prefix("section/") {
+            Some(name) => section::section(work, name),
+            None => Err(Problem::new(404, "there is no such address")),
+        },
     }
 }

@@ -10,6 +10,7 @@ use crate::http::Parameters;
 use crate::pyramid::{Reader, Row, Slice, Window};
 use crate::shelf::Shelf;
 use crate::store::Store;
+use crate::view::File;
 
 /// Groups that are read before others may change the store.
 const GROUPS: usize = 32;
@@ -29,8 +30,21 @@ pub(super) struct Chosen {
 
 /// The tracks of a request, in the order of their numbers: those of `tracks`, or all.
 pub(super) fn tracks(work: &Work<'_>, parameters: &Parameters) -> Result<Vec<Chosen>, Problem> {
+    tracks_of(work, parameters, File::shelf)
+}
+
+/// The same with the rows to draw, which may be those of an index.
+pub(super) fn drawn_tracks(work: &Work<'_>, parameters: &Parameters) -> Result<Vec<Chosen>, Problem> {
+    tracks_of(work, parameters, File::drawn)
+}
+
+fn tracks_of(
+    work: &Work<'_>,
+    parameters: &Parameters,
+    shelf: impl Fn(&File) -> Arc<Shelf>,
+) -> Result<Vec<Chosen>, Problem> {
     let (view, axes) = (work.view, work.view.axes());
-    let shelves: Vec<_> = view.files.iter().map(crate::view::File::shelf).collect();
+    let shelves: Vec<_> = view.files.iter().map(shelf).collect();
     let mut ids = match parameters.numbers("tracks")? {
         Some(ids) if ids.len() > TRACKS_MAX => return Err(Problem::new(400, "tracks: too many")),
         Some(ids) => ids,
@@ -144,7 +158,12 @@ fn each_of(
 }
 
 /// The numbers of the slices of a row that are in a window.
-pub(super) fn numbers(reader: &mut Reader<'_>, row: &Row, window: Window, which: Which) -> Result<Range<usize>, Problem> {
+pub(super) fn numbers(
+    reader: &mut Reader<'_>,
+    row: &Row,
+    window: Window,
+    which: Which,
+) -> Result<Range<usize>, Problem> {
     let all = window.start == 0 && window.end == u64::MAX;
     Ok(match which {
         _ if all => 0..row.len(),

@@ -29,26 +29,27 @@ pub(super) fn search(work: &Work<'_>, parameters: &Parameters) -> Result<Reply, 
         }
     }
     let found = || Found { counts: Map::default(), hits: Vec::new() };
-    let parts = in_parallel(work.view.options.threads, &rows, found, |found, (chosen, depth, are_instants, window)| {
-        let mut in_row = 0;
-        let visit = |slice: &Slice| {
-            if wanted.contains(&slice.name) {
-                *found.counts.entry(slice.name).or_default() += 1;
-                if in_row < limit {
-                    in_row += 1;
-                    found.hits.push(Hit::of(chosen, *depth, slice));
+    let parts =
+        in_parallel(work.view.options.threads, &rows, found, |found, (chosen, depth, are_instants, window)| {
+            let mut in_row = 0;
+            let visit = |slice: &Slice| {
+                if wanted.contains(&slice.name) {
+                    *found.counts.entry(slice.name).or_default() += 1;
+                    if in_row < limit {
+                        in_row += 1;
+                        found.hits.push(Hit::of(chosen, *depth, slice));
+                    }
                 }
+                true
+            };
+            let which = Which::Begin;
+            match are_instants {
+                false => each_slice(work, chosen, *depth, (*window, which), visit)?,
+                true => super::rows::each_instant(work, chosen, *depth, (*window, which), visit)?,
             }
-            true
-        };
-        let which = Which::Begin;
-        match are_instants {
-            false => each_slice(work, chosen, *depth, (*window, which), visit)?,
-            true => super::rows::each_instant(work, chosen, *depth, (*window, which), visit)?,
-        }
-        found.cut(limit);
-        Ok(())
-    })?;
+            found.cut(limit);
+            Ok(())
+        })?;
     let mut all = Found { counts: Map::default(), hits: Vec::new() };
     for part in parts {
         part.counts.into_iter().for_each(|(name, count)| *all.counts.entry(name).or_default() += count);
@@ -105,9 +106,7 @@ impl Found {
         let mut names: Vec<_> = self.counts.iter().map(|(id, count)| (*id, *count)).collect();
         names.sort_by_key(|(id, count)| (std::cmp::Reverse(*count), *id));
         let name = |(id, count): (u32, u64)| json!({"id": id, "name": &*work.view.names.text(id), "count": count});
-        let hit = |hit: &Hit| {
-            json!({"track": hit.track, "depth": hit.depth, "start": hit.start, "end": hit.end, "name": hit.name})
-        };
+        let hit = |hit: &Hit| json!({"track": hit.track, "depth": hit.depth, "start": hit.start, "end": hit.end, "name": hit.name});
         json!({
             "query": query,
             "total": total,

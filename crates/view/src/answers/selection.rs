@@ -135,9 +135,8 @@ impl Totals {
         let names: Vec<Value> = names.into_iter().map(|(_, _, row)| row).collect();
         let mut threads: Vec<_> = self.tracks.into_iter().collect();
         threads.sort_by_key(|(track, _)| *track);
-        let thread = |(track, of): (u64, OfTrack)| {
-            json!({"track": track, "count": of.count, "total": of.total, "self": of.own})
-        };
+        let thread =
+            |(track, of): (u64, OfTrack)| json!({"track": track, "count": of.count, "total": of.total, "self": of.own});
         let slow = |slow: &Slow| {
             json!({
                 "track": slow.track,
@@ -154,7 +153,7 @@ impl Totals {
             "threads": threads.into_iter().map(thread).collect::<Vec<_>>(),
             "histogram": histogram.json(),
             "slowest": self.slowest.iter().map(slow).collect::<Vec<_>>(),
-            "exact": true,
+            "exact": work.view.is_complete(),
         })
     }
 }

@@ -124,8 +124,6 @@ fn children(work: &Work<'_>, chosen: &Chosen, depth: usize, slice: &Slice) -> Re
     let mut names: Vec<_> = names.into_iter().collect();
     names.sort_by_key(|(name, (count, total))| (std::cmp::Reverse((*total, *count)), *name));
     names.truncate(CHILDREN_MAX);
-    let child = |(name, (count, total)): (u32, (u64, u64))| {
-        json!({"name": &*work.view.names.text(name), "id": name, "count": count, "total": chosen.axis.length(total)})
-    };
+    let child = |(name, (count, total)): (u32, (u64, u64))| json!({"name": &*work.view.names.text(name), "id": name, "count": count, "total": chosen.axis.length(total)});
     Ok(names.into_iter().map(child).collect())
 }

@@ -3,6 +3,7 @@
 use std::process::Stdio;
 use std::time::{Duration, Instant};
 
+use anytrace_core::index::Choice;
 use anytrace_core::tables;
 use serde_json::{Value, json};
 use tokio::io::AsyncReadExt;
@@ -66,8 +67,13 @@ fn request(view: &View, sql: &str) -> Result<Value, Problem> {
     let text = |path: &std::path::Path| {
         path.to_str().map(str::to_owned).ok_or_else(|| Problem::new(400, "the name of a file is not UTF-8"))
     };
-    let programs = view.options.symbols.iter().map(|source| Ok(json!({"object": source.object, "path": text(&source.path)?})));
-    let folder = view.options.index_folder.as_deref().map(text).transpose()?;
+    let programs =
+        view.options.symbols.iter().map(|source| Ok(json!({"object": source.object, "path": text(&source.path)?})));
+    let index = match &view.options.index {
+        Choice::None => Value::Null,
+        Choice::Auto(folder) => json!({"folder": folder.as_deref().map(text).transpose()?}),
+        Choice::File(path) => json!({"file": text(path)?}),
+    };
     let nothing: Vec<Value> = view.files.iter().map(|_| Value::Null).collect();
     Ok(json!({
         "version": env!("CARGO_PKG_VERSION"),
@@ -83,7 +89,7 @@ fn request(view: &View, sql: &str) -> Result<Value, Problem> {
         "threads": view.options.threads,
         "memory_bytes": Value::Null,
         "parameters": [],
-        "index": {"folder": folder},
+        "index": index,
         "lifeline": true,
         "progress": false,
         "history": Value::Null,
@@ -185,7 +191,8 @@ pub(crate) fn tables(view: &View) -> Reply {
         let own = table.columns.iter().map(|column| {
             json!({"name": column.name, "type": format!("{:?}", column.kind).to_lowercase(), "help": column.help})
         });
-        let origin = several.then(|| json!({"name": tables::origin_column(table), "type": "name", "help": "the trace"}));
+        let origin =
+            several.then(|| json!({"name": tables::origin_column(table), "type": "name", "help": "the trace"}));
         json!({"table": table.name, "help": table.help, "columns": own.chain(origin).collect::<Vec<_>>()})
     };
     Reply::Json(Value::Array(found.iter().map(of_table).collect()))

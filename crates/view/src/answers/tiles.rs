@@ -1,6 +1,6 @@
 //! What is drawn in a window.
 
-use super::rows::{Chosen, tracks};
+use super::rows::{Chosen, drawn_tracks};
 use super::{Problem, Reply, Work};
 use crate::axis::Axis;
 use crate::http::Parameters;
@@ -33,7 +33,7 @@ pub(super) fn tiles(work: &Work<'_>, parameters: &Parameters) -> Result<Reply, P
     let version = super::trace::version(work.view);
     let is_complete = work.view.is_complete();
     let mut tiles = Tiles { out: vec![0; 16], count: 0, items: Vec::new() };
-    for chosen in tracks(work, parameters)? {
+    for chosen in drawn_tracks(work, parameters)? {
         work.check()?;
         let window = Window { start: chosen.axis.time(start), end: chosen.axis.time_up(end) };
         let pixel = crate::axis::to_u64((end - start) / f64::from(pixels) / chosen.axis.scale);

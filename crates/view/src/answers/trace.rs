@@ -17,7 +17,7 @@ pub(super) fn trace(view: &View, parameters: &Parameters) -> Result<Reply, Probl
     if parameters.number::<u64>("after")?.is_some_and(|after| after >= version) {
         return Ok(Reply::Nothing);
     }
-    let sources: Vec<_> = view.files.iter().map(|file| file.shelf().read().source).collect();
+    let sources: Vec<_> = view.files.iter().map(|file| file.drawn().read().source).collect();
     let ((unit, ticks_per_second), axes) = (axis::unit(&sources), axis::axes(&sources));
     let mut page = Page::default();
     for (number, (file, axis)) in view.files.iter().zip(&axes).enumerate() {
@@ -47,7 +47,7 @@ pub(super) fn trace(view: &View, parameters: &Parameters) -> Result<Reply, Probl
         "lost": [],
         "counters": [],
         "sql": view.options.query.is_some(),
-        "sections": [],
+        "sections": super::section::names(view),
     })))
 }
 
@@ -93,7 +93,7 @@ struct Page {
 impl Page {
     fn add(&mut self, view: &View, number: usize, file: &File, axis: Axis) {
         let state = file.state().clone();
-        let shelf = file.shelf();
+        let shelf = file.drawn();
         let store = shelf.read();
         self.error = self.error.take().or_else(|| state.error.clone());
         if let Some((start, end)) = store.range {

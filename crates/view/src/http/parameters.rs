@@ -88,7 +88,9 @@ mod tests {
 
     #[test]
     fn what_is_no_number_or_no_text_is_refused() {
-        assert!(Parameters::of("a=%zz").is_err() && Parameters::of("a=%f").is_err() && Parameters::of("a=%ff").is_err());
+        assert!(
+            Parameters::of("a=%zz").is_err() && Parameters::of("a=%f").is_err() && Parameters::of("a=%ff").is_err()
+        );
         let all = Parameters::of("a=x").unwrap();
         assert!(all.number::<u64>("a").is_err() && all.numbers("a").is_err() && all.required::<u64>("b").is_err());
         let many: String = (0..40).map(|n| format!("p{n}=1&")).collect();

@@ -11,8 +11,8 @@ mod read;
 mod walk;
 
 pub(crate) use blobs::{Blobs, Place};
-pub(crate) use read::{Reader, Window};
 pub(crate) use outline::{Bytes, Outline};
+pub(crate) use read::{Reader, Window};
 pub(crate) use walk::{Item, items};
 
 /// Slices that make an entry of the lowest level.

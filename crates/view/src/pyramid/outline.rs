@@ -94,9 +94,9 @@ impl Row {
             let (mut found, mut size) = ((*entry, 1), 1);
             for level in self.levels.iter().skip(1) {
                 size *= FAN;
-                let Some(entry) = level.get(at / size).filter(|entry| {
-                    at.is_multiple_of(size) && entry.end - entry.start <= pixel
-                }) else {
+                let Some(entry) =
+                    level.get(at / size).filter(|entry| at.is_multiple_of(size) && entry.end - entry.start <= pixel)
+                else {
                     break;
                 };
                 found = (*entry, size);

@@ -43,13 +43,7 @@ struct Walk<'a> {
 ///
 /// # Errors
 /// When the temporary file cannot be read.
-pub(crate) fn items(
-    row: &Row,
-    blobs: &Blobs,
-    window: Window,
-    pixel: u64,
-    items: &mut Vec<Item>,
-) -> io::Result<()> {
+pub(crate) fn items(row: &Row, blobs: &Blobs, window: Window, pixel: u64, items: &mut Vec<Item>) -> io::Result<()> {
     if row.is_bare() {
         row.bare_items(window, pixel, items);
         return Ok(());
@@ -82,7 +76,9 @@ impl Walk<'_> {
             if !at.is_multiple_of(slices) {
                 break;
             }
-            let Some(entry) = level.get(at / slices).filter(|entry| entry.end - entry.start <= self.pixel) else { break };
+            let Some(entry) = level.get(at / slices).filter(|entry| entry.end - entry.start <= self.pixel) else {
+                break;
+            };
             found = Some((*entry, slices));
             slices *= FAN;
         }
