@@ -152,7 +152,7 @@ impl Server {
         let failed = |error| Error::io("the server cannot run", error);
         let runtime = tokio::runtime::Builder::new_multi_thread()
             .worker_threads(2)
-            .max_blocking_threads(self.options.threads.clamp(1, 64) + 2)
+            .max_blocking_threads(self.options.threads.clamp(1, 64) + http::QUICK)
             .enable_all()
             .build()
             .map_err(failed)?;

@@ -50,7 +50,7 @@ pub fn report(options: Options, sink: &mut dyn Sink) -> Result<String, Error> {
         drop(state);
         let spans = if format.has_spans() { span_options(&view, format)? } else { Default::default() };
         let shelf = file.shelf();
-        gather(format, input, &file.source.open, spans, (&shelf, &view.names, view.stop_flag()), &mut both)?;
+        gather(format, input, &file.source.open, spans, (&*shelf, &view.names, view.stop_flag()), &mut both)?;
     }
     file.state().is_complete = true;
     let Both { found, .. } = both;
@@ -79,9 +79,11 @@ fn contents(
 ) -> Result<Contents, answers::Problem> {
     let never = AtomicBool::new(false);
     let work = Work { view, cancelled: &never };
-    let json = |name: &str, query: &str| match answers::get(&work, name, &Parameters::of(query)?)? {
-        Reply::Json(value) => Ok(value),
-        _ => Ok(Value::Null),
+    let json = |name: &str, query: &str| -> Result<Value, answers::Problem> {
+        match answers::get(&work, name, &Parameters::of(query)?)? {
+            Reply::Json(value) => Ok(value),
+            _ => Ok(Value::Null),
+        }
     };
     let trace = json("trace", "")?;
     let shown = picture::shown_tracks(&trace);

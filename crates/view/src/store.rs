@@ -13,6 +13,9 @@ const DEPTH_MAX: usize = 4096;
 /// Rows of all tracks that are drawn; slices of others are counted.
 const ROWS_MAX: usize = 1 << 17;
 
+/// Tracks that are shown; slices of others are counted.
+const TRACKS_MAX: usize = 1 << 17;
+
 /// Slices open at once, over all tracks.
 const OPEN_MAX: usize = 1 << 20;
 
@@ -77,8 +80,11 @@ pub(crate) struct Begun {
 }
 
 impl Store {
-    /// Adds a track; its number is the next.
+    /// Adds a track; its number is the next, as long as there are not too many.
     pub(crate) fn add_track(&mut self, track: &Track) {
+        if self.tracks.len() >= TRACKS_MAX {
+            return;
+        }
         let track = track.clone();
         self.tracks.push(Lane { track, depths: Vec::new(), open: Vec::new(), last: 0, slices: 0 });
     }
@@ -103,7 +109,10 @@ impl Store {
 
     /// The innermost slice of a track ends.
     pub(crate) fn end(&mut self, track: u32, time: u64, flags: u8) -> io::Result<()> {
-        let Some(lane) = self.tracks.get_mut(track as usize) else { return Ok(()) };
+        let Some(lane) = self.tracks.get_mut(track as usize) else {
+            self.left_out += 1;
+            return Ok(());
+        };
         let Some(begun) = lane.open.pop() else { return Ok(()) };
         self.open -= 1;
         let end = time.max(begun.start);
@@ -119,7 +128,10 @@ impl Store {
 
     /// A point in time, inside what is open on its track.
     pub(crate) fn instant(&mut self, track: u32, time: u64, name: u32) -> io::Result<()> {
-        let Some(lane) = self.tracks.get_mut(track as usize) else { return Ok(()) };
+        let Some(lane) = self.tracks.get_mut(track as usize) else {
+            self.left_out += 1;
+            return Ok(());
+        };
         lane.last = lane.last.max(time);
         self.instants += 1;
         self.push(track, Slice { start: time, end: time, inner: 0, name, flags: INSTANT })
@@ -188,4 +200,52 @@ pub(crate) fn flags(edge: anytrace_core::span::EdgeFlags) -> u8 {
     let open = if edge.has(EdgeFlags::UNFINISHED) { OPEN } else { 0 };
     let deduced = if edge.has(EdgeFlags::DEDUCED) { DEDUCED } else { 0 };
     open | deduced
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::pyramid::Reader;
+
+    fn of_row(store: &Store, depth: usize) -> Vec<Slice> {
+        let row = &store.tracks[0].depths[depth].slices;
+        Reader::new(row, &store.blobs).from(0).unwrap().to_vec()
+    }
+
+    #[test]
+    fn slices_are_on_the_row_of_their_depth_with_the_time_inside() {
+        let mut store = Store::default();
+        store.add_track(&Track::default());
+        for (time, name) in [(0, 7), (2, 8)] {
+            store.begin(0, time, name).unwrap();
+        }
+        store.instant(0, 3, 9).unwrap();
+        store.end(0, 5, 0).unwrap();
+        assert_eq!(store.tracks[0].unfinished().map(|(depth, slice)| (depth, slice.end)).collect::<Vec<_>>(), [(0, 5)]);
+        store.end(0, 9, OPEN).unwrap();
+        assert_eq!(of_row(&store, 0), [Slice { start: 0, end: 9, inner: 3, name: 7, flags: OPEN }]);
+        assert_eq!(of_row(&store, 1), [Slice { start: 2, end: 5, inner: 0, name: 8, flags: 0 }]);
+        assert_eq!((store.slices, store.instants, store.range), (2, 1, Some((0, 9))));
+        assert_eq!(store.tracks[0].depths[2].instants.len(), 1);
+    }
+
+    #[test]
+    fn what_is_too_deep_is_counted() {
+        let mut store = Store::default();
+        store.add_track(&Track::default());
+        let depth = DEPTH_MAX as u64 + 10;
+        (0..depth).for_each(|time| store.begin(0, time, 0).unwrap());
+        (0..depth).for_each(|time| store.end(0, depth + time, 0).unwrap());
+        assert_eq!((store.slices, store.left_out, store.tracks[0].depth()), (depth, 10, DEPTH_MAX));
+    }
+
+    #[test]
+    fn edges_of_unknown_tracks_and_ends_without_beginnings_do_no_harm() {
+        let mut store = Store::default();
+        store.begin(3, 1, 0).unwrap();
+        store.end(3, 2, 0).unwrap();
+        store.add_track(&Track::default());
+        store.end(0, 2, 0).unwrap();
+        assert_eq!((store.slices, store.left_out), (0, 1));
+    }
 }

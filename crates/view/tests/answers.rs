@@ -322,7 +322,7 @@ fn a_window_is_exported_in_every_form() {
     let client = Client::of(&[example("threads4.xray")]);
     let range = client.complete()["range"].clone();
     let (first, last) = (number(&range["start"]), number(&range["end"]));
-    let (start, end) = (first + (last - first) * 0.4, first + (last - first) * 0.6);
+    let (start, end) = (first + (last - first) * 0.1, first + (last - first) * 0.4);
     for form in ["chrome", "perfetto", "folded", "speedscope", "csv", "svg", "native"] {
         let all = client.get(&format!("api/export?form={form}"));
         let part = client.get(&format!("api/export?form={form}&start={start}&end={end}"));
@@ -343,6 +343,36 @@ fn a_window_is_exported_in_every_form() {
         .into_iter()
         .filter(|one| !one.is_instant && float(one.start) < end.ceil() && float(one.end) >= start.ceil());
     assert_eq!(begins.count(), open.count());
+}
+
+#[test]
+fn a_slice_has_the_attributes_of_its_record() {
+    let client = Client::of(&[example("relay.heph")]);
+    let found = client.json("api/search?q=Building%20runtime");
+    let hit = &found["hits"][0];
+    let slice = client.json(&format!("api/slice?track={}&depth={}&start={}", hit["track"], hit["depth"], hit["start"]));
+    assert_eq!((&slice["name"], &slice["attributes"]["worker_threads"]), (&"Building runtime".into(), &1.into()));
+}
+
+#[test]
+fn pages_of_formats_have_blocks() {
+    for (name, expected) in
+        [("threads4.xray", vec!["Summary", "Check"]), ("rows.lackey", vec!["Summary", "Check", "memory"])]
+    {
+        let client = Client::of(&[example(name)]);
+        assert_eq!(client.complete()["sections"], Value::from(expected.clone()), "{name}");
+        for section in expected {
+            let page = client.json(&format!("api/section/{section}"));
+            let blocks = page["blocks"].as_array().unwrap();
+            assert!(!blocks.is_empty() && blocks.iter().all(|block| block["kind"].is_string()), "{page}");
+            for heat in blocks.iter().filter(|block| block["kind"] == "heat") {
+                let (rows, columns) = (heat["rows"].as_u64().unwrap(), heat["columns"].as_u64().unwrap());
+                assert_eq!(heat["cells"].as_array().unwrap().len() as u64, rows * columns);
+                assert_eq!(heat["row_names"].as_array().unwrap().len() as u64, rows);
+            }
+        }
+        assert_eq!(client.get("api/section/nothing").status, 404);
+    }
 }
 
 #[test]

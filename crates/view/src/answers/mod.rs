@@ -1,5 +1,6 @@
 //! Answers to the page.
 
+mod attributes;
 mod export;
 mod flame;
 mod rows;

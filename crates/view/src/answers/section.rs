@@ -78,6 +78,9 @@ fn counts(title: &str, column: &str, rows: &[(String, u64)]) -> Value {
     })
 }
 
+/// A trace and its format.
+type Opened = (&'static dyn Format, Box<dyn Trace>);
+
 /// A page of one file.
 struct Page<'a> {
     work: &'a Work<'a>,
@@ -86,7 +89,7 @@ struct Page<'a> {
 }
 
 impl Page<'_> {
-    fn open(&self) -> Result<Option<(&'static dyn Format, Box<dyn Trace>)>, Error> {
+    fn open(&self) -> Result<Option<Opened>, Error> {
         let Some((format, input)) = crate::reading::open(&self.file.source)? else { return Ok(None) };
         Ok(Some((format, format.open(input, &self.file.source.open)?)))
     }

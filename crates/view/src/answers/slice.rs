@@ -28,6 +28,9 @@ pub(super) fn slice(work: &Work<'_>, parameters: &Parameters) -> Result<Reply, P
     };
     let names = &work.view.names;
     let stack: Vec<Value> = stack.iter().map(|(depth, slice)| of_stack(names, chosen.axis, *depth, slice)).collect();
+    let file =
+        work.view.track_of(track).and_then(|(file, _)| work.view.files.get(file)).ok_or_else(Problem::missing)?;
+    let attributes = super::attributes::of(work, file, (chosen.track, depth), &slice);
     let location = names.get(slice.name).and_then(|name| name.location);
     Ok(Reply::Json(json!({
         "name": &*names.text(slice.name),
@@ -41,7 +44,7 @@ pub(super) fn slice(work: &Work<'_>, parameters: &Parameters) -> Result<Reply, P
         "stack": stack,
         "file": location.as_ref().map(|location| location.file.as_str()),
         "line": location.as_ref().map(|location| location.line).filter(|line| *line > 0),
-        "attributes": Value::Null,
+        "attributes": attributes,
         "children": children(work, &chosen, depth, &slice)?,
     })))
 }

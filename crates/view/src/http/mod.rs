@@ -2,6 +2,7 @@
 
 mod assets;
 mod body;
+mod connections;
 mod parameters;
 
 use std::net::SocketAddr;
@@ -28,14 +29,19 @@ const WAITING_MAX: usize = 256;
 const POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data: blob:; \
                       connect-src 'self'; font-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'";
 
+/// Answers from pyramids at once.
+pub(crate) const QUICK: usize = 4;
+
 /// What every request needs.
 struct App {
     view: Arc<View>,
     /// Values of the header `Host` that name this server.
     hosts: [String; 2],
     token: String,
-    /// A permit for each answer that is computed at the same time.
-    threads: Arc<Semaphore>,
+    /// A permit for each answer from a pyramid that is computed at the same time.
+    quick: Arc<Semaphore>,
+    /// A permit for each answer that may read all slices: the timeline does not wait for these.
+    thorough: Arc<Semaphore>,
     /// A permit for each answer that is computed or waits.
     places: Arc<Semaphore>,
 }
@@ -56,12 +62,13 @@ pub(crate) async fn serve(
         view,
         hosts: [format!("127.0.0.1:{port}"), format!("localhost:{port}")],
         token,
-        threads: Arc::new(Semaphore::new(threads)),
+        quick: Arc::new(Semaphore::new(QUICK)),
+        thorough: Arc::new(Semaphore::new(threads)),
         places: Arc::new(Semaphore::new(WAITING_MAX)),
     };
     let router = Router::new().fallback(handle).with_state(Arc::new(app));
     tokio::select! {
-        served = async { axum::serve(listener, router).await } => served,
+        served = async { axum::serve(connections::Bounded::new(listener), router).await } => served,
         () = end => Ok(()),
     }
 }
@@ -161,7 +168,9 @@ impl Drop for Cancel {
 async fn compute(app: &Arc<App>, name: String, parameters: Parameters) -> Result<Reply, Problem> {
     let _place = place(app)?;
     let ended = || Problem::new(503, "the server ends");
-    let permit = Arc::clone(&app.threads).acquire_owned().await.map_err(|_| ended())?;
+    let is_quick = matches!(name.as_str(), "trace" | "names" | "tiles");
+    let threads = if is_quick { &app.quick } else { &app.thorough };
+    let permit = Arc::clone(threads).acquire_owned().await.map_err(|_| ended())?;
     let cancelled = Arc::new(AtomicBool::new(false));
     let _cancel = Cancel(Arc::clone(&cancelled));
     let view = Arc::clone(&app.view);
