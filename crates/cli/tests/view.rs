@@ -198,6 +198,47 @@ fn an_index_with_a_pyramid_still_serves_queries_and_the_viewer() {
 }
 
 #[test]
+fn a_report_is_one_page_that_loads_nothing() {
+    let folder = tempfile::tempdir().unwrap();
+    for name in ["threads4.xray", "relay.heph", "imm.trace", "rows.lackey", "boxes.cacheray", "free_tree.casemate"] {
+        let page = folder.path().join(format!("{name}.html"));
+        let report = || anytrace().arg("report").arg(example(name)).arg("-o").arg(&page).output().unwrap();
+        let made = report();
+        assert_eq!((made.status.code(), made.stdout.len()), (Some(0), 0), "{}", String::from_utf8_lossy(&made.stderr));
+        let html = std::fs::read_to_string(&page).unwrap();
+        assert!(html.starts_with("<!doctype html>") && html.ends_with("</html>\n"), "{name}");
+        assert!(html.contains(&format!("<h1>{name}</h1>")) && html.contains("<svg"), "{name}");
+        for loads in ["http:", "https:", "<script", "src=", "url(", "@import", "<link", "<a "] {
+            assert!(!html.contains(loads), "{name}: {loads}");
+        }
+        assert_eq!(report().status.code(), Some(2), "it replaces nothing without --force");
+    }
+    let page = std::fs::read_to_string(folder.path().join("relay.heph.html")).unwrap();
+    for expected in ["<td>receiving message<td>21<td>312.3 ms", "Where time goes", "Flame graph", "97 records"] {
+        assert!(page.contains(expected), "{expected}");
+    }
+}
+
+#[test]
+fn a_report_of_a_damaged_trace_says_what_is_wrong_and_exits_with_1() {
+    let folder = tempfile::tempdir().unwrap();
+    let (trace, page) = (folder.path().join("<img src=x>.heph"), folder.path().join("x.html"));
+    let mut bytes = std::fs::read(example("relay.heph")).unwrap();
+    bytes.truncate(bytes.len() - 7);
+    std::fs::write(&trace, bytes).unwrap();
+    let made = anytrace().arg("report").arg(&trace).arg("-o").arg(&page).output().unwrap();
+    assert_eq!(made.status.code(), Some(1));
+    assert!(!made.stderr.is_empty());
+    let html = std::fs::read_to_string(&page).unwrap();
+    assert!(html.contains("<h2>Damage</h2>") && html.contains("&lt;img src=x&gt;") && !html.contains("<img"));
+    let junk = folder.path().join("junk");
+    std::fs::write(&junk, b"\x24\x87\x01\xcc\x9b no trace \xfe").unwrap();
+    let failed = anytrace().arg("report").arg(&junk).arg("-o").arg(folder.path().join("y.html")).output().unwrap();
+    assert_eq!(failed.status.code(), Some(2));
+    assert!(!folder.path().join("y.html").exists());
+}
+
+#[test]
 fn a_file_that_grows_is_followed() {
     let folder = tempfile::tempdir().unwrap();
     let trace = folder.path().join("grow.lackey");

@@ -132,7 +132,9 @@ fn draw(out: &mut String, item: &Item, (x, y, width): (f64, f64, f64), contents:
     } else {
         format!("{} spans, busy {}, longest {}", grouped(item.count.into()), unit.length(item.busy), escaped(name))
     };
-    rect(out, (x, y, width.max(0.7)), (color(name), opacity), &tip);
+    // A gap keeps neighbors of one name apart.
+    let drawn = if is_single && width > 3.0 { width - 0.7 } else { width.max(0.7) };
+    rect(out, (x, y, drawn), (color(name), opacity), &tip);
     if is_single {
         caption(out, (x, y, width), name);
     }
