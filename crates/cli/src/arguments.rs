@@ -6,6 +6,7 @@ pub(crate) mod own;
 mod query;
 mod spans;
 mod values;
+mod view;
 
 use std::path::PathBuf;
 
@@ -23,6 +24,7 @@ pub(crate) use spans::{
 };
 pub(crate) use values::{RANGE, TOP, byte_count, range_of, rows, threshold, time_bound};
 use values::{number_range, thread_id, time_range};
+pub(crate) use view::{ReportArguments, ViewArguments};
 
 /// How inputs are read; the same in every verb.
 #[derive(Debug, Clone, Args)]

@@ -7,8 +7,8 @@ use clap::{CommandFactory, Parser, Subcommand, ValueEnum};
 
 use crate::arguments::{
     CheckArguments, CompletionsArguments, ConvertArguments, DiffArguments, DumpArguments, FlameArguments,
-    IndexArguments, InfoArguments, ManArguments, QueryArguments, RepairArguments, RulesArguments, StatsArguments,
-    TimelineArguments, TrimArguments, format_names, own,
+    IndexArguments, InfoArguments, ManArguments, QueryArguments, RepairArguments, ReportArguments, RulesArguments,
+    StatsArguments, TimelineArguments, TrimArguments, ViewArguments, format_names, own,
 };
 use crate::verbs::apitrace::ApitraceArguments;
 use crate::verbs::cacheray::CacherayArguments;
@@ -109,6 +109,16 @@ pub(crate) enum Verb {
     /// Show in the terminal when each thread was busy, and with what
     #[command(after_help = "Example:\n  anytrace timeline -m ./app --time 1ms..2ms app.xray")]
     Timeline(TimelineArguments),
+    /// Show traces in the browser: a timeline to zoom, search, statistics, flame graphs, SQL
+    #[command(
+        after_help = "The address is printed before the traces are read; it is valid on this machine only, as long as \
+                            the command runs. Ctrl-C ends it.\n\n\
+                            Example:\n  anytrace view -m ./app app.xray\n  anytrace view --no-open --port 8080 app.heph"
+    )]
+    View(ViewArguments),
+    /// Write a page of a trace that needs no server: timeline, flame graph, statistics, damage
+    #[command(after_help = "Example:\n  anytrace report -m ./app app.xray -o app.html")]
+    Report(ReportArguments),
     /// Answer questions in SQL: every format has tables
     #[command(
         after_help = "Tables are listed by --tables, columns by --describe, named queries by --list. Functions besides \

@@ -131,6 +131,8 @@ fn run(arguments: &Arguments) -> Result<Verdict, Failure> {
         Verb::Stats(options) => verbs::stats::run(options),
         Verb::Flame(options) => verbs::flame::run(options),
         Verb::Timeline(options) => verbs::timeline::run(options),
+        Verb::Report(options) => verbs::report::run(options),
+        Verb::View(options) => verbs::view::run(options),
         Verb::Query(options) => verbs::query::run(options),
         Verb::Index(options) => verbs::index::run(options),
         Verb::Apitrace(options) => verbs::apitrace::run(options),

@@ -13,6 +13,7 @@
 //! spans     = spans of a chunk*
 //! spans of a chunk = flags (8): 1 can begin a part, 2 has threads that `events` has not, 4 has a reach;
 //!             reach (8, 8), smallest number (8), number of starts (8), length of the state (8), starts (8, 8)*, state
+//! pyramid   = bytes of the viewer, the last section
 //! text      = length (8), bytes
 //! ```
 //!
@@ -27,12 +28,12 @@ use super::fit::{PIECES_MAX, piece_bytes};
 use super::{Chunk, ChunkSpans, Index, Mark, NAMED_MAX, Pieces};
 
 /// The first bytes. The eighth bit and the line ends reveal a transfer in text mode.
-const MAGIC: [u8; 8] = *b"\x89atx\r\n\x1a\n";
+pub(super) const MAGIC: [u8; 8] = *b"\x89atx\r\n\x1a\n";
 
-const VERSION: u32 = 2;
+pub(super) const VERSION: u32 = 2;
 
-const HEADER_BYTES: usize = 16;
-const ENTRY_BYTES: usize = 32;
+pub(super) const HEADER_BYTES: usize = 16;
+pub(super) const ENTRY_BYTES: usize = 32;
 const CHUNK_BYTES: usize = 72;
 
 /// Most sections.
@@ -170,13 +171,13 @@ fn push_text(out: &mut Vec<u8>, text: &str) {
 }
 
 /// The sections of a file whose directory is intact.
-struct Sections<'a> {
+pub(super) struct Sections<'a> {
     bytes: &'a [u8],
     directory: &'a [[u8; ENTRY_BYTES]],
 }
 
 impl<'a> Sections<'a> {
-    fn of(bytes: &'a [u8]) -> Result<Self, IndexFault> {
+    pub(super) fn of(bytes: &'a [u8]) -> Result<Self, IndexFault> {
         let rest = bytes.strip_prefix(&MAGIC).ok_or(IndexFault::Magic)?;
         let cut = IndexFault::Checksum(0);
         let (version, rest) = rest.split_first_chunk::<4>().ok_or(cut)?;
@@ -196,8 +197,13 @@ impl<'a> Sections<'a> {
         Ok(Self { bytes, directory: directory.as_chunks().0 })
     }
 
+    /// The kinds of all sections, in the order of the file.
+    pub(super) fn kinds(&self) -> impl Iterator<Item = u32> {
+        self.directory.iter().filter_map(|entry| u32::try_from(numbers::<1>(entry)[0]).ok())
+    }
+
     /// The bytes of a section that is intact; `None` where there is none of this kind.
-    fn get(&self, kind: u32) -> Result<Option<&'a [u8]>, IndexFault> {
+    pub(super) fn get(&self, kind: u32) -> Result<Option<&'a [u8]>, IndexFault> {
         for entry in self.directory {
             let [own, offset, length, checksum] = numbers::<4>(entry);
             if own != u64::from(kind) {

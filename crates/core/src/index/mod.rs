@@ -14,6 +14,7 @@ mod find;
 mod fit;
 mod needs;
 mod parts;
+mod section;
 mod spans;
 
 use std::ops::RangeInclusive;
@@ -28,6 +29,7 @@ pub use file::IndexFault;
 pub use find::{Choice, Lookup, find, path_of};
 pub use fit::{Depth, Digest, Digester, Misfit, PIECES_MAX, Pieces, piece_bytes};
 pub use needs::Needs;
+pub use section::{pyramid, with_pyramid};
 pub use spans::{ChunkSpans, STARTS_MAX, is_of_spans};
 
 /// A place between two records where reading can begin.
