@@ -10,7 +10,7 @@ const HUES = ["#77aadd", "#ee8866", "#eedd88", "#ffaabb", "#99ddff", "#44bb99", 
 /** Of each theme: how much of the hue its two strengths keep, and what they are mixed with. */
 const STRENGTHS: Record<Theme, { shares: [number, number]; ground: [number, number, number] }> = {
   light: { shares: [0.92, 0.62], ground: [255, 255, 255] },
-  dark: { shares: [0.82, 0.62], ground: [26, 32, 42] },
+  dark: { shares: [0.86, 0.7], ground: [26, 32, 42] },
 };
 
 function channels(hex: string): [number, number, number] {

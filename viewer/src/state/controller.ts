@@ -43,6 +43,8 @@ export class Controller {
   private urlTimer: ReturnType<typeof setTimeout> | null = null;
   private kept: Kept;
   private lastFragment = "";
+  /** Enter was typed before the answer came: walk when it does. */
+  private walkLater: 1 | -1 | null = null;
 
   constructor(
     readonly store: Store,
@@ -207,6 +209,7 @@ export class Controller {
   search(query: string): void {
     if (this.searchTimer !== null) clearTimeout(this.searchTimer);
     this.searchAbort?.abort();
+    this.walkLater = null;
     if (query.trim() === "") {
       this.store.set({ search: NO_SEARCH });
       return;
@@ -221,6 +224,7 @@ export class Controller {
     try {
       const answer = await getSearch(query, abort.signal);
       this.store.set({ search: { query, busy: false, error: null, answer, at: -1 }, message: `${plural(answer.total, "hit")} for ${query}` });
+      if (this.walkLater !== null) this.walk(this.walkLater);
     } catch (error) {
       if (!isAbort(error)) this.store.set({ search: { ...NO_SEARCH, query, error: errorText(error) } });
     }
@@ -230,6 +234,7 @@ export class Controller {
   walk(step: 1 | -1): void {
     const { search, view } = this.store.get();
     const hits = search.answer?.hits ?? [];
+    this.walkLater = search.busy ? step : null;
     if (hits.length === 0) return;
     let at = search.at + step;
     if (search.at < 0) {
