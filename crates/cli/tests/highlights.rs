@@ -62,7 +62,7 @@ fn the_type_with_most_misses_is_the_first_of_types() {
     let trace = "examples/tour/particles.cacheray.gz";
     let types = json(&["memory", "types", "--config", "zen3", "--format", "json", trace]);
     let most = types["types"].as_array().unwrap().iter().max_by_key(|one| one["misses"].as_u64()).unwrap();
-    let (name, misses) = (most["name"].as_str().unwrap(), &most["misses"]);
+    let (name, misses) = (most["type"].as_str().unwrap(), &most["misses"]);
     let text = texts(&[trace]).remove(0);
     assert!(text.starts_with(&format!("{name} has {misses} of ")), "{text}");
 }
