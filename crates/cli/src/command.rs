@@ -13,7 +13,9 @@ use crate::arguments::{
 use crate::verbs::apitrace::ApitraceArguments;
 use crate::verbs::cacheray::CacherayArguments;
 use crate::verbs::casemate::CasemateArguments;
+use crate::verbs::demo::DemoArguments;
 use crate::verbs::heph::HephArguments;
+use crate::verbs::highlights::HighlightsArguments;
 use crate::verbs::memory::{self, MemoryArguments};
 use crate::verbs::xray::XrayArguments;
 
@@ -70,6 +72,14 @@ pub(crate) enum Verb {
     /// Identify a trace and summarize its contents
     #[command(after_help = "Example:\n  anytrace info --format json app.xray | jq .kinds")]
     Info(InfoArguments),
+    /// Write traces of small programs to try the verbs on
+    #[command(after_help = "Example:\n  anytrace demo -o try")]
+    Demo(DemoArguments),
+    /// Say what is most worth knowing about each trace, and which command shows more
+    #[command(
+        after_help = "Example:\n  anytrace highlights examples/traces/*\n  anytrace highlights -m ./app app.xray"
+    )]
+    Highlights(HighlightsArguments),
     /// Print the records in wire order, one per line
     #[command(after_help = "Example:\n  anytrace dump --offsets --records 100..120 app.heph\n  \
                             anytrace dump --format jsonl app.heph | jq 'select(.end - .start > 1000000)'")]
