@@ -22,6 +22,7 @@ mod shell;
 mod soak;
 mod tables;
 mod test;
+mod viewer;
 
 use std::process::ExitCode;
 
@@ -45,6 +46,8 @@ const HELP: &str = "cargo xtask CHORE
                                have them read every output of two generated traces and of TRACE (the examples)
   python                       build the Python package's wheel, install it in a clean environment and run its tests there
                                (python3, pip)
+  viewer [--screenshots DIR]   check, test and build the page of `anytrace view`, compare it with the committed one, and open
+                               every example trace in Chromium (node 20, npm; installs chromium)
   tables [--check]             regenerate the tables of the apitrace crate
   casemate-tables [--check]    regenerate the tables of the casemate checker's chapter from its code and the shared corpus
                                (--check: only compare them, as the tests do)
@@ -76,6 +79,7 @@ fn main() -> ExitCode {
         "consumers" => consumers::run_all(rest),
         "python" => python::run_all(rest),
         "tables" => tables::run(rest),
+        "viewer" => viewer::run_all(rest),
         "dist" => dist::run(rest),
         "new-format" => new_format::run(rest),
         "casemate-tables" => casemate_tables::run(rest),
