@@ -63,7 +63,7 @@ pub(crate) async fn run(session: &Session, request: &Request) -> ExitCode {
     }
     end_with_signals();
     eprintln!("{HELP}");
-    let code = loop {
+    loop {
         match editor.readline("anytrace> ") {
             Ok(text) => {
                 let text = text.trim();
@@ -83,8 +83,7 @@ pub(crate) async fn run(session: &Session, request: &Request) -> ExitCode {
                 break ExitCode::from(FAILED);
             }
         }
-    };
-    code
+    }
 }
 
 /// Adds what was typed to the history; a prompt without one works too.
