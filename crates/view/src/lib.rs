@@ -1,7 +1,7 @@
 //! The server behind `anytrace view`.
 //!
-//! A thread a file reads each trace once and puts its slices on rows ([`pyramid`]); a window of any width is then drawn
-//! from few of them. Answers ([`answers`]) read the rows while they grow, so the page shows the first rows while the
+//! A thread a file reads each trace once and puts its slices on rows (`pyramid`); a window of any width is then drawn
+//! from few of them. Answers (`answers`) read the rows while they grow, so the page shows the first rows while the
 //! trace is still being read. The server ([`Server`]) listens on the loopback interface only; every address begins with
 //! a random token, and requests that name another host are refused.
 //!
