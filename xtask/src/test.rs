@@ -14,7 +14,7 @@ pub(crate) fn run(arguments: &[String]) -> Result<(), String> {
         other => return Err(format!("test takes --no-install or nothing, not {}", other.join(" "))),
     }
     let mut tests = cargo();
-    tests.args(["test", "--locked", "--workspace", "--all-features"]);
+    tests.args(["test", "--locked", "--workspace", "--all-features", "--no-fail-fast"]);
     // The same commit has the same verdict each time; `cargo xtask properties` looks further.
     if std::env::var_os(SEED).is_none() {
         tests.env(SEED, "20210423");
