@@ -21,6 +21,7 @@ highlights --format json {heph}
 ! highlights {cacheray}
 demo -o {out}
 ! info {heph}
+report {heph} -o {out}
 ! info --format json {heph}
 ! dump {heph}
 ! dump --format jsonl {heph}
@@ -157,7 +158,8 @@ demo -o {out}
 ";
 
 /// Verbs that are given no trace, and why they print nothing of one.
-const WITHOUT: [(&str, &str); 8] = [
+const WITHOUT: [(&str, &str); 9] = [
+    ("view", "runs until it is interrupted: tests/view.rs runs it"),
     ("formats", "the program's own words"),
     ("rules", "the program's own words"),
     ("completions", "the program's own words"),

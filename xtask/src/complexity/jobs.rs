@@ -44,6 +44,8 @@ impl Family {
 /// Of any trace.
 const GENERAL: &[&str] = &[
     "info FILE",
+    "highlights FILE",
+    "report FILE --force -o OUT",
     "check FILE",
     "check FILE --format sarif",
     "dump FILE",
@@ -193,6 +195,7 @@ pub(super) fn is_for(job: &str, shape: &str) -> bool {
 /// Verbs that no shape is for, and why.
 pub(super) const EXEMPT: &[(&str, &str)] = &[
     ("formats", "prints a list of its own"),
+    ("demo", "writes traces of its own"),
     ("rules", "prints a list of its own"),
     ("casemate rules", "prints a list of its own"),
     ("completions", "prints what the program's options are"),

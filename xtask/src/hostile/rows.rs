@@ -76,6 +76,8 @@ const fn with(row: Row, always: &'static [&'static str]) -> Row {
 /// Every verb that reads something.
 pub(super) const ROWS: &[Row] = &[
     row("info", GENERIC, &[Trace], Damage),
+    row("highlights", GENERIC, &[Trace], Damage),
+    to_output(row("report", GENERIC, &[Trace], Damage)),
     row("dump", GENERIC, &[Trace], Damage),
     row("check", GENERIC, &[Trace], Verdict),
     row("repair", GENERIC, &[Trace], Other),
@@ -138,6 +140,7 @@ pub(super) const ROWS: &[Row] = &[
 /// Verbs that read nothing another could have made.
 pub(super) const NOT_RUN: &[&str] = &[
     "formats",
+    "demo",
     "rules",
     "completions",
     "man",
