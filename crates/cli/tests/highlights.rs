@@ -140,6 +140,8 @@ fn damage_is_exit_code_1_and_nothing_to_read_is_no_error() {
     fs::write(&unknown, "no trace at all\n").unwrap();
     assert_eq!(run(&["highlights", unknown.to_str().unwrap()]).status.code(), Some(2));
     assert_eq!(run(&["highlights", "-"]).status.code(), Some(2));
+    let piped = pasted("cat examples/traces/relay.heph | anytrace highlights /dev/stdin");
+    assert!(piped.status.code() == Some(2) && piped.stdout.is_empty());
 }
 
 #[test]

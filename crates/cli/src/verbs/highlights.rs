@@ -88,8 +88,8 @@ pub(crate) fn of_files(files: &[PathBuf]) -> Result<Verdict, Failure> {
 }
 
 fn one(path: &Path, options: &HighlightsArguments) -> Result<(&'static str, Highlights), Failure> {
-    if path.as_os_str() == "-" {
-        return Err(Failure::usage("highlights reads files: standard input cannot be named in the commands it shows"));
+    if open::is_read_once(path) {
+        return Err(Failure::usage("highlights reads files: a pipe cannot be read again by the commands it shows"));
     }
     let format = match open::open_trace(path, &options.input)? {
         Ok((format, _)) => format,
