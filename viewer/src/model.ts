@@ -92,16 +92,20 @@ function readFile(value: Json, position: number): TraceFile {
   };
 }
 
-function readGap(value: Json, what: "damage" | "lost"): Gap {
+/** None where the place in the file has no time: it is counted with its file, and has no place on the axis. */
+function readGap(value: Json, what: "damage" | "lost"): Gap[] {
   const gap = asObject(value, what);
+  if (optionalNumber(gap["start"]) === null || optionalNumber(gap["end"]) === null) return [];
   const count = optionalNumber(gap["count"]);
   const lost = count === null ? "records are missing here" : `${count} records are missing here`;
-  return {
-    file: optionalNumber(gap["file"]) ?? 0,
-    start: asNumber(gap["start"], `${what}.start`),
-    end: asNumber(gap["end"], `${what}.end`),
-    text: optionalText(gap["text"]) ?? (what === "lost" ? lost : "damaged"),
-  };
+  return [
+    {
+      file: optionalNumber(gap["file"]) ?? 0,
+      start: asNumber(gap["start"], `${what}.start`),
+      end: asNumber(gap["end"], `${what}.end`),
+      text: optionalText(gap["text"]) ?? (what === "lost" ? lost : "damaged"),
+    },
+  ];
 }
 
 function readRange(value: Json | undefined): Range | null {
@@ -131,8 +135,8 @@ export function readTrace(value: Json): Trace {
     tracks: asList(trace["tracks"], "trace.tracks").map(readTrack),
     slices: optionalNumber(trace["slices"]) ?? 0,
     instants: optionalNumber(trace["instants"]) ?? 0,
-    damage: optionalList(trace["damage"]).map((gap) => readGap(gap, "damage")),
-    lost: optionalList(trace["lost"]).map((gap) => readGap(gap, "lost")),
+    damage: optionalList(trace["damage"]).flatMap((gap) => readGap(gap, "damage")),
+    lost: optionalList(trace["lost"]).flatMap((gap) => readGap(gap, "lost")),
     counters: optionalList(trace["counters"]).map((item) => {
       const counter = asObject(item, "counter");
       return { id: asNumber(counter["id"], "counter.id"), name: optionalText(counter["name"]) ?? "", track: optionalNumber(counter["track"]) };

@@ -28,7 +28,10 @@ const EXAMPLES: [&str; 6] =
     ["imm.trace", "boxes.cacheray", "free_tree.casemate", "relay.heph", "rows.lackey", "threads4.xray"];
 
 /// On a damaged trace of every format that has the verb.
-const GENERIC: [(&str, bool); 14] = [
+const GENERIC: [(&str, bool); 17] = [
+    ("highlights TRACE", false),
+    ("highlights --format json TRACE", true),
+    ("report --force -o /dev/null TRACE", false),
     ("info TRACE", false),
     ("info --format json TRACE", true),
     ("dump TRACE", false),
@@ -86,7 +89,7 @@ const CASES: [Case; 36] = [
 
 /// Verbs that read no trace, or are tested elsewhere: `repair` says 0 where most is saved, and a replay goes on for
 /// as long as the trace.
-const ELSEWHERE: [&str; 5] = ["repair", "query", "heph replay", "heph collect", "xray extract"];
+const ELSEWHERE: [&str; 6] = ["repair", "query", "view", "heph replay", "heph collect", "xray extract"];
 
 fn anytrace(arguments: &[&str]) -> Output {
     Command::new(env!("CARGO_BIN_EXE_anytrace")).args(arguments).output().unwrap()

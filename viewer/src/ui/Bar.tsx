@@ -34,11 +34,12 @@ function Files({ controller }: { controller: Controller }) {
   const trace = useStore(controller.store, (state) => state.trace);
   if (trace === null) return <div class="files"><span class="faint">Opening the trace…</span></div>;
   const clock = clockOf(trace);
+  const damaged = trace.files.reduce((sum, file) => sum + file.damage, 0);
   const amounts = [
     trace.range === null ? null : clock.unit === "seq" ? plural(Math.round(spanOf(trace.range)), "record") : formatDuration(spanOf(trace.range), clock),
     trace.slices > 0 ? plural(trace.slices, "slice") : null,
     trace.instants > 0 ? plural(trace.instants, "instant") : null,
-    trace.damage.length > 0 ? plural(trace.damage.length, "damaged range") : null,
+    damaged > 0 ? plural(damaged, "damaged range") : null,
     trace.lost.length > 0 ? plural(trace.lost.length, "loss") .replace("losss", "losses") : null,
   ].filter((text) => text !== null);
   return (
