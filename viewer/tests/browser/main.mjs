@@ -213,6 +213,9 @@ try {
     if (file === "relay.heph") await searches(browser, server, "polling", "8");
     server.stop();
   }
+  const damaged = await start(PROGRAM, ["view", "--no-open", join(ROOT, "crates/xray/corpus/v5-gap-zero.xray")]);
+  await examine(browser, damaged, "a damaged trace");
+  damaged.stop();
   await hostile(browser);
   await words(browser);
   await moves(browser);
