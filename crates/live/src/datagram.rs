@@ -84,7 +84,7 @@ impl Receiver {
         let (of_thread, its_shared) = (socket.try_clone()?, Arc::clone(&shared));
         let thread = std::thread::Builder::new()
             .name(format!("receive {listener}"))
-            .spawn(move || receive(&of_thread, listener, &queue, &its_shared))
+            .spawn(move || receive((&of_thread, family), listener, &queue, &its_shared))
             .map_err(|error| Error::io("cannot start a thread", error))?;
         Ok(Self { shared, granted_bytes, inode, family, _socket: socket, thread: Some(thread) })
     }
@@ -131,7 +131,7 @@ fn drops_of(table: &str, inode: u64) -> Option<u64> {
     row.split_ascii_whitespace().next_back()?.parse().ok()
 }
 
-fn receive(socket: &OwnedFd, listener: usize, queue: &Queue, shared: &Shared) {
+fn receive((socket, family): (&OwnedFd, Family), listener: usize, queue: &Queue, shared: &Shared) {
     let mut room = vec![0; DATAGRAM_BYTES * AT_ONCE];
     let mut deadline = None;
     let mut last_drops = 0;
@@ -139,7 +139,7 @@ fn receive(socket: &OwnedFd, listener: usize, queue: &Queue, shared: &Shared) {
         if deadline.is_none() && shared.stop.load(Ordering::Acquire) {
             deadline = Some(Instant::now() + LAST_READ);
         }
-        match take(socket, &mut room, shared, &mut last_drops) {
+        match take((socket, family), &mut room, shared, &mut last_drops) {
             Ok(batch) => queue.push(listener, batch),
             // The socket is empty and nothing more is wanted.
             Err(Errno::EAGAIN) if deadline.is_some() => return,
@@ -158,7 +158,12 @@ fn receive(socket: &OwnedFd, listener: usize, queue: &Queue, shared: &Shared) {
 }
 
 /// Takes the datagrams that wait.
-fn take(socket: &OwnedFd, room: &mut [u8], shared: &Shared, last_drops: &mut u32) -> Result<Batch, Errno> {
+fn take(
+    (socket, family): (&OwnedFd, Family),
+    room: &mut [u8],
+    shared: &Shared,
+    last_drops: &mut u32,
+) -> Result<Batch, Errno> {
     let mut batch = Batch::default();
     let mut lengths = [0; AT_ONCE];
     {
@@ -185,7 +190,9 @@ fn take(socket: &OwnedFd, room: &mut [u8], shared: &Shared, last_drops: &mut u32
             if message.flags.contains(MsgFlags::MSG_TRUNC) {
                 shared.cut.fetch_add(1, Ordering::Relaxed);
             }
-            batch.items.push((sender(message.address.as_ref(), process), 0));
+            // The kernel writes no address for a sender without a name: what is in its place then is of another datagram.
+            let address = message.address.as_ref().filter(|_| !matches!(family, Family::Unix));
+            batch.items.push((sender(address, process), 0));
         }
     }
     // Exactly as long as needed: the queue counts the capacity.
