@@ -6,6 +6,7 @@ mod arguments;
 mod command;
 mod extension;
 mod failure;
+mod highlight;
 mod indexed;
 mod ledger;
 mod open;

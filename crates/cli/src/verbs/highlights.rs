@@ -12,6 +12,7 @@ use serde_json::{Value, json};
 use super::{apitrace, casemate, memory};
 use crate::arguments::{InputArguments, ResultForm};
 use crate::failure::Failure;
+use crate::highlight::{Highlight, Highlights};
 use crate::report::{Reporter, Way};
 use crate::results::print_json;
 use crate::symbols::SymbolArguments;
@@ -31,24 +32,6 @@ pub(crate) struct HighlightsArguments {
     #[command(flatten)]
     input: InputArguments,
 }
-
-/// One thing worth knowing.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Highlight {
-    /// A sentence.
-    pub(crate) text: String,
-    /// The command that shows more, without the program's name and the trace: `stats --sort self`.
-    pub(crate) command: String,
-}
-
-impl Highlight {
-    pub(crate) fn new(text: impl Into<String>, command: impl Into<String>) -> Self {
-        Self { text: text.into(), command: command.into() }
-    }
-}
-
-/// The highlights of one trace, the most important first, and whether it is damaged.
-pub(crate) type Highlights = (Vec<Highlight>, Verdict);
 
 /// How the traces of a format are examined.
 type Examine = fn(&Path, &HighlightsArguments) -> Result<Highlights, Failure>;

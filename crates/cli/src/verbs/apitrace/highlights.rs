@@ -7,8 +7,8 @@ use anytrace_apitrace::tools::stats::{By, Row, Statistics, StatsOptions, stats};
 use crate::Verdict;
 use crate::arguments::InputArguments;
 use crate::failure::Failure;
+use crate::highlight::{Highlight, Highlights};
 use crate::units::{counted, percent};
-use crate::verbs::highlights::{Highlight, Highlights};
 
 /// The highlights of an apitrace trace.
 pub(crate) fn highlights(path: &Path, input: &InputArguments) -> Result<Highlights, Failure> {

@@ -7,10 +7,10 @@ use anytrace_core::Collect;
 
 use crate::arguments::InputArguments;
 use crate::failure::Failure;
+use crate::highlight::{Highlight, Highlights};
 use crate::open;
 use crate::report::{Reporter, Way};
 use crate::units::counted;
-use crate::verbs::highlights::{Highlight, Highlights};
 
 /// Longest file whose violation is explained: that takes all of it in memory.
 const EXPLAINED_BYTES_MAX: u64 = 64 << 20;

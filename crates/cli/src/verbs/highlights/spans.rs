@@ -5,9 +5,9 @@ use std::path::Path;
 use anytrace_analysis::accounting::{Accounting, By, Row, Statistic, sorted};
 use anytrace_analysis::pass::{Done, Pass};
 
-use super::{Highlight, Highlights};
 use crate::arguments::{InputArguments, SpanArguments};
 use crate::failure::Failure;
+use crate::highlight::{Highlight, Highlights};
 use crate::spans::read_spans;
 use crate::symbols::SymbolArguments;
 use crate::units::{Times, counted, percent};

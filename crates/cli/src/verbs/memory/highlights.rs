@@ -11,8 +11,8 @@ use super::type_label::type_label;
 use super::{caches, opening};
 use crate::arguments::InputArguments;
 use crate::failure::Failure;
+use crate::highlight::{Highlight, Highlights};
 use crate::units::{grouped, percent};
-use crate::verbs::highlights::{Highlight, Highlights};
 
 /// The highlights of a trace of any format with accesses. The caches are those of one documented processor, so that the
 /// same trace has the same highlights on every machine.
