@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use anytrace_core::hash::Map;
 use anytrace_core::span::{Edge, EdgeBatch, EdgeKind, Location, NameId, SpanSource, TimeUnit, Track, TrackId};
 use anytrace_core::table::{Batch, EVENTS, RowSink, Scan, Values};
-use anytrace_core::{Error, SpanSink};
+use anytrace_core::{Error, Format, Input, OpenOptions, Sink, SpanOptions, SpanSink, tables};
 
 use crate::names::Names;
 use crate::shelf::Shelf;
@@ -20,6 +20,23 @@ const THREADS_MAX: usize = 65_536;
 /// Why reading stops when the server does.
 pub(crate) fn stopped() -> Error {
     Error::usage("the server ends")
+}
+
+/// Puts a trace on rows.
+pub(crate) fn gather(
+    format: &'static dyn Format,
+    input: Input,
+    open: &OpenOptions,
+    options: SpanOptions,
+    (shelf, names, stop): (&Shelf, &Names, &AtomicBool),
+    sink: &mut dyn Sink,
+) -> Result<(), Error> {
+    let trace = format.open(input, open)?;
+    if format.has_spans() {
+        return trace.spans(&options, &mut Gather::new(shelf, names, stop), sink).map(drop);
+    }
+    let (mut out, scan) = (GatherEvents::new(format.name(), shelf, names, stop), GatherEvents::scan()?);
+    tables::read(format, trace, EVENTS.name, &scan, &options, &mut out, sink).map(drop)
 }
 
 /// Puts edges on rows.

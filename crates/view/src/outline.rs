@@ -14,9 +14,9 @@ use std::sync::atomic::AtomicBool;
 use anytrace_core::span::{SpanSource, TimeUnit, Track};
 use anytrace_core::{Error, Format, Input, OpenOptions, Sink};
 
+use crate::gather::gather;
 use crate::names::Names;
 use crate::pyramid::{Bytes, Outline, Row};
-use crate::reading::gather;
 use crate::shelf::Shelf;
 use crate::store::{Depth, Lane, Store};
 

@@ -2,17 +2,15 @@
 
 use std::path::Path;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::Ordering;
 use std::time::{Duration, SystemTime};
 
 use anytrace_core::index::{self, Choice, Lookup};
-use anytrace_core::table::EVENTS;
-use anytrace_core::{Error, Format, Input, InputOptions, OpenOptions, Sink, SpanOptions, tables};
+use anytrace_core::{Error, Format, Input, InputOptions, SpanOptions};
 use anytrace_formats::{Recognized, by_name, recognize};
 
 use crate::Source;
-use crate::gather::{Gather, GatherEvents};
-use crate::names::Names;
+use crate::gather::gather;
 use crate::outline;
 use crate::shelf::Shelf;
 use crate::view::{File, Found, View};
@@ -79,23 +77,6 @@ fn read_into(view: &View, file: &File, shelf: &Shelf, found: &mut Found) -> Resu
     preview(view, file, format);
     let options = if format.has_spans() { span_options(view, format)? } else { SpanOptions::default() };
     gather(format, input, &file.source.open, options, (shelf, &view.names, view.stop_flag()), found)
-}
-
-/// Puts a trace on rows.
-pub(crate) fn gather(
-    format: &'static dyn Format,
-    input: Input,
-    open: &OpenOptions,
-    options: SpanOptions,
-    (shelf, names, stop): (&Shelf, &Names, &AtomicBool),
-    sink: &mut dyn Sink,
-) -> Result<(), Error> {
-    let trace = format.open(input, open)?;
-    if format.has_spans() {
-        return trace.spans(&options, &mut Gather::new(shelf, names, stop), sink).map(drop);
-    }
-    let (mut out, scan) = (GatherEvents::new(format.name(), shelf, names, stop), GatherEvents::scan()?);
-    tables::read(format, trace, EVENTS.name, &scan, &options, &mut out, sink).map(drop)
 }
 
 /// Shows what the index has of a trace until it is read. An index that does not fit is not used.

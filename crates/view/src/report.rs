@@ -3,6 +3,7 @@
 
 mod page;
 mod picture;
+mod words;
 
 use std::sync::atomic::AtomicBool;
 
@@ -10,8 +11,9 @@ use anytrace_core::{Diagnostic, Error, Info, Sink};
 use serde_json::Value;
 
 use crate::answers::{self, Reply, Work};
+use crate::gather::gather;
 use crate::http::Parameters;
-use crate::reading::{gather, open, span_options};
+use crate::reading::{open, span_options};
 use crate::view::{Found, View};
 use crate::{Options, Source};
 

@@ -18,6 +18,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use serde_json::Value;
 
 use crate::http::Parameters;
+pub(crate) use crate::problem::Problem;
 use crate::view::View;
 
 /// An answer.
@@ -40,32 +41,6 @@ pub(crate) enum Reply {
         /// A temporary file, at its start.
         file: File,
     },
-}
-
-/// Why there is no answer.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Problem {
-    /// The status of the response.
-    pub(crate) status: u16,
-    /// Words for people.
-    pub(crate) text: String,
-}
-
-impl Problem {
-    /// A problem of a status.
-    pub(crate) fn new(status: u16, text: impl Into<String>) -> Self {
-        Self { status, text: text.into() }
-    }
-
-    fn missing() -> Self {
-        Self::new(404, "there is no such thing in this trace")
-    }
-}
-
-impl From<std::io::Error> for Problem {
-    fn from(error: std::io::Error) -> Self {
-        Self::new(500, format!("a temporary file cannot be read: {error}"))
-    }
 }
 
 /// An answer that is being computed.

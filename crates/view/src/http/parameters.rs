@@ -2,7 +2,7 @@
 
 use anytrace_core::hash::Map;
 
-use crate::answers::Problem;
+use crate::problem::Problem;
 
 /// Most parameters.
 const COUNT_MAX: usize = 32;

@@ -5,7 +5,7 @@ use std::fmt::Write;
 use serde_json::Value;
 
 use super::Contents;
-use super::page::{Unit, escaped, grouped};
+use super::words::{Unit, escaped, grouped};
 
 /// Pixels of the timeline for which items are made: half as many as it is wide.
 pub(super) const PIXELS: u32 = 560;
