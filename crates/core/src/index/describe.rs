@@ -5,7 +5,8 @@ use std::ops::{Range, RangeInclusive};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Mutex, PoisonError};
 
-use super::parts::{bit_of, signed};
+use super::parts::bit_of;
+use super::signed;
 use super::{Index, NAMED_MAX, OTHERS, Open, RowGroup};
 use crate::table::{Batch, BatchColumn, EVENTS, Scan, Values};
 use crate::{Collect, Error, Format, OpenOptions, Sink, SpanOptions, tables};

@@ -159,3 +159,8 @@ pub type Open<'a> = dyn Fn() -> Result<Input, Error> + Sync + 'a;
 
 /// The version of the readers: marks of another version are not used.
 pub const VERSION: &str = env!("CARGO_PKG_VERSION");
+
+/// A number of a trace as tables have it; the greatest ones are all the same.
+fn signed(value: u64) -> i64 {
+    i64::try_from(value).unwrap_or(i64::MAX)
+}

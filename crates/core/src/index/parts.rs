@@ -2,7 +2,7 @@
 
 use std::ops::RangeInclusive;
 
-use super::{Chunk, Index, OTHERS, Part, is_of_spans};
+use super::{Chunk, Index, OTHERS, Part, is_of_spans, signed};
 use crate::table::{ColumnType, EVENTS, Filter, Table};
 
 impl Index {
@@ -132,10 +132,6 @@ fn has_time(chunk: &Chunk, filter: &Filter) -> bool {
 
 pub(super) fn bit_of(position: Option<usize>) -> u64 {
     position.map_or(OTHERS, |position| 1 << position)
-}
-
-pub(super) fn signed(value: u64) -> i64 {
-    i64::try_from(value).unwrap_or(i64::MAX)
 }
 
 #[cfg(test)]

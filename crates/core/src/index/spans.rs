@@ -3,8 +3,7 @@
 use std::ops::RangeInclusive;
 use std::sync::Arc;
 
-use super::parts::signed;
-use super::{Index, Part};
+use super::{Index, Part, signed};
 use crate::table::{Filter, SPANS, Table};
 
 /// Most ranges in [`ChunkSpans::starts`].
