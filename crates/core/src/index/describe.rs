@@ -6,8 +6,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Mutex, PoisonError};
 
 use super::parts::bit_of;
-use super::signed;
-use super::{Index, NAMED_MAX, OTHERS, Open, RowGroup};
+use super::{Index, NAMED_MAX, OTHERS, Open, RowGroup, signed};
 use crate::table::{Batch, BatchColumn, EVENTS, Scan, Values};
 use crate::{Collect, Error, Format, OpenOptions, Sink, SpanOptions, tables};
 

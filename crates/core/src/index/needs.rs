@@ -1,8 +1,7 @@
 //! Which chunks of a trace a verb must read, where it prints only some of the records.
 
 use super::parts::bit_of;
-use super::signed;
-use super::{Chunk, Index, OTHERS, Part};
+use super::{Chunk, Index, OTHERS, Part, signed};
 use crate::Selection;
 use crate::table::{EVENTS, Filter};
 
