@@ -7,6 +7,7 @@
 
 mod bench;
 mod casemate_tables;
+mod cluster;
 mod complexity;
 mod consumers;
 mod dist;
@@ -53,7 +54,7 @@ const HELP: &str = "cargo xtask CHORE
 
 /// The chores that describe their options themselves.
 fn usages() -> String {
-    [hostile::USAGE, dist::USAGE, new_format::USAGE].join("\n  ")
+    [cluster::USAGE, hostile::USAGE, dist::USAGE, new_format::USAGE].join("\n  ")
 }
 
 fn main() -> ExitCode {
@@ -73,6 +74,7 @@ fn main() -> ExitCode {
         "hostile" => hostile::run(rest),
         "consumers" => consumers::run_all(rest),
         "python" => python::run_all(rest),
+        "cluster" => cluster::run_all(rest),
         "tables" => tables::run(rest),
         "dist" => dist::run(rest),
         "new-format" => new_format::run(rest),

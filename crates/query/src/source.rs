@@ -3,7 +3,6 @@
 use std::fmt;
 use std::sync::Arc;
 
-use anytrace_core::index;
 use anytrace_core::table::{self, Batch, Scan, Table};
 use anytrace_core::{Error, Format, tables};
 use datafusion::arrow::array::{ArrayRef, RecordBatch, RecordBatchOptions, new_null_array};
@@ -24,7 +23,8 @@ use tokio::sync::mpsc;
 use tokio::task::JoinHandle;
 
 use crate::columns::{self, Converter};
-use crate::input::{DamageSink, TraceFile};
+use crate::input::{DamageSink, Range, TraceFile};
+use crate::reports;
 
 /// Batches that wait for the engine; reading stops while there are so many.
 const WAITING_MAX: usize = 8;
@@ -37,15 +37,17 @@ pub(crate) struct Part {
     /// The table as its format has it.
     pub(crate) table: Table,
     /// What is read of the file.
-    pub(crate) range: index::Part,
+    pub(crate) range: Range,
 }
 
 /// One table of all files that have it.
 #[derive(Clone)]
 pub(crate) struct TraceSource {
-    name: &'static str,
+    /// The table's name.
+    pub(crate) name: &'static str,
     table_schema: TableSchema,
-    filter: table::Filter,
+    /// What all rows that are needed have in common.
+    pub(crate) filter: table::Filter,
     projection: SplitProjection,
     metrics: ExecutionPlanMetricsSet,
 }
@@ -63,11 +65,12 @@ impl FileSource for TraceSource {
         &self,
         _store: Arc<dyn ObjectStore>,
         _config: &FileScanConfig,
-        _partition: usize,
+        partition: usize,
     ) -> Result<Arc<dyn FileOpener>> {
         let schema = self.table_schema.file_schema();
         let wanted = Arc::new(schema.project(&self.projection.file_indices)?);
-        let opener: Arc<dyn FileOpener> = Arc::new(TraceOpener { wanted, filter: self.filter.clone() });
+        let opener: Arc<dyn FileOpener> =
+            Arc::new(TraceOpener { wanted, filter: self.filter.clone(), metrics: self.metrics.clone(), partition });
         ProjectionOpener::try_new(self.projection.clone(), opener, schema)
     }
 
@@ -124,6 +127,8 @@ struct TraceOpener {
     /// The columns that are read, with the types of the joint table.
     wanted: SchemaRef,
     filter: table::Filter,
+    metrics: ExecutionPlanMetricsSet,
+    partition: usize,
 }
 
 impl FileOpener for TraceOpener {
@@ -131,10 +136,16 @@ impl FileOpener for TraceOpener {
         let part = file.extensions.get::<Part>().cloned();
         let part = part.ok_or_else(|| DataFusionError::Internal("a part of a scan without its trace".to_owned()))?;
         let (wanted, filter) = (Arc::clone(&self.wanted), self.filter.clone());
+        let (metrics, partition) = (self.metrics.clone(), self.partition);
         let (sender, receiver) = mpsc::channel(WAITING_MAX);
         Ok(async move {
             let Some(format) = part.file.format else { return Ok(futures::stream::empty().boxed()) };
-            let thread = tokio::task::spawn_blocking(move || read(&part, format, wanted, filter, &sender));
+            let thread = tokio::task::spawn_blocking(move || {
+                let mut damage = DamageSink::new(&part.file);
+                let result = read(&part, format, wanted, filter, &sender, &mut damage);
+                reports::send(&part.file, damage, &metrics, partition);
+                result
+            });
             Ok(futures::stream::unfold((receiver, Some(thread)), next).boxed())
         }
         .boxed())
@@ -164,6 +175,7 @@ fn read(
     wanted: SchemaRef,
     filter: table::Filter,
     sender: &mpsc::Sender<RecordBatch>,
+    damage: &mut DamageSink<'_>,
 ) -> Result<()> {
     let own = columns::schema(&part.table);
     let indices: Vec<Option<usize>> = wanted.fields().iter().map(|field| own.index_of(field.name()).ok()).collect();
@@ -178,8 +190,11 @@ fn read(
     };
     let mut read = || {
         let options = part.file.span_options(format)?;
-        let trace = part.file.trace(format, part.range.clone())?;
-        tables::read(format, trace, part.table.name, &scan, &options, &mut take, &mut DamageSink(&part.file))
+        for piece in part.file.parts_of(&part.range, &part.table, &scan.filter)? {
+            let trace = part.file.trace(format, piece)?;
+            tables::read(format, trace, part.table.name, &scan, &options, &mut take, damage)?;
+        }
+        Ok(())
     };
     match read() {
         Err(error) if !(sender.is_closed() && error.to_string() == ENOUGH) => {

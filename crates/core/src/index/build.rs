@@ -70,6 +70,21 @@ pub fn build_bytes(
     Ok(index)
 }
 
+/// Makes the index of a trace that is not a file, without digests: whoever keeps it must know what it is of. Otherwise
+/// as [`build`].
+///
+/// # Errors
+/// As [`build`].
+pub fn build_by(
+    format: &dyn Format,
+    open: &Open<'_>,
+    options: &OpenOptions,
+    every_bytes: u64,
+    sink: &mut dyn Sink,
+) -> Result<Index, Error> {
+    from_input(format, open, options, every_bytes, &mut |_| {}, sink)
+}
+
 fn digests(path: &Path, file_bytes: u64) -> Result<Pieces, Error> {
     let file = File::open(path).map_err(|error| Error::io(format_args!("cannot open {}", path.display()), error))?;
     pieces_of(Box::new(file), file_bytes)

@@ -19,7 +19,7 @@ use std::ops::RangeInclusive;
 use std::sync::Arc;
 
 use crate::{Error, Input};
-pub use build::{build, build_bytes};
+pub use build::{build, build_by, build_bytes};
 pub use dump::{dump, trim};
 pub use file::IndexFault;
 pub use find::{Choice, Lookup, find, path_of};

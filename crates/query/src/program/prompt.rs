@@ -4,7 +4,6 @@ use std::borrow::Cow;
 use std::io::{BufWriter, Write};
 use std::process::ExitCode;
 
-use anytrace_query::{Form, How, Session, message, table_names};
 use rustyline::completion::{Completer, Pair};
 use rustyline::config::Configurer;
 use rustyline::error::ReadlineError;
@@ -12,8 +11,9 @@ use rustyline::history::FileHistory;
 use rustyline::validate::{ValidationContext, ValidationResult, Validator};
 use rustyline::{Context, Editor, Helper, Highlighter, Hinter};
 
-use crate::request::Request;
-use crate::{FAILED, listing};
+use crate::program::request::Request;
+use crate::program::{FAILED, listing};
+use crate::{Form, How, Session, message, table_names};
 
 /// Words of SQL that are completed.
 const WORDS: [&str; 26] = [
@@ -52,7 +52,7 @@ Statements end with a semicolon. Commands: \\d lists the tables, \\d TABLE its c
 pub(crate) async fn run(session: &Session, request: &Request) -> ExitCode {
     let mut editor: Editor<Words, FileHistory> = match Editor::new() {
         Ok(editor) => editor,
-        Err(error) => return crate::fail(&error.to_string()),
+        Err(error) => return crate::program::fail(&error.to_string()),
     };
     editor.set_helper(Some(Words::of(session)));
     editor.set_auto_add_history(true);
@@ -102,6 +102,7 @@ async fn answer(session: &Session, request: &Request, text: &str) {
     let result = tokio::select! {
         result = session.run(text, false, how, &mut out) => result,
         _ = tokio::signal::ctrl_c() => {
+            session.cancel().await;
             eprintln!("interrupted");
             return;
         }
