@@ -14,6 +14,7 @@ mod dist;
 mod fuzz;
 mod hostile;
 mod licences;
+mod lines;
 mod new_format;
 mod packages;
 mod properties;
@@ -22,6 +23,7 @@ mod shell;
 mod soak;
 mod tables;
 mod test;
+mod viewer;
 
 use std::process::ExitCode;
 
@@ -45,11 +47,14 @@ const HELP: &str = "cargo xtask CHORE
                                have them read every output of two generated traces and of TRACE (the examples)
   python                       build the Python package's wheel, install it in a clean environment and run its tests there
                                (python3, pip)
+  viewer [--screenshots DIR]   check, test and build the page of `anytrace view`, compare it with the committed one, and open
+                               every example trace in Chromium (node 20, npm; installs chromium)
   tables [--check]             regenerate the tables of the apitrace crate
   casemate-tables [--check]    regenerate the tables of the casemate checker's chapter from its code and the shared corpus
                                (--check: only compare them, as the tests do)
   soak [--seconds N]           run the collector under load for a minute and account for every event
   licences                     check the license of every dependency against the list
+  lines [FOLDER]               print the lines of code, tests and comments of each crate (FOLDER: another checkout)
 ";
 
 /// The chores that describe their options themselves.
@@ -76,11 +81,13 @@ fn main() -> ExitCode {
         "python" => python::run_all(rest),
         "cluster" => cluster::run_all(rest),
         "tables" => tables::run(rest),
+        "viewer" => viewer::run_all(rest),
         "dist" => dist::run(rest),
         "new-format" => new_format::run(rest),
         "casemate-tables" => casemate_tables::run(rest),
         "soak" => soak::run(rest),
         "licences" => licences::run(),
+        "lines" => lines::run(rest),
         // Used by `bench`: runs one command and prints what it used.
         "measure" => bench::measure::run(rest),
         // Used by it, too: what reading alone takes.

@@ -5,7 +5,7 @@ use std::process::{Command, Stdio};
 
 use crate::properties::SEED;
 use crate::shell::{self, cargo};
-use crate::{dist, packages, python};
+use crate::{dist, packages, python, viewer};
 
 pub(crate) fn run(arguments: &[String]) -> Result<(), String> {
     match arguments {
@@ -26,9 +26,12 @@ pub(crate) fn run(arguments: &[String]) -> Result<(), String> {
     // Every verb on damaged samples.
     crate::hostile::short(&program)?;
     // The main job of the README, on the traces of the repository.
-    shell::run(Command::new(&program).arg("info").args(shell::examples()?))?;
+    let tour = shell::traces("examples/tour", 3)?;
+    shell::run(Command::new(&program).arg("highlights").args(tour).args(shell::examples()?))?;
     // The Python package, installed from its wheel.
     python::run_all(&[])?;
+    // The page of the viewer, in a browser.
+    viewer::run_all(&[])?;
     // The packages, of a program without optimization: it is built with the features that users get, and last, because
     // it takes the place of the tests' own.
     // The engine of `query` would be built once more; `cargo xtask dist` itself makes packages of it.

@@ -141,7 +141,7 @@ fn events_of_parts_are_the_events_of_the_trace() {
     };
     let froms = std::iter::once(None).chain(marks.iter().cloned().map(Some));
     let untils = marks.iter().map(|mark| Some(mark.offset)).chain([None]);
-    let parts = froms.zip(untils).map(|(from, until)| Part { from, until, shared: shared.clone() });
+    let parts = froms.zip(untils).map(|(from, until)| Part { from, until, shared: shared.clone(), ..Part::default() });
     let joined: Vec<_> = parts.flat_map(|part| steps(Some(part))).collect();
     assert!(marks.len() > 10 && !damage.0.is_empty());
     assert!(joined == steps(None));
@@ -201,8 +201,8 @@ fn parts_that_do_not_fit_are_refused() {
     let refusal = |part: Part| outcome(&bytes, part, "events").map_err(|error| (error.kind(), error.to_string())).err();
     let part = |mark: &Mark, shared: &Option<Arc<[u8]>>| Part {
         from: Some(mark.clone()),
-        until: None,
         shared: shared.clone(),
+        ..Part::default()
     };
     assert_eq!(refusal(part(&mark, &shared)), None);
     let text = format!("reading cannot begin at byte {:#x} of the raw stream", mark.offset);
@@ -227,10 +227,10 @@ fn changed_states_do_no_harm() {
         };
         mutations(&mark.state, seed, 60, |state| {
             let from = Some(Mark { state: state.into(), ..mark.clone() });
-            attempt(Part { from, until: None, shared: Some(Arc::clone(&shared)) });
+            attempt(Part { from, until: None, shared: Some(Arc::clone(&shared)), ..Part::default() });
         });
         mutations(&shared, seed, 40, |shared| {
-            attempt(Part { from: Some(mark.clone()), until: None, shared: Some(shared.into()) });
+            attempt(Part { from: Some(mark.clone()), until: None, shared: Some(shared.into()), ..Part::default() });
         });
     }
     assert!(opened > 10, "{opened}");

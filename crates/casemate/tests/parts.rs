@@ -120,7 +120,7 @@ fn the_reader_begins_at_every_mark_of_a_file() {
         let ends = found.iter().map(|mark| Some(mark.offset)).chain([None]);
         let starts = [None].into_iter().chain(found.iter().cloned().map(Some));
         for (from, until) in starts.zip(ends) {
-            joined.extend(steps(open(), Part { from, until, shared: None }));
+            joined.extend(steps(open(), Part { from, until, shared: None, ..Part::default() }));
         }
         assert_eq!(joined, all, "{}", path.display());
     }
@@ -137,7 +137,7 @@ fn a_mark_that_was_changed_is_refused_or_read() {
             let [offset, seq] = [offset, seq].map(|bytes| u64::from_le_bytes(*bytes));
             let from = Some(Mark { offset, seq, state: state.as_flattened().into() });
             // A part that ends inside a record.
-            let part = Some(Part { from, until: Some(offset.saturating_add(31)), shared: None });
+            let part = Some(Part { from, until: Some(offset.saturating_add(31)), shared: None, ..Part::default() });
             let options = OpenOptions { part, ..OpenOptions::default() };
             if let Err(error) = rows_with(&Casemate, &bytes, &EVENTS, &Scan::default(), &options) {
                 assert_eq!(error.kind(), Kind::Usage, "{error}");

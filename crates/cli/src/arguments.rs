@@ -6,6 +6,7 @@ pub(crate) mod own;
 mod query;
 mod spans;
 mod values;
+mod view;
 
 use std::path::PathBuf;
 
@@ -23,6 +24,7 @@ pub(crate) use spans::{
 };
 pub(crate) use values::{RANGE, TOP, byte_count, range_of, rows, threshold, time_bound};
 use values::{number_range, thread_id, time_range};
+pub(crate) use view::{ReportArguments, ViewArguments};
 
 /// How inputs are read; the same in every verb.
 #[derive(Debug, Clone, Args)]
@@ -48,6 +50,21 @@ pub(crate) struct InputArguments {
     /// Show at most N diagnostics per file; 0 shows all. Counts are always exact
     #[arg(long, value_name = "N", default_value_t = 1000)]
     pub(crate) limit: u64,
+}
+
+impl InputArguments {
+    /// How inputs are read where nothing is asked for.
+    pub(crate) fn plain() -> Self {
+        Self {
+            input_format: None,
+            endian: None,
+            own: OwnArguments::default(),
+            record_limit: None,
+            no_mmap: false,
+            threads: None,
+            limit: 1000,
+        }
+    }
 }
 
 /// Which records.

@@ -7,13 +7,15 @@ use clap::{CommandFactory, Parser, Subcommand, ValueEnum};
 
 use crate::arguments::{
     CheckArguments, CompletionsArguments, ConvertArguments, DiffArguments, DumpArguments, FlameArguments,
-    IndexArguments, InfoArguments, ManArguments, QueryArguments, RepairArguments, RulesArguments, StatsArguments,
-    TimelineArguments, TrimArguments, format_names, own,
+    IndexArguments, InfoArguments, ManArguments, QueryArguments, RepairArguments, ReportArguments, RulesArguments,
+    StatsArguments, TimelineArguments, TrimArguments, ViewArguments, format_names, own,
 };
 use crate::verbs::apitrace::ApitraceArguments;
 use crate::verbs::cacheray::CacherayArguments;
 use crate::verbs::casemate::CasemateArguments;
+use crate::verbs::demo::DemoArguments;
 use crate::verbs::heph::HephArguments;
+use crate::verbs::highlights::HighlightsArguments;
 use crate::verbs::memory::{self, MemoryArguments};
 use crate::verbs::xray::XrayArguments;
 
@@ -70,6 +72,14 @@ pub(crate) enum Verb {
     /// Identify a trace and summarize its contents
     #[command(after_help = "Example:\n  anytrace info --format json app.xray | jq .kinds")]
     Info(InfoArguments),
+    /// Write traces of small programs to try the verbs on
+    #[command(after_help = "Example:\n  anytrace demo -o try")]
+    Demo(DemoArguments),
+    /// Say what is most worth knowing about each trace, and which command shows more
+    #[command(
+        after_help = "Example:\n  anytrace highlights examples/traces/*\n  anytrace highlights -m ./app app.xray"
+    )]
+    Highlights(HighlightsArguments),
     /// Print the records in wire order, one per line
     #[command(after_help = "Example:\n  anytrace dump --offsets --records 100..120 app.heph\n  \
                             anytrace dump --format jsonl app.heph | jq 'select(.end - .start > 1000000)'")]
@@ -109,6 +119,16 @@ pub(crate) enum Verb {
     /// Show in the terminal when each thread was busy, and with what
     #[command(after_help = "Example:\n  anytrace timeline -m ./app --time 1ms..2ms app.xray")]
     Timeline(TimelineArguments),
+    /// Show traces in the browser: a timeline to zoom, search, statistics, flame graphs, SQL
+    #[command(
+        after_help = "The address is printed before the traces are read; it is valid on this machine only, as long as \
+                            the command runs. Ctrl-C ends it.\n\n\
+                            Example:\n  anytrace view -m ./app app.xray\n  anytrace view --no-open --port 8080 app.heph"
+    )]
+    View(ViewArguments),
+    /// Write a page of a trace that needs no server: timeline, flame graph, statistics, damage
+    #[command(after_help = "Example:\n  anytrace report -m ./app app.xray -o app.html")]
+    Report(ReportArguments),
     /// Answer questions in SQL: every format has tables
     #[command(
         after_help = "Tables are listed by --tables, columns by --describe, named queries by --list. Functions besides \

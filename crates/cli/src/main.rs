@@ -121,6 +121,8 @@ fn print_clap(error: &clap::Error, given: &[std::ffi::OsString]) -> Result<Verdi
 
 fn run(arguments: &Arguments) -> Result<Verdict, Failure> {
     match &arguments.verb {
+        Verb::Demo(options) => verbs::demo::run(options),
+        Verb::Highlights(options) => verbs::highlights::run(options),
         Verb::Info(options) => verbs::info::run(options),
         Verb::Dump(options) => verbs::dump::run(options),
         Verb::Check(options) => verbs::check::run(options),
@@ -131,6 +133,8 @@ fn run(arguments: &Arguments) -> Result<Verdict, Failure> {
         Verb::Stats(options) => verbs::stats::run(options),
         Verb::Flame(options) => verbs::flame::run(options),
         Verb::Timeline(options) => verbs::timeline::run(options),
+        Verb::Report(options) => verbs::report::run(options),
+        Verb::View(options) => verbs::view::run(options),
         Verb::Query(options) => verbs::query::run(options),
         Verb::Index(options) => verbs::index::run(options),
         Verb::Apitrace(options) => verbs::apitrace::run(options),

@@ -43,9 +43,19 @@ impl ManglingArguments {
 }
 
 impl SymbolArguments {
+    /// No names from files.
+    pub(crate) fn none() -> Self {
+        Self { sources: Vec::new(), mangling: ManglingArguments { demangle: false, no_demangle: false } }
+    }
+
     /// The files.
     pub(crate) fn sources(&self) -> &[SymbolSource] {
         &self.sources
+    }
+
+    /// The files' paths.
+    pub(crate) fn paths(&self) -> Vec<PathBuf> {
+        self.sources.iter().map(|source| source.path.clone()).collect()
     }
 
     /// How names are shown.

@@ -157,6 +157,32 @@ fn the_prompt_has_lines_history_completion_and_survives_errors() {
 }
 
 #[test]
+fn the_prompt_ends_with_sigterm_and_leaves_the_terminal_as_it_was() {
+    use nix::sys::termios::{LocalFlags, tcgetattr};
+    if !has_engine() {
+        return;
+    }
+    for signal in [Signal::SIGTERM, Signal::SIGHUP] {
+        let state = tempfile::tempdir().unwrap();
+        let mut command = Command::new(program());
+        command.arg("query").arg(example("rows.lackey")).env("XDG_STATE_HOME", state.path());
+        let mut terminal = Terminal::run(&mut command, true);
+        let is_usual = |terminal: &Terminal| {
+            let flags = tcgetattr(&terminal.keys).unwrap().local_flags;
+            flags.contains(LocalFlags::ICANON | LocalFlags::ECHO)
+        };
+        terminal.shows("anytrace> ");
+        terminal.answers("SELECT 40 + 2 AS answer;\r", &["    42"]);
+        until("the prompt reads keys", || !is_usual(&terminal));
+        kill(Pid::from_raw(terminal.child.id().cast_signed()), signal).unwrap();
+        terminal.ends_with(130);
+        assert!(is_usual(&terminal), "{signal}");
+        let history = fs::read_to_string(state.path().join("anytrace/query-history")).unwrap();
+        assert!(history.contains("40 + 2"), "{history}");
+    }
+}
+
+#[test]
 fn a_long_query_shows_how_far_it_is_and_ends_with_sigterm() {
     if !has_engine() {
         return;
@@ -213,6 +239,37 @@ fn ended(command: &mut Command, folder: &Path, signal: Signal, has_children: boo
         fs::remove_file(folder.join(&temporary.0)).unwrap();
     } else {
         assert_eq!((status.code(), left.len()), (Some(130), before), "{signal}: {left:?}");
+    }
+}
+
+#[test]
+fn a_sort_that_is_ended_leaves_nothing_of_what_it_had_on_disk() {
+    if !has_engine() {
+        return;
+    }
+    let folder = tempfile::tempdir().unwrap();
+    let spilled = |folder: &Path| -> u64 {
+        let bytes = |path: PathBuf| files(&path).iter().map(|(_, bytes)| bytes).sum::<u64>();
+        let deeper =
+            |path: PathBuf| fs::read_dir(&path).unwrap().map(|entry| bytes(entry.unwrap().path())).sum::<u64>();
+        fs::read_dir(folder).unwrap().map(|entry| deeper(entry.unwrap().path())).sum()
+    };
+    // The last is of a user who kills `anytrace`, not the engine.
+    for signal in SIGNALS {
+        let mut command = Command::new(program());
+        let endless = "SELECT a.seq AS x, b.seq AS y, c.seq AS z FROM events a, events b, events c ORDER BY z, y";
+        command.arg("query").args(["--memory", "8M"]).arg(example("threads4.xray")).arg(endless);
+        command.env("TMPDIR", folder.path()).stdout(Stdio::null()).stderr(Stdio::null());
+        let mut child = command.spawn().unwrap();
+        until("something is on disk", || {
+            assert!(child.try_wait().unwrap().is_none(), "it ended too early");
+            spilled(folder.path()) > 0
+        });
+        let engine = children(&child);
+        kill(Pid::from_raw(child.id().cast_signed()), signal).unwrap();
+        child.wait().unwrap();
+        engine.iter().for_each(|pid| until("the engine ends", || is_gone(*pid)));
+        assert_eq!(files(folder.path()), [], "{signal}");
     }
 }
 

@@ -15,6 +15,11 @@ use nix::sys::termios::{SetArg, cfmakeraw, tcgetattr, tcsetattr};
 /// What is run of each verb. `{x}` is a sample, `{out}` for a file that is not there yet. Lines that begin with
 /// `!` must show the name.
 const COMMANDS: &str = "
+! highlights {heph}
+highlights --format json {heph}
+! highlights {trace}
+! highlights {cacheray}
+demo -o {out}
 ! info {heph}
 ! info --format json {heph}
 ! dump {heph}

@@ -21,7 +21,7 @@ use documented::shell::{Output, Shell};
 use documented::{Block, Command, blocks, files, is_shown, root};
 
 /// Programs of others in documented commands: without them a command is skipped.
-const TOOLS: [&str; 6] = ["clang", "gcc", "g++", "jq", "man", "python3"];
+const TOOLS: [&str; 7] = ["clang", "clang++", "gcc", "g++", "jq", "man", "python3"];
 
 /// The widths of a narrow terminal, of which no example may be longer, and of one that wraps nothing.
 const NARROW: u16 = 80;
@@ -30,6 +30,7 @@ const WIDE: u16 = 1000;
 #[test]
 fn every_transcript_prints_what_is_shown() {
     let mut files = files("crates/cli/tests/cmd", "trycmd");
+    files.extend(documented::files("docs/book/src/guide", "md"));
     files.extend(documented::files("docs/book/src/verbs", "md"));
     files.extend(documented::files("docs/book/src/formats", "md"));
     let shell = Shell::new(100);

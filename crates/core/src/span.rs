@@ -171,6 +171,12 @@ impl EdgeFlags {
     pub const ORPHAN: Self = Self(8);
     /// Begin: entered by a jump from the span around it (`--tail-chains`).
     pub const CHAINED: Self = Self(16);
+    /// Begin: the span began before the part of the trace that is read ([`crate::OpenOptions::part`]). Number, time and
+    /// processor are those of its true beginning, so that times may go back here; the first attribute is the time of the
+    /// spans inside it that ended before the part.
+    pub const RESUMED: Self = Self(32);
+    /// End: the span does not end here, only the part of the trace that is read does.
+    pub const CONTINUES: Self = Self(64);
     /// Begin: a complete span. No end follows; the first attribute is its end time. Only for a sink that takes such
     /// spans ([`SpanSink::takes_complete`]).
     pub const COMPLETE: Self = Self(128);
@@ -204,7 +210,9 @@ impl EdgeFlags {
 /// One end of a span, or something of no length.
 ///
 /// On each track: edges come in order of nesting, times never go back, each `End` ends the innermost open `Begin`, and
-/// nothing stays open at the end. Between tracks no order is promised.
+/// nothing stays open at the end. Between tracks no order is promised. A part of a trace begins, on each track, with the
+/// spans that are open there ([`EdgeFlags::RESUMED`]) and ends those that are open where it ends
+/// ([`EdgeFlags::CONTINUES`]).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Edge {
     /// Number of the record it comes from; where no record says so, of the one that made it known.

@@ -105,8 +105,10 @@ fn steps_of_parts_are_the_steps_of_the_trace() {
     let marks = marks(&bytes, 900);
     let froms = std::iter::once(None).chain(marks.iter().cloned().map(Some));
     let untils = marks.iter().map(|mark| Some(mark.offset)).chain([None]);
-    let joined: Vec<_> =
-        froms.zip(untils).flat_map(|(from, until)| steps(Some(Part { from, until, shared: None }))).collect();
+    let joined: Vec<_> = froms
+        .zip(untils)
+        .flat_map(|(from, until)| steps(Some(Part { from, until, shared: None, ..Part::default() })))
+        .collect();
     assert!(marks.len() > 30 && joined == steps(None));
 }
 
@@ -119,11 +121,8 @@ fn parts_that_do_not_fit_are_refused() {
             .err()
             .map(|error| (error.kind(), error.to_string()))
     };
-    let from = |offset, state: &[u8]| Part {
-        from: Some(Mark { offset, seq: 0, state: state.into() }),
-        until: None,
-        shared: None,
-    };
+    let from =
+        |offset, state: &[u8]| Part { from: Some(Mark { offset, seq: 0, state: state.into() }), ..Part::default() };
     assert_eq!(refused(from(0, &[])), None);
     let beyond = bytes.len() as u64 + 1;
     assert_eq!(refused(from(beyond, &[])).unwrap(), (Kind::Usage, format!("reading cannot begin at byte {beyond:#x}")));

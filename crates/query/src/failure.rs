@@ -33,6 +33,10 @@ pub fn message(error: &DataFusionError, session: Option<&Session>) -> String {
     };
     let mut lines: Vec<String> = text.lines().filter(|line| !line.trim().is_empty()).map(shortened).collect();
     lines.truncate(LINES_MAX);
+    if text.contains("Resources exhausted") {
+        lines.truncate(LINES_MAX - 1);
+        lines.push("give it more by --memory, or divide it less by --threads 1".to_owned());
+    }
     if text.contains("not found")
         && text.contains("table")
         && let Some(session) = session

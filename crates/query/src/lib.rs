@@ -45,4 +45,4 @@ pub use input::{OpenWith, TraceFile};
 pub use output::{Form, How};
 #[cfg(feature = "codec")]
 pub use reports::receive;
-pub use session::{Options, Session};
+pub use session::{MEMORY_BYTES_MIN, Options, Session};

@@ -1,6 +1,7 @@
 //! Files, tables, views and functions of one session, and how a statement is run.
 
 use std::io::Write;
+use std::path::PathBuf;
 use std::sync::Arc;
 
 use anytrace_core::table::Table;
@@ -11,10 +12,11 @@ use datafusion::common::ParamValues;
 use datafusion::common::tree_node::{TreeNode, TreeNodeRecursion};
 use datafusion::datasource::source::DataSourceExec;
 use datafusion::error::{DataFusionError, Result};
+use datafusion::execution::SendableRecordBatchStream;
 use datafusion::execution::context::SQLOptions;
+use datafusion::execution::disk_manager::{DiskManagerBuilder, DiskManagerMode};
 use datafusion::execution::memory_pool::FairSpillPool;
 use datafusion::execution::runtime_env::RuntimeEnvBuilder;
-use datafusion::execution::{SendableRecordBatchStream, disk_manager::DiskManagerBuilder};
 use datafusion::physical_plan::analyze::AnalyzeExec;
 use datafusion::physical_plan::empty::EmptyExec;
 use datafusion::physical_plan::explain::ExplainExec;
@@ -36,6 +38,21 @@ use crate::provider::{TraceTable, tables_of};
 
 /// Rows of a batch between operators.
 const BATCH_ROWS: usize = 8192;
+
+/// Fewest rows of a batch where memory is limited.
+const BATCH_ROWS_MIN: usize = 256;
+
+/// Bytes of a row that has attributes.
+const ROW_BYTES: usize = 256;
+
+/// Least memory that a statement can be limited to.
+pub const MEMORY_BYTES_MIN: u64 = 8 << 20;
+
+/// Least memory of a partition: where there is less, there are fewer partitions.
+const PARTITION_BYTES_MIN: usize = 8 << 20;
+
+/// Most bytes that a sort sets aside for merging.
+const MERGE_BYTES_MAX: usize = 10 << 20;
 
 /// Batches of a partition that wait for their turn.
 const WAITING_MAX: usize = 4;
@@ -59,8 +76,11 @@ pub struct Options {
     pub schemas: Vec<Option<String>>,
     /// Partitions of a plan, at least 1.
     pub partitions: usize,
-    /// Bytes that operators may use before they spill to disk.
+    /// Bytes that operators may use before they spill to disk, at least [`MEMORY_BYTES_MIN`].
     pub memory_bytes: Option<u64>,
+    /// Where they spill: the folder for temporary files if none is given. Files are removed when they are read, but not
+    /// when the process ends before.
+    pub spill_folder: Option<PathBuf>,
     /// Values of `$1`, `$2`, or of `$name` where each is `name=value`.
     pub parameters: Vec<String>,
     /// Bytes of a part of a trace that another process reads; as many parts as partitions where there is no number.
@@ -71,7 +91,42 @@ impl Default for Options {
     /// All files in one schema, a partition for each processor, no limit on memory.
     fn default() -> Self {
         let partitions = std::thread::available_parallelism().map_or(1, usize::from);
-        Self { schemas: Vec::new(), partitions, memory_bytes: None, parameters: Vec::new(), part_bytes: None }
+        Self {
+            schemas: Vec::new(),
+            partitions,
+            memory_bytes: None,
+            spill_folder: None,
+            parameters: Vec::new(),
+            part_bytes: None,
+        }
+    }
+}
+
+/// How a statement is divided so that it works in a limited memory.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Room {
+    partitions: usize,
+    batch_rows: usize,
+    /// What each sort sets aside for merging what it spilled.
+    merge_bytes: Option<usize>,
+}
+
+impl Room {
+    /// A sort merges at least two spilled runs, with a batch of each and their copies in memory. So a partition has room
+    /// for 32 batches of usual rows, and a quarter of its memory is for the merge.
+    fn of(memory_bytes: u64, partitions: usize) -> Result<Self> {
+        if memory_bytes < MEMORY_BYTES_MIN {
+            let (least, given) = (MEMORY_BYTES_MIN >> 20, memory_bytes);
+            return Err(DataFusionError::Plan(format!("--memory: expected at least {least}M, found {given}")));
+        }
+        let bytes = usize::try_from(memory_bytes).unwrap_or(usize::MAX);
+        let partitions = partitions.min(bytes / PARTITION_BYTES_MIN).max(1);
+        let own = bytes / partitions;
+        Ok(Self {
+            partitions,
+            batch_rows: (own / 32 / ROW_BYTES).clamp(BATCH_ROWS_MIN, BATCH_ROWS),
+            merge_bytes: Some((own / 4).min(MERGE_BYTES_MAX)),
+        })
     }
 }
 
@@ -110,19 +165,24 @@ impl Session {
         files: Vec<Arc<TraceFile>>,
         engine: Option<Arc<dyn Engine>>,
     ) -> Result<Self> {
+        let mut runtime = RuntimeEnvBuilder::new();
+        let mut room = Room { partitions: options.partitions, batch_rows: BATCH_ROWS, merge_bytes: None };
+        if let Some(bytes) = options.memory_bytes {
+            room = Room::of(bytes, options.partitions)?;
+            let pool = FairSpillPool::new(usize::try_from(bytes).unwrap_or(usize::MAX));
+            runtime = runtime.with_memory_pool(Arc::new(pool));
+        }
+        let folders = options.spill_folder.as_ref().map(|folder| DiskManagerMode::Directories(vec![folder.clone()]));
+        let disk = DiskManagerBuilder::default().with_mode(folders.unwrap_or(DiskManagerMode::OsTmpDirectory));
+        let runtime = runtime.with_disk_manager_builder(disk);
         let mut config = SessionConfig::new()
-            .with_target_partitions(options.partitions)
-            .with_batch_size(BATCH_ROWS)
+            .with_target_partitions(room.partitions)
+            .with_batch_size(room.batch_rows)
             // Rows keep the order of the trace: parts of a scan are consecutive, and nothing deals them out anew.
             .with_round_robin_repartition(false)
             .with_information_schema(true);
-        let mut runtime = RuntimeEnvBuilder::new().with_disk_manager_builder(DiskManagerBuilder::default());
-        if let Some(bytes) = options.memory_bytes {
-            let bytes = usize::try_from(bytes).unwrap_or(usize::MAX);
-            // What each sort sets aside for merging what it spilled; 10 MB by default, which may be more than there is.
-            let aside = &mut config.options_mut().execution.sort_spill_reservation_bytes;
-            *aside = (*aside).min(bytes / (16 * options.partitions));
-            runtime = runtime.with_memory_pool(Arc::new(FairSpillPool::new(bytes)));
+        if let Some(bytes) = room.merge_bytes {
+            config.options_mut().execution.sort_spill_reservation_bytes = bytes;
         }
         let context = SessionContext::new_with_config_rt(config, runtime.build_arc()?);
         functions::register(&context, &files);

@@ -3,11 +3,14 @@
 use std::fmt;
 use std::sync::Arc;
 
-use anytrace_core::table::{self, Batch, Scan, Table};
+use anytrace_core::table::{self, BATCH_ROWS, Batch, Scan, Table};
 use anytrace_core::{Error, Format, tables};
-use datafusion::arrow::array::{ArrayRef, RecordBatch, RecordBatchOptions, new_null_array};
-use datafusion::arrow::compute::cast;
+use datafusion::arrow::array::{
+    Array, ArrayRef, AsArray, RecordBatch, RecordBatchOptions, UInt64Array, new_null_array,
+};
+use datafusion::arrow::compute::{cast, take_record_batch};
 use datafusion::arrow::datatypes::SchemaRef;
+use datafusion::arrow::error::ArrowError;
 use datafusion::common::tree_node::TreeNodeRecursion;
 use datafusion::datasource::listing::PartitionedFile;
 use datafusion::datasource::physical_plan::{FileOpenFuture, FileOpener, FileScanConfig, FileSource};
@@ -49,6 +52,8 @@ pub(crate) struct TraceSource {
     /// What all rows that are needed have in common.
     pub(crate) filter: table::Filter,
     projection: SplitProjection,
+    /// Most rows of a batch.
+    batch_rows: usize,
     metrics: ExecutionPlanMetricsSet,
 }
 
@@ -56,7 +61,8 @@ impl TraceSource {
     /// A source of all columns.
     pub(crate) fn new(name: &'static str, table_schema: TableSchema, filter: table::Filter) -> Self {
         let projection = SplitProjection::unprojected(&table_schema);
-        Self { name, table_schema, filter, projection, metrics: ExecutionPlanMetricsSet::new() }
+        let metrics = ExecutionPlanMetricsSet::new();
+        Self { name, table_schema, filter, projection, batch_rows: BATCH_ROWS, metrics }
     }
 }
 
@@ -69,8 +75,13 @@ impl FileSource for TraceSource {
     ) -> Result<Arc<dyn FileOpener>> {
         let schema = self.table_schema.file_schema();
         let wanted = Arc::new(schema.project(&self.projection.file_indices)?);
-        let opener: Arc<dyn FileOpener> =
-            Arc::new(TraceOpener { wanted, filter: self.filter.clone(), metrics: self.metrics.clone(), partition });
+        let opener: Arc<dyn FileOpener> = Arc::new(TraceOpener {
+            wanted,
+            filter: self.filter.clone(),
+            batch_rows: self.batch_rows,
+            metrics: self.metrics.clone(),
+            partition,
+        });
         ProjectionOpener::try_new(self.projection.clone(), opener, schema)
     }
 
@@ -78,9 +89,8 @@ impl FileSource for TraceSource {
         &self.table_schema
     }
 
-    fn with_batch_size(&self, _batch_size: usize) -> Arc<dyn FileSource> {
-        // Batches have as many rows as the tables make them.
-        Arc::new(self.clone())
+    fn with_batch_size(&self, batch_size: usize) -> Arc<dyn FileSource> {
+        Arc::new(Self { batch_rows: batch_size.max(1), ..self.clone() })
     }
 
     fn projection(&self) -> Option<&ProjectionExprs> {
@@ -127,6 +137,7 @@ struct TraceOpener {
     /// The columns that are read, with the types of the joint table.
     wanted: SchemaRef,
     filter: table::Filter,
+    batch_rows: usize,
     metrics: ExecutionPlanMetricsSet,
     partition: usize,
 }
@@ -135,14 +146,15 @@ impl FileOpener for TraceOpener {
     fn open(&self, file: PartitionedFile) -> Result<FileOpenFuture> {
         let part = file.extensions.get::<Part>().cloned();
         let part = part.ok_or_else(|| DataFusionError::Internal("a part of a scan without its trace".to_owned()))?;
-        let (wanted, filter) = (Arc::clone(&self.wanted), self.filter.clone());
+        let (wanted, filter, batch_rows) = (Arc::clone(&self.wanted), self.filter.clone(), self.batch_rows);
         let (metrics, partition) = (self.metrics.clone(), self.partition);
         let (sender, receiver) = mpsc::channel(WAITING_MAX);
         Ok(async move {
             let Some(format) = part.file.format else { return Ok(futures::stream::empty().boxed()) };
+            let out = Sender { sender, batch_rows };
             let thread = tokio::task::spawn_blocking(move || {
                 let mut damage = DamageSink::new(&part.file);
-                let result = read(&part, format, wanted, filter, &sender, &mut damage);
+                let result = read(&part, format, wanted, filter, &out, &mut damage);
                 reports::send(&part.file, damage, &metrics, partition);
                 result
             });
@@ -174,7 +186,7 @@ fn read(
     format: &'static dyn Format,
     wanted: SchemaRef,
     filter: table::Filter,
-    sender: &mpsc::Sender<RecordBatch>,
+    out: &Sender,
     damage: &mut DamageSink<'_>,
 ) -> Result<()> {
     let own = columns::schema(&part.table);
@@ -185,8 +197,7 @@ fn read(
     let mut take = |batch: Batch| -> std::result::Result<(), Error> {
         part.file.add_rows(batch.rows);
         let rows = converter.convert(batch).and_then(|batch| widened(&batch, &indices, &wanted));
-        let rows = rows.map_err(|error| Error::unsupported(error.to_string()))?;
-        sender.blocking_send(rows).map_err(|_| Error::usage(ENOUGH))
+        out.send(&rows.map_err(|error| Error::unsupported(error.to_string()))?)
     };
     let mut read = || {
         let options = part.file.span_options(format)?;
@@ -197,11 +208,50 @@ fn read(
         Ok(())
     };
     match read() {
-        Err(error) if !(sender.is_closed() && error.to_string() == ENOUGH) => {
+        Err(error) if !(out.sender.is_closed() && error.to_string() == ENOUGH) => {
             Err(DataFusionError::Execution(format!("{}: {error}", part.file.name)))
         }
         _ => Ok(()),
     }
+}
+
+/// Hands batches to the engine.
+struct Sender {
+    sender: mpsc::Sender<RecordBatch>,
+    batch_rows: usize,
+}
+
+impl Sender {
+    /// Sends rows, in batches that are small enough. Each has memory of its own, because that of all of its columns is
+    /// counted where memory is limited.
+    fn send(&self, rows: &RecordBatch) -> std::result::Result<(), Error> {
+        let send = |batch| self.sender.blocking_send(batch).map_err(|_| Error::usage(ENOUGH));
+        if rows.num_rows() <= self.batch_rows {
+            return send(rows.clone());
+        }
+        for start in (0..rows.num_rows()).step_by(self.batch_rows) {
+            let length = self.batch_rows.min(rows.num_rows() - start);
+            let batch = copied(rows, start, length).map_err(|error| Error::unsupported(error.to_string()))?;
+            send(batch)?;
+        }
+        Ok(())
+    }
+}
+
+/// Some rows, without memory of the others.
+fn copied(rows: &RecordBatch, start: usize, length: usize) -> std::result::Result<RecordBatch, ArrowError> {
+    let (first, after) = (start as u64, (start + length) as u64);
+    let piece = take_record_batch(rows, &UInt64Array::from_iter_values(first..after))?;
+    let columns = piece.columns().iter().map(|column| match column.as_any_dictionary_opt() {
+        // Names of other rows would be most of it.
+        Some(names) if names.values().len() > length => {
+            cast(&cast(column, names.values().data_type())?, column.data_type())
+        }
+        _ => Ok(Arc::clone(column)),
+    });
+    let columns = columns.collect::<std::result::Result<_, _>>()?;
+    let options = RecordBatchOptions::new().with_row_count(Some(length));
+    RecordBatch::try_new_with_options(rows.schema(), columns, &options)
 }
 
 /// The columns of the joint table: those that this format does not have are null.
@@ -209,7 +259,7 @@ fn widened(
     batch: &RecordBatch,
     indices: &[Option<usize>],
     wanted: &SchemaRef,
-) -> std::result::Result<RecordBatch, datafusion::arrow::error::ArrowError> {
+) -> std::result::Result<RecordBatch, ArrowError> {
     let mut own = batch.columns().iter();
     let columns = indices.iter().zip(wanted.fields()).map(|(index, field)| match index.and_then(|_| own.next()) {
         Some(column) if column.data_type() == field.data_type() => Ok(Arc::clone(column)),

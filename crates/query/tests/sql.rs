@@ -208,6 +208,37 @@ fn little_memory_is_enough_for_a_sort_and_a_grouping() {
 }
 
 #[test]
+fn a_sort_that_is_larger_than_the_memory_uses_the_disk_and_leaves_nothing_there() {
+    let folder = tempfile::tempdir().unwrap();
+    let (trace, temporary) = (folder.path().join("long.lackey"), folder.path().join("temporary"));
+    std::fs::create_dir(&temporary).unwrap();
+    // In an order that is neither that of the addresses nor its opposite; about 50 MB as columns.
+    let address = |seq: u64| 0x1000_0000 + seq * 7_919 % 400_009;
+    let lines: String = (0..400_000).map(|seq| format!(" L {:08x},8\n", address(seq))).collect();
+    std::fs::write(&trace, lines).unwrap();
+    let mut order: Vec<u64> = (0..400_000).collect();
+    order.sort_by_key(|seq| std::cmp::Reverse(address(*seq)));
+    let expected: Vec<String> = order.iter().map(u64::to_string).collect();
+    let sort = "SELECT * FROM events ORDER BY attributes DESC, seq";
+    let least = anytrace_query::MEMORY_BYTES_MIN;
+    for (memory, threads) in [(32 << 20, 1), (32 << 20, 2), (32 << 20, 7), (least, 1), (least, 2)] {
+        let limited = |sql: &str| {
+            let call = Call::sql(sql).file(&trace).temporary(&temporary);
+            call.with("memory_bytes", memory).with("threads", threads).prints()
+        };
+        let printed = limited(sort);
+        let found: Vec<&str> = printed.lines().skip(1).filter_map(|line| line.split(',').next()).collect();
+        assert!(found == expected, "{memory} bytes, {threads} threads: {} rows", found.len());
+        let analyzed = limited(&format!("EXPLAIN ANALYZE {sort}"));
+        let spilled = |text: &str| text.split("spill_count=").skip(1).any(|rest| !rest.starts_with('0'));
+        assert!(spilled(&analyzed), "{memory} bytes, {threads} threads: {analyzed}");
+        assert_eq!(std::fs::read_dir(&temporary).unwrap().count(), 0, "{memory} bytes, {threads} threads");
+    }
+    let (code, said) = Call::sql(sort).file(&trace).with("memory_bytes", least - 1).fails();
+    assert!(code == Some(2) && said.contains("expected at least 8M"), "{said}");
+}
+
+#[test]
 fn tables_and_columns_are_listed() {
     let path = example("relay.heph");
     let tables = Call::sql("").file(&path).with("action", "tables").with("format", "jsonl").prints();

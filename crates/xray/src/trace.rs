@@ -94,7 +94,7 @@ impl Format for Xray {
 
     #[cfg(feature = "lanes")]
     fn part_tables(&self) -> &'static [&'static str] {
-        &["events", "custom_events"]
+        &["events", "custom_events", "calls", "spans"]
     }
 
     #[cfg(feature = "lanes")]
@@ -289,7 +289,7 @@ impl Trace for XrayTrace {
         out: &mut dyn anytrace_core::SpanSink,
         sink: &mut dyn Sink,
     ) -> Result<Summary, Error> {
-        crate::lanes::spans::emit(crate::lanes::ordered::Ordered::of(*self, sink)?, options, out, sink)
+        crate::lanes::part::emit(*self, options, &std::cell::RefCell::default(), out, sink)
     }
 
     #[cfg(feature = "lanes")]

@@ -5,14 +5,16 @@
 
 mod common;
 
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-use anytrace_core::index::{Mark, Part};
-use anytrace_core::table::{EVENTS, Scan};
+use anytrace_core::index::{Index, Mark, Part, build_bytes};
+use anytrace_core::span::{EdgeBatch, EdgeFlags, EdgeKind, Location, NameId, SpanSink, SpanSource, Track, TrackId};
+use anytrace_core::table::{EVENTS, Filter, SPANS, Scan};
 use anytrace_core::testing::parts::examine_parts;
 use anytrace_core::testing::tables::rows_with;
 use anytrace_core::testing::{mutations, truncations};
-use anytrace_core::{Collect, Format, Input, InputOptions, Kind, OpenOptions, Step};
+use anytrace_core::{Collect, Error, Format, Input, InputOptions, Kind, OpenOptions, SpanOptions, Step};
 use anytrace_xray::{Reader, Xray};
 use common::made::{Content, Made, basic, fdr, v5, yaml};
 use common::sample;
@@ -74,6 +76,170 @@ fn long(version: u16, big: bool, buffers: u64, records: u64) -> Vec<u8> {
         });
     }
     made.bytes
+}
+
+/// Buffers of several threads in an order that is not that of time, with calls that go over many buffers.
+fn shuffled(version: u16, seed: u64, buffers: u64, threads: u64) -> Vec<u8> {
+    let size = if version == 1 { common::made::BUFFER_SIZE as u64 } else { 4096 };
+    let mut random = Random(seed);
+    let mut order: Vec<(u64, u64)> = (0..buffers).map(|n| (n, random.below(threads))).collect();
+    for at in 0..order.len() {
+        // Buffers come up to six places late.
+        let other = (at + usize::try_from(random.below(6)).unwrap()).min(order.len() - 1);
+        order.swap(at, other);
+    }
+    let mut made = Made { garbage: 0xaa, ..Made::header_in(false, version, 1, size) };
+    for (n, thread) in order {
+        let process = (version > 2).then_some(9);
+        made = made.buffer(i32::try_from(thread).unwrap(), process, 1, 1000 + 20_000 * n, |mut made| {
+            let mut random = Random(n);
+            for _ in 0..30 {
+                made = match random.below(24) {
+                    0 => made.function(3, 9, 1).value(4),
+                    1 => made.custom_at(2, 77, 1, b"custom"),
+                    2 => made.on_cpu(2, 1000 + 20_000 * n + random.below(20_000)),
+                    // More entries than exits in some buffers, fewer in others.
+                    _ => made.function(u32::from(random.below(5) > n % 5), 1 + random.small(4), random.small(700)),
+                };
+            }
+            made
+        });
+    }
+    made.bytes
+}
+
+#[test]
+fn calls_over_buffers_out_of_order_are_the_same_in_parts() {
+    for (seed, version) in [(3, 1), (4, 2), (5, 4), (6, 5)] {
+        for threads in [1, 4] {
+            let bytes = shuffled(version, seed, 40, threads);
+            assert!(examine_parts(&Xray, &bytes) >= 64, "version {version}");
+            mutations(&bytes, seed, 3, |bytes| _ = examine_parts(&Xray, bytes));
+            truncations(&bytes, 2, |_, cut| _ = examine_parts(&Xray, cut));
+        }
+    }
+}
+
+fn index(bytes: &[u8], every_bytes: u64) -> Index {
+    build_bytes(&Xray, bytes, &OpenOptions::default(), every_bytes, &mut Collect::default()).unwrap()
+}
+
+/// Number, track, begin and end of each span; none where it goes on.
+#[derive(Default)]
+struct Lengths {
+    open: BTreeMap<TrackId, Vec<(u64, u64)>>,
+    found: BTreeMap<u64, (TrackId, u64, Option<u64>)>,
+}
+
+impl SpanSink for Lengths {
+    fn source(&mut self, _source: &SpanSource) -> Result<(), Error> {
+        Ok(())
+    }
+
+    fn track(&mut self, id: TrackId, _track: &Track) -> Result<(), Error> {
+        self.open.insert(id, Vec::new());
+        Ok(())
+    }
+
+    fn name(&mut self, _id: NameId, _name: &[u8], _location: Option<&Location>) -> Result<(), Error> {
+        Ok(())
+    }
+
+    fn edges(&mut self, batch: &EdgeBatch) -> Result<(), Error> {
+        for edge in batch.edges() {
+            let open = self.open.get_mut(&edge.track).unwrap();
+            match edge.kind {
+                EdgeKind::Begin => open.push((edge.seq, edge.time)),
+                EdgeKind::End => {
+                    let (seq, start) = open.pop().unwrap();
+                    let end = (!edge.flags.has(EdgeFlags::CONTINUES)).then_some(edge.time);
+                    let found = self.found.entry(seq).or_insert((edge.track, start, end));
+                    assert_eq!((found.0, found.1), (edge.track, start));
+                    found.2 = found.2.or(end);
+                }
+                _ => {}
+            }
+        }
+        Ok(())
+    }
+}
+
+fn lengths(bytes: &[u8], parts: Vec<Option<Part>>) -> Lengths {
+    let mut lengths = Lengths::default();
+    for part in parts {
+        let options = OpenOptions { part, ..OpenOptions::default() };
+        let trace = Xray.open(Input::from_bytes("window", bytes.to_vec()), &options).unwrap();
+        trace.spans(&SpanOptions::default(), &mut lengths, &mut Collect::default()).unwrap();
+        assert!(lengths.open.values().all(Vec::is_empty), "nothing stays open");
+    }
+    lengths
+}
+
+#[test]
+fn a_window_has_every_span_that_overlaps_it_whole_or_as_far_as_its_parts_go() {
+    for (version, threads) in [(5, 1), (5, 4), (1, 3)] {
+        let bytes = shuffled(version, 11, 60, threads);
+        let index = index(&bytes, 300);
+        assert!(index.has_spans() && index.parts(&SPANS, &Filter::default(), 64).len() > 30);
+        let all = lengths(&bytes, vec![None]).found;
+        let (mut random, mut read) = (Random(8), 0);
+        for _ in 0..60 {
+            let start = random.below(60 * 20_000);
+            let window = start..=start + random.below(20_000);
+            let parts = index.window(&window).unwrap();
+            read += parts.iter().map(|part| part.spans.len()).sum::<usize>();
+            let found = lengths(&bytes, parts.into_iter().map(Some).collect()).found;
+            for (seq, (track, start, end)) in &all {
+                if start <= window.end() && window.start() <= &end.unwrap() {
+                    let (found_track, found_start, found_end) = found.get(seq).unwrap();
+                    assert_eq!((found_track, found_start), (track, start));
+                    assert!(found_end.is_none() || found_end == end, "span {seq}");
+                }
+            }
+        }
+        assert!(read < 60 * index.chunks.len() / 3, "{read} chunks");
+    }
+}
+
+#[test]
+fn a_time_filter_reads_few_chunks() {
+    let bytes = shuffled(5, 17, 200, 2);
+    let index = index(&bytes, 300);
+    let filter = Filter { time: Some(2_000_000..=2_040_000), ..Filter::default() };
+    let chunks: usize = index.parts(&SPANS, &filter, 7).iter().map(|part| part.spans.len()).sum();
+    assert!(chunks * 4 < index.chunks.len(), "{chunks} of {}", index.chunks.len());
+}
+
+#[test]
+fn states_that_were_changed_are_refused_or_read() {
+    let bytes = shuffled(5, 23, 12, 3);
+    let index = index(&bytes, 300);
+    let part = index.parts(&SPANS, &Filter::default(), 4).swap_remove(2);
+    let attempt = |part: Part| {
+        let options = OpenOptions { part: Some(part), ..OpenOptions::default() };
+        rows_with(&Xray, &bytes, &SPANS, &Scan::default(), &options).map(|_| ())
+    };
+    attempt(part.clone()).unwrap();
+    for (chunk, state) in part.spans.iter().enumerate() {
+        for at in 0..state.len() {
+            for value in [0, 0x7f, 0xff] {
+                let mut state = state.to_vec();
+                state[at] = value;
+                let mut changed = part.clone();
+                changed.spans[chunk] = state.into();
+                let _read_or_refused = attempt(changed);
+            }
+        }
+    }
+    // Without states, and with chains of tail calls.
+    for bad in [Part { spans: Vec::new(), ..part.clone() }, Part { shared: None, ..part.clone() }] {
+        assert_eq!(attempt(bad).unwrap_err().kind(), Kind::Usage);
+    }
+    let options = OpenOptions { part: Some(part), ..OpenOptions::default() };
+    let trace = Xray.open(Input::from_bytes("chains", bytes), &options).unwrap();
+    let chains = SpanOptions { tail_chains: true, ..SpanOptions::default() };
+    let refused = trace.spans(&chains, &mut Lengths::default(), &mut Collect::default()).unwrap_err();
+    assert!(refused.to_string().contains("tail calls"), "{refused}");
 }
 
 #[test]
@@ -197,7 +363,7 @@ fn the_reader_begins_at_every_mark_of_a_file() {
         let ends = found.iter().map(|mark| Some(mark.offset)).chain([None]);
         let starts = [None].into_iter().chain(found.iter().cloned().map(Some));
         for (from, until) in starts.zip(ends) {
-            joined.extend(steps(open(), Part { from, until, shared: None }));
+            joined.extend(steps(open(), Part { from, until, shared: None, ..Part::default() }));
         }
         assert_eq!(joined, all, "{}", path.display());
     }
@@ -213,7 +379,7 @@ fn a_mark_that_was_changed_is_refused_or_read() {
                 let [offset, seq, state @ ..] = changed.as_chunks::<8>().0 else { return };
                 let state = state.as_flattened().into();
                 let from = Mark { offset: u64::from_le_bytes(*offset), seq: u64::from_le_bytes(*seq), state };
-                let part = Some(Part { from: Some(from), until: None, shared: None });
+                let part = Some(Part { from: Some(from), until: None, shared: None, ..Part::default() });
                 let options = OpenOptions { part, ..OpenOptions::default() };
                 if let Err(error) = rows_with(&Xray, &bytes, &EVENTS, &Scan::default(), &options) {
                     assert_eq!(error.kind(), Kind::Usage, "{error}");
@@ -225,7 +391,12 @@ fn a_mark_that_was_changed_is_refused_or_read() {
     assert!(refused > 100, "{refused}");
     let text = yaml("").bytes;
     for bytes in [&text[..], b"", b"no trace at all, of any version or type", &v5().bytes] {
-        let part = Some(Part { from: Some(Mark { offset: 4, ..Mark::default() }), until: None, shared: None });
+        let part = Some(Part {
+            from: Some(Mark { offset: 4, ..Mark::default() }),
+            until: None,
+            shared: None,
+            ..Part::default()
+        });
         let options = OpenOptions { part, ..OpenOptions::default() };
         let error = rows_with(&Xray, bytes, &EVENTS, &Scan::default(), &options).unwrap_err();
         assert_eq!(error.kind(), Kind::Usage);

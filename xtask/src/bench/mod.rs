@@ -15,6 +15,7 @@ mod lackey;
 mod late;
 mod live;
 pub(crate) mod measure;
+mod query;
 mod record;
 mod recorder;
 mod xray;
@@ -62,21 +63,33 @@ const HEAD_AGAINST: &str = "| job | CPU s | CPU s of the other | ratio |\n|---|-
 /// Runs counted for each row; the best is shown.
 const RUNS: usize = 3;
 
+#[derive(Default)]
 struct Options {
     names: Vec<String>,
     megabytes: Option<u64>,
     keep: bool,
+    /// Make the inputs and nothing more.
+    make: bool,
     peers: bool,
+    /// SQL beside DuckDB instead of the verbs.
+    query: bool,
+    /// The folder of programs that were built already, for `query`.
+    programs: Option<String>,
     /// Another build of the command, to compare with.
     against: Option<String>,
 }
 
 fn options(arguments: &[String]) -> Result<Options, String> {
-    let mut options = Options { names: Vec::new(), megabytes: None, keep: false, peers: false, against: None };
+    let mut options = Options::default();
     let mut rest = arguments.iter();
     while let Some(argument) = rest.next() {
         match argument.as_str() {
             "--keep" => options.keep = true,
+            "--make" => options.make = true,
+            "--query" => options.query = true,
+            "--programs" => {
+                options.programs = Some(rest.next().ok_or("--programs takes a folder")?.clone());
+            }
             "--peers" => options.peers = true,
             "--against" => {
                 options.against = Some(rest.next().ok_or("--against takes a program")?.clone());
@@ -103,15 +116,22 @@ pub(crate) fn run(arguments: &[String]) -> Result<(), String> {
     if options.names == [recorder::NAME] {
         return recorder::bench();
     }
-    run_command(cargo().args(["build", "--quiet", "--profile", "dist", "--locked", "--package", "anytrace"]))?;
     let folder = root().join("target/bench");
     std::fs::create_dir_all(&folder).map_err(|error| error.to_string())?;
+    let is_named = |input: &&Input| options.names.is_empty() || options.names.iter().any(|name| name == input.name);
+    if options.make {
+        for input in INPUTS.iter().filter(is_named) {
+            println!("{}", make(input, &folder, options.megabytes)?.display());
+        }
+        return Ok(());
+    }
+    if options.query {
+        return query::bench(&options, &folder);
+    }
+    run_command(cargo().args(["build", "--quiet", "--profile", "dist", "--locked", "--package", "anytrace"]))?;
     let mut missed = Vec::new();
     println!("{}", if options.against.is_some() { HEAD_AGAINST } else { HEAD });
-    for input in INPUTS {
-        if !options.names.is_empty() && !options.names.iter().any(|name| name == input.name) {
-            continue;
-        }
+    for input in INPUTS.iter().filter(is_named) {
         let path = make(input, &folder, options.megabytes)?;
         if let Some(other) = &options.against {
             let this = root().join("target/dist/anytrace").display().to_string();

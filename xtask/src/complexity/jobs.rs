@@ -197,6 +197,7 @@ pub(super) const EXEMPT: &[(&str, &str)] = &[
     ("casemate rules", "prints a list of its own"),
     ("completions", "prints what the program's options are"),
     ("man", "prints what the program's options are"),
+    ("view", "runs until it is interrupted; `timeline` reads the same spans"),
     ("cacheray cc", "runs a compiler and reads nothing"),
     ("cacheray record", "runs a program, whose accesses `cargo xtask bench recorder` times"),
 ];

@@ -20,6 +20,7 @@ pub(super) fn run(packages: &[&Path], release: &Release, work: &Path) -> Result<
     let has_engine = packages.len() > 2;
     use_programs(&top.join("bin"), release, has_engine)?;
     use_documents(&top.join("share"), "anytrace.1")?;
+    use_alone(&top.join("bin"), &work.join("alone"), has_engine)?;
     let debs: Vec<&Path> = packages.iter().filter(is_deb).copied().collect();
     try_debs(&debs, release, &work.join("deb"))
 }
@@ -76,12 +77,46 @@ fn use_programs(folder: &Path, release: &Release, has_engine: bool) -> Result<()
     for trace in examples()? {
         output(Command::new(&program).arg("info").arg(&trace))?;
         if has_engine {
-            let mut query = Command::new(&program);
-            let answer = output(query.arg("query").arg(&trace).arg("SELECT count(*) > 0 AS has_events FROM events"))?;
-            if answer != b"has_events\ntrue\n" {
-                let answer = String::from_utf8_lossy(&answer).into_owned();
-                return Err(format!("{}: query prints\n{answer}", trace.display()));
-            }
+            query(&mut Command::new(&program), &trace)?;
+        }
+    }
+    Ok(())
+}
+
+/// A query of which the answer is known.
+fn query(program: &mut Command, trace: &Path) -> Result<(), String> {
+    let answer = output(program.arg("query").arg(trace).arg("SELECT count(*) > 0 AS has_events FROM events"))?;
+    if answer == b"has_events\ntrue\n" {
+        Ok(())
+    } else {
+        Err(format!("{}: query prints\n{}", trace.display(), String::from_utf8_lossy(&answer)))
+    }
+}
+
+/// The programs in a root folder with nothing but themselves and the traces: no loader, no library, no `/proc`.
+fn use_alone(programs: &Path, folder: &Path, has_engine: bool) -> Result<(), String> {
+    if !has_program("chroot") || !nix::unistd::geteuid().is_root() {
+        return skip("chroot needs root: the programs were not tried in an empty root folder");
+    }
+    let failed = |error: std::io::Error| format!("{}: {error}", folder.display());
+    std::fs::create_dir_all(folder.join("bin")).map_err(failed)?;
+    for name in ["anytrace", "anytrace-query"].iter().take(1 + usize::from(has_engine)) {
+        std::fs::copy(programs.join(name), folder.join("bin").join(name)).map_err(failed)?;
+    }
+    for trace in examples()? {
+        let name = trace.file_name().unwrap_or_default();
+        std::fs::copy(&trace, folder.join(name)).map_err(failed)?;
+        let inside = Path::new("/").join(name);
+        let alone = || {
+            let mut command = Command::new("chroot");
+            // The command looks for its engine beside itself, which needs /proc, then here.
+            command.env("PATH", "/usr/sbin:/usr/bin:/sbin:/bin").arg(folder).arg("/bin/anytrace");
+            command
+        };
+        output(alone().arg("info").arg(&inside))?;
+        output(alone().args(["dump", "--format", "jsonl"]).arg(&inside))?;
+        if has_engine {
+            query(&mut alone(), &inside)?;
         }
     }
     Ok(())

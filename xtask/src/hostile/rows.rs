@@ -144,6 +144,8 @@ pub(super) const NOT_RUN: &[&str] = &[
     "casemate rules",
     // Its engine is another program; `convert --to parquet` reads the same tables.
     "query",
+    // It runs until it is interrupted; its own tests damage traces.
+    "view",
     // They run what they are given.
     "cacheray cc",
     "cacheray record",

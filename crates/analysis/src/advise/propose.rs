@@ -281,6 +281,25 @@ impl<'a> Subject<'a> {
                 filled = 0;
             }
         }
+        self.filled(order)
+    }
+
+    /// The same order, but bytes that alignment would leave unused are filled with the next units that fit there.
+    fn filled(&self, order: Vec<usize>) -> Vec<usize> {
+        let mut left = std::collections::VecDeque::from(order);
+        let (mut order, mut end) = (Vec::with_capacity(left.len()), 0_u64);
+        let starts = |at: usize, end: u64| self.units.get(at).map_or(end, |unit| end.next_multiple_of(unit.align));
+        while let Some(&next) = left.front() {
+            let start = starts(next, end);
+            let fits = |at: usize| starts(at, end) + self.bytes_of(&[at]) <= start;
+            // The compiler fills nothing in between what it places first.
+            let filler = (start > end && !self.is_pinned(next))
+                .then(|| (1..left.len()).filter(|place| left.get(*place).is_some_and(|at| fits(*at))))
+                .and_then(|places| places.min_by_key(|place| left.get(*place).map(|at| starts(*at, end))));
+            let Some(at) = left.remove(filler.unwrap_or(0)) else { break };
+            end = starts(at, end) + self.bytes_of(&[at]);
+            order.push(at);
+        }
         order
     }
 
@@ -292,7 +311,9 @@ impl<'a> Subject<'a> {
         }
         let first: Vec<usize> = order.iter().copied().take(4).collect();
         let reason = format!("{} are used most and with each other; they come first", self.names(&first));
-        self.candidate(Kind::Reorder, reason, &[order], false, 1)
+        let made = self.candidate(Kind::Reorder, reason, &[order], false, 1)?;
+        // Elements of more bytes are spread over more lines: not what the advice promises.
+        made.plan.parts.iter().all(|part| part.bytes <= self.bytes).then_some(made)
     }
 
     fn elements(&self) -> u64 {

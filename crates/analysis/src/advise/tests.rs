@@ -179,3 +179,64 @@ fn pieces_in_another_order_take_no_more_room_than_before() {
     assert_eq!(sizes("reorder"), [96]);
     assert!(sizes("split").iter().sum::<u64>() <= 96 + 8 + 8, "{:?}", sizes("split"));
 }
+
+/// A record of random fields, as a compiler places them in the order given.
+fn random_record(below: &mut dyn FnMut(u64) -> u64) -> Layout {
+    let fields: Vec<(u64, u64)> = (0..3 + below(14)).map(|_| (1 << below(4), 1 + below(3) / 2)).collect();
+    let mut end = 0_u64;
+    let mut placed = Vec::new();
+    for (bytes, count) in &fields {
+        let at = end.next_multiple_of(*bytes);
+        placed.push((at, *bytes, *count));
+        end = at + bytes * count;
+    }
+    let widest = fields.iter().map(|(bytes, _)| *bytes).max().unwrap_or(1);
+    let mut layout = Layout::new("T", RecordKind::Struct, end.next_multiple_of(widest));
+    for (number, (at, bytes, count)) in placed.into_iter().enumerate() {
+        let field = Field::new(&format!("f{number}"), at, bytes, "int");
+        layout.push(if count > 1 { field.repeated(Dimension { stride_bytes: bytes, count }) } else { field });
+    }
+    layout
+}
+
+#[test]
+fn fields_in_another_order_take_no_more_room_than_as_declared() {
+    let mut state = 7_u64;
+    let mut below = |end: u64| {
+        state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        (state >> 33) % end
+    };
+    let (mut reordered, mut advised_reorders) = (0, 0);
+    for round in 0..300 {
+        let layout = random_record(&mut below);
+        let bytes = layout.bytes;
+        let fields: Vec<(u64, u16)> =
+            layout.fields.iter().map(|field| (field.offset_bytes, field.bytes as u16)).collect();
+        let hot: Vec<_> = (0..1 + below(4)).map(|_| fields[below(fields.len() as u64) as usize]).collect();
+        let stride = bytes + 8 * below(5);
+        let rare = fields[below(fields.len() as u64) as usize];
+        let tried = advised(&mut Known(Arc::new(layout)), &|tape| {
+            (0..150).for_each(|n| tape.add(0x10000 + n * stride, bytes, 1));
+            for _ in 0..3 {
+                for n in 0..150 {
+                    for (offset, bytes) in &hot {
+                        tape.touch(0, Read, 0x10000 + n * stride + offset, *bytes);
+                    }
+                    if n % 9 == 0 {
+                        tape.touch(0, Write, 0x10000 + n * stride + rare.0, rare.1);
+                    }
+                }
+            }
+        });
+        for one in tried.iter().filter(|one| one.candidate.kind == Kind::Reorder) {
+            let found: Vec<_> = one.candidate.plan.parts.iter().map(|part| part.bytes).collect();
+            assert!(found.len() == 1 && found[0] <= bytes, "round {round}: {bytes} bytes become {found:?}: {one:#?}");
+            reordered += 1;
+            advised_reorders += usize::from(one.is_advice());
+            for (unit, to) in &one.candidate.placed {
+                assert!(to.to % unit.align == 0 && to.bytes == unit.bytes, "round {round}: {unit:?} at {to:?}");
+            }
+        }
+    }
+    assert!(reordered >= 50 && advised_reorders >= 5, "{reordered} orders, {advised_reorders} of them advice");
+}

@@ -52,7 +52,8 @@ impl Decoder<'_> {
         let mut value = 0_u64;
         for shift in (0..).step_by(7) {
             let byte = self.byte();
-            value |= u64::from(byte & 0x7f) << shift;
+            // A number may be longer than 64 bits; the rest counts for nothing.
+            value |= u64::from(byte & 0x7f).checked_shl(shift).unwrap_or(0);
             if byte < 0x80 {
                 break;
             }

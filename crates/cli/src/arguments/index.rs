@@ -35,8 +35,11 @@ pub(crate) struct IndexArguments {
     /// Bytes of the trace from one place where reading can begin to the next; suffixes k, M, G
     #[arg(long, value_name = "BYTES", value_parser = byte_count, default_value = "1M")]
     pub(crate) every: u64,
+    /// Add the pyramid with which `anytrace view` draws the trace before it is read; it takes another pass
+    #[arg(long)]
+    pub(crate) pyramid: bool,
     /// Show what the existing index contains, and whether it fits the trace
-    #[arg(long, conflicts_with_all = ["every", "force"])]
+    #[arg(long, conflicts_with_all = ["every", "force", "pyramid"])]
     pub(crate) show: bool,
     /// How to print
     #[arg(long, value_enum, default_value_t = ResultForm::Text)]

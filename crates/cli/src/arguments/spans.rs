@@ -37,6 +37,11 @@ pub(crate) struct SpanArguments {
 }
 
 impl SpanArguments {
+    /// All spans, with these names.
+    pub(crate) fn all(symbols: SymbolArguments) -> Self {
+        Self { thread: Vec::new(), time: None, name: None, depth: None, tail_chains: false, symbols }
+    }
+
     /// True when `--time` has plain numbers: the trace's own times, which may begin anywhere.
     pub(crate) fn has_plain_time(&self) -> bool {
         let is_plain = |bound| matches!(bound, TimeBound::Native(_));

@@ -1,5 +1,6 @@
 //! `anytrace info`: what a trace is and what is in it.
 
+mod next;
 mod text;
 
 use std::io::Read;
@@ -59,7 +60,11 @@ fn one(path: &Path, options: &InfoArguments, objects: &mut Vec<Value>) -> Result
     let damage_count = reporter.count(Severity::Error);
     match options.format {
         ResultForm::Json => objects.push(json::info(&name, &info, reporter.kept(), damage_count, reporter.lost())),
-        ResultForm::Text => text::print(&name, &info, &reporter, format.map_or("record", |f| f.noun()), options.quick)?,
+        ResultForm::Text => {
+            let steps = format.filter(|_| !options.quick).map(|f| next::steps(path, f, damage_count > 0));
+            let page = text::Page { info: &info, noun: format.map_or("record", |f| f.noun()), is_quick: options.quick };
+            text::print(&name, &page, &reporter, &steps.unwrap_or_default())?;
+        }
     }
     Ok(reporter.verdict())
 }

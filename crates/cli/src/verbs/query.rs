@@ -39,6 +39,11 @@ pub(crate) fn run(options: &QueryArguments) -> Result<Verdict, Failure> {
     engine::run(&engine, &request, &inputs.paths, output, options.force)
 }
 
+/// The engine, where it is installed.
+pub(crate) fn engine_path() -> Option<PathBuf> {
+    engine::find().ok()
+}
+
 fn form(options: &QueryArguments, output: Option<&Path>) -> Result<QueryForm, Failure> {
     let is_file = matches!(options.format, Some(QueryForm::Parquet | QueryForm::Arrow));
     if is_file && output.is_none() && stdout_is_terminal() {

@@ -6,8 +6,9 @@ use std::io::Read;
 use std::path::Path;
 use std::sync::Arc;
 
+use super::describe::{self, Described};
 use super::fit::piece_bytes;
-use super::{Chunk, Digester, Index, Mark, MarkSink, Open, Pieces, VERSION, describe};
+use super::{Chunk, ChunkSpans, Digester, Index, Mark, MarkSink, Open, Pieces, RowGroup, VERSION};
 use crate::table::EVENTS;
 use crate::{Diagnostic, Error, Format, Input, InputOptions, OpenOptions, Sink};
 
@@ -19,8 +20,9 @@ const CHUNKS_MAX: usize = 1 << 20;
 
 /// Makes the index of a file, with a mark for about `every_bytes` bytes. Damage is reported to `sink`.
 ///
-/// `watch` sees the input first, for a progress bar. The trace is read twice, the second time on all threads of `options`, and its file once more for the digests, at the
-/// same time.
+/// `watch` sees the input first, for a progress bar. The trace is read once if its format hands out rows with the marks
+/// ([`MarkSink::rows`]), otherwise twice, the second time on all threads of `options`; and its file once more for the
+/// digests, at the same time.
 ///
 /// # Errors
 /// I/O, limits, and what the sink returns; [`crate::Kind::Usage`] for a file that changes while it is read.
@@ -85,6 +87,23 @@ pub fn build_by(
     from_input(format, open, options, every_bytes, &mut |_| {}, sink)
 }
 
+/// The same index, with what its chunks contain found from the rows of `events`: what a format that hands out rows with
+/// the marks is compared with.
+///
+/// # Errors
+/// As [`build`].
+#[cfg(feature = "testing")]
+pub(crate) fn describe_again(
+    format: &dyn Format,
+    bytes: &[u8],
+    options: &OpenOptions,
+    index: &Index,
+) -> Result<Index, Error> {
+    let mut again = Index { threads: Vec::new(), kinds: Vec::new(), ..index.clone() };
+    describe::describe(format, &|| Ok(Input::from_bytes("index", bytes.to_vec())), options, &mut again)?;
+    Ok(again)
+}
+
 fn digests(path: &Path, file_bytes: u64) -> Result<Pieces, Error> {
     let file = File::open(path).map_err(|error| Error::io(format_args!("cannot open {}", path.display()), error))?;
     pieces_of(Box::new(file), file_bytes)
@@ -110,13 +129,13 @@ fn from_input(
     // Compressed data can only be read from their start.
     let has_parts = input.layers().is_empty() && format.part_tables().contains(&EVENTS.name);
     let seen = Cell::new(0);
-    let mut found = Found { seen: &seen, noted: 0, chunks: vec![Chunk::default()], shared: None, step: 1, passed: 0 };
+    let mut found = Found::new(&seen);
     let mut tee = Tee { inner: sink, seen: &seen };
     if has_parts {
         format.open(input, options)?.marks(every_bytes.max(1), &mut found, &mut tee)?;
     }
     found.note();
-    let Found { chunks, shared, .. } = found;
+    let Found { chunks, described, has_rows, shared, .. } = found;
     let mut index = Index {
         format: format.name().to_owned(),
         version: VERSION.to_owned(),
@@ -126,7 +145,9 @@ fn from_input(
         kinds: Vec::new(),
         shared: shared.map(Arc::from),
     };
-    if has_parts {
+    if has_rows {
+        describe::name(&mut index, described);
+    } else if has_parts {
         describe::describe(format, open, options, &mut index)?;
     } else {
         describe::describe_all(format, open, options, &mut index, &mut tee)?;
@@ -155,6 +176,9 @@ struct Found<'a> {
     /// Diagnostics before the last chunk.
     noted: u64,
     chunks: Vec<Chunk>,
+    /// The rows of each chunk, if the format hands them out.
+    described: Vec<Described>,
+    has_rows: bool,
     shared: Option<Vec<u8>>,
     /// One in so many marks begins a chunk.
     step: u64,
@@ -162,7 +186,12 @@ struct Found<'a> {
     passed: u64,
 }
 
-impl Found<'_> {
+impl<'a> Found<'a> {
+    fn new(seen: &'a Cell<u64>) -> Self {
+        let (chunks, described) = (vec![Chunk::default()], vec![Described::default()]);
+        Self { seen, noted: 0, chunks, described, has_rows: false, shared: None, step: 1, passed: 0 }
+    }
+
     /// Marks the last chunk as damaged if something was reported since it began.
     fn note(&mut self) {
         let reports = self.seen.get();
@@ -180,6 +209,12 @@ impl Found<'_> {
             chunk
         };
         self.chunks = pairs.map(join).collect();
+        let join = |pair: &[Described]| {
+            let mut described = pair.first().cloned().unwrap_or_default();
+            pair.iter().skip(1).for_each(|next| described.join(next));
+            described
+        };
+        self.described = self.described.chunks(2).map(join).collect();
         self.step *= 2;
     }
 }
@@ -196,10 +231,29 @@ impl MarkSink for Found<'_> {
             self.keep_every_second();
         }
         self.chunks.push(Chunk { mark, ..Chunk::default() });
+        self.described.push(Described::default());
         Ok(())
     }
 
     fn share(&mut self, bytes: Vec<u8>) {
         self.shared = Some(bytes);
+    }
+
+    fn spans(&mut self, spans: Vec<ChunkSpans>) {
+        // Where marks were left out, the states there are of other chunks.
+        if spans.len() != self.chunks.len() || self.step > 1 {
+            return;
+        }
+        for (chunk, mut spans) in self.chunks.iter_mut().zip(spans) {
+            chunk.is_damaged |= std::mem::take(&mut spans.is_damaged);
+            chunk.spans = Some(spans);
+        }
+    }
+
+    fn rows(&mut self, rows: &RowGroup<'_>) {
+        self.has_rows = true;
+        if let Some(described) = self.described.last_mut() {
+            described.add(rows);
+        }
     }
 }

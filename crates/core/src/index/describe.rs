@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Mutex, PoisonError};
 
 use super::parts::{bit_of, signed};
-use super::{Index, NAMED_MAX, OTHERS, Open};
+use super::{Index, NAMED_MAX, OTHERS, Open, RowGroup};
 use crate::table::{Batch, BatchColumn, EVENTS, Scan, Values};
 use crate::{Collect, Error, Format, OpenOptions, Sink, SpanOptions, tables};
 
@@ -68,13 +68,49 @@ pub(super) fn describe(
 
 /// One chunk.
 #[derive(Debug, Clone, Default)]
-struct Described {
+pub(super) struct Described {
     rows: u64,
     time: Option<RangeInclusive<i64>>,
     threads: Few<i64>,
     kinds: Few<String>,
     starts: Presence,
     durations: Presence,
+}
+
+impl Described {
+    /// Adds rows that a format has found itself.
+    pub(super) fn add(&mut self, group: &RowGroup<'_>) {
+        self.rows += group.rows;
+        if let Some(thread) = group.thread {
+            self.threads.add(|known| *known == thread, || thread);
+        }
+        if let Some(time) = &group.time {
+            self.add_time(time);
+        }
+        for kind in group.kinds {
+            let add = |few: &mut Few<String>| few.add(|known| known == kind, || (*kind).to_owned());
+            add(&mut self.kinds);
+            add(self.starts.side(group.time.is_some()));
+            add(self.durations.side(group.has_durations));
+        }
+    }
+
+    /// Adds the rows of the chunk that follows.
+    pub(super) fn join(&mut self, next: &Self) {
+        self.rows += next.rows;
+        if let Some(time) = &next.time {
+            self.add_time(time);
+        }
+        self.threads.join(&next.threads);
+        self.kinds.join(&next.kinds);
+        self.starts.join(&next.starts);
+        self.durations.join(&next.durations);
+    }
+
+    fn add_time(&mut self, time: &RangeInclusive<i64>) {
+        let known = self.time.as_ref().unwrap_or(time);
+        self.time = Some(*known.start().min(time.start())..=*known.end().max(time.end()));
+    }
 }
 
 /// Kinds of rows with a value in a column, and kinds of rows without one.
@@ -85,6 +121,15 @@ struct Presence {
 }
 
 impl Presence {
+    fn side(&mut self, has_value: bool) -> &mut Few<String> {
+        if has_value { &mut self.with } else { &mut self.without }
+    }
+
+    fn join(&mut self, next: &Self) {
+        self.with.join(&next.with);
+        self.without.join(&next.without);
+    }
+
     /// True when a row has no value although rows of its kind have one: what it would be is not known.
     fn is_unknown(&self, known: &BTreeSet<String>) -> bool {
         !known.is_empty() && (self.without.has_others || self.without.values.iter().any(|kind| known.contains(kind)))
@@ -117,6 +162,14 @@ impl<T> Few<T> {
         }
     }
 
+    fn join(&mut self, next: &Self)
+    where
+        T: Clone + PartialEq,
+    {
+        self.has_others |= next.has_others;
+        next.values.iter().for_each(|value| self.add(|known| known == value, || value.clone()));
+    }
+
     /// A bit for each value; new ones get a name while there is room.
     fn bits(&self, names: &mut Vec<T>) -> u64
     where
@@ -136,7 +189,7 @@ impl<T> Few<T> {
 }
 
 /// Gives threads and kinds their bits, in the order of the chunks.
-fn name(index: &mut Index, described: Vec<Described>) {
+pub(super) fn name(index: &mut Index, described: Vec<Described>) {
     let kinds = |of: fn(&Described) -> &Presence| -> BTreeSet<String> {
         described.iter().flat_map(|found| of(found).with.values.iter().cloned()).collect()
     };

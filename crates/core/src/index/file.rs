@@ -10,6 +10,10 @@
 //!             offset of its state in the section states (8), length of it (4), flags (4): 1 has times, 2 is damaged
 //! states    = bytes of the format
 //! shared    = bytes of the format
+//! spans     = spans of a chunk*
+//! spans of a chunk = flags (8): 1 can begin a part, 2 has threads that `events` has not, 4 has a reach;
+//!             reach (8, 8), smallest number (8), number of starts (8), length of the state (8), starts (8, 8)*, state
+//! pyramid   = bytes of the viewer, the last section
 //! text      = length (8), bytes
 //! ```
 //!
@@ -21,15 +25,15 @@ use std::sync::Arc;
 use twox_hash::XxHash3_64;
 
 use super::fit::{PIECES_MAX, piece_bytes};
-use super::{Chunk, Index, Mark, NAMED_MAX, Pieces};
+use super::{Chunk, ChunkSpans, Index, Mark, NAMED_MAX, Pieces};
 
 /// The first bytes. The eighth bit and the line ends reveal a transfer in text mode.
-const MAGIC: [u8; 8] = *b"\x89atx\r\n\x1a\n";
+pub(super) const MAGIC: [u8; 8] = *b"\x89atx\r\n\x1a\n";
 
-const VERSION: u32 = 2;
+pub(super) const VERSION: u32 = 2;
 
-const HEADER_BYTES: usize = 16;
-const ENTRY_BYTES: usize = 32;
+pub(super) const HEADER_BYTES: usize = 16;
+pub(super) const ENTRY_BYTES: usize = 32;
 const CHUNK_BYTES: usize = 72;
 
 /// Most sections.
@@ -41,6 +45,7 @@ const NAMES: u32 = 2;
 const CHUNKS: u32 = 3;
 const STATES: u32 = 4;
 const SHARED: u32 = 5;
+const SPANS: u32 = 6;
 
 // Flags of a chunk.
 const HAS_TIME: u32 = 1;
@@ -80,6 +85,11 @@ impl Index {
         sections.push((STATES, states));
         if let Some(shared) = &self.shared {
             sections.push((SHARED, shared.to_vec()));
+        }
+        if self.has_spans() {
+            let mut spans = Vec::new();
+            self.chunks.iter().filter_map(|chunk| chunk.spans.as_ref()).for_each(|one| one.encode(&mut spans));
+            sections.push((SPANS, spans));
         }
         let mut out = MAGIC.to_vec();
         out.extend(VERSION.to_le_bytes());
@@ -146,7 +156,10 @@ impl Index {
         let names = Take(required(NAMES, "names")?);
         let (format, version, threads, kinds) = decode_names(names).ok_or(IndexFault::Content("names"))?;
         let states = required(STATES, "states")?;
-        let chunks = decode_chunks(required(CHUNKS, "chunks")?, states).ok_or(IndexFault::Content("chunks"))?;
+        let mut chunks = decode_chunks(required(CHUNKS, "chunks")?, states).ok_or(IndexFault::Content("chunks"))?;
+        if let Some(spans) = sections.get(SPANS)? {
+            decode_spans(spans, &mut chunks).ok_or(IndexFault::Content("spans"))?;
+        }
         let shared = sections.get(SHARED)?.map(Arc::from);
         Ok(Self { format, version, pieces, chunks, threads, kinds, shared })
     }
@@ -158,13 +171,13 @@ fn push_text(out: &mut Vec<u8>, text: &str) {
 }
 
 /// The sections of a file whose directory is intact.
-struct Sections<'a> {
+pub(super) struct Sections<'a> {
     bytes: &'a [u8],
     directory: &'a [[u8; ENTRY_BYTES]],
 }
 
 impl<'a> Sections<'a> {
-    fn of(bytes: &'a [u8]) -> Result<Self, IndexFault> {
+    pub(super) fn of(bytes: &'a [u8]) -> Result<Self, IndexFault> {
         let rest = bytes.strip_prefix(&MAGIC).ok_or(IndexFault::Magic)?;
         let cut = IndexFault::Checksum(0);
         let (version, rest) = rest.split_first_chunk::<4>().ok_or(cut)?;
@@ -184,8 +197,13 @@ impl<'a> Sections<'a> {
         Ok(Self { bytes, directory: directory.as_chunks().0 })
     }
 
+    /// The kinds of all sections, in the order of the file.
+    pub(super) fn kinds(&self) -> impl Iterator<Item = u32> {
+        self.directory.iter().filter_map(|entry| u32::try_from(numbers::<1>(entry)[0]).ok())
+    }
+
     /// The bytes of a section that is intact; `None` where there is none of this kind.
-    fn get(&self, kind: u32) -> Result<Option<&'a [u8]>, IndexFault> {
+    pub(super) fn get(&self, kind: u32) -> Result<Option<&'a [u8]>, IndexFault> {
         for entry in self.directory {
             let [own, offset, length, checksum] = numbers::<4>(entry);
             if own != u64::from(kind) {
@@ -270,7 +288,15 @@ fn decode_chunk(row: &[u8; CHUNK_BYTES], states: &[u8]) -> Option<Chunk> {
     if seq > offset {
         return None;
     }
-    Some(Chunk { mark, rows, time, threads, kinds, is_damaged: flags & IS_DAMAGED != 0 })
+    Some(Chunk { mark, rows, time, threads, kinds, is_damaged: flags & IS_DAMAGED != 0, spans: None })
+}
+
+/// Adds their spans to the chunks, the first of which begins a part.
+fn decode_spans(mut bytes: &[u8], chunks: &mut [Chunk]) -> Option<()> {
+    for (at, chunk) in chunks.iter_mut().enumerate() {
+        chunk.spans = Some(ChunkSpans::decode(&mut bytes).filter(|spans| spans.begins || at > 0)?);
+    }
+    bytes.is_empty().then_some(())
 }
 
 #[cfg(test)]
@@ -285,6 +311,7 @@ mod tests {
             threads: 5,
             kinds: 1 << 63,
             is_damaged: offset == 90,
+            spans: None,
         };
         Index {
             format: "x".to_owned(),
@@ -301,6 +328,16 @@ mod tests {
     fn an_index_is_read_as_it_was_written() {
         let index = sample();
         assert_eq!(Index::decode(&index.encode()), Ok(index.clone()));
+        let mut spans = index.clone();
+        for (at, chunk) in spans.chunks.iter_mut().enumerate() {
+            let state = Arc::from(&b"open"[..at]);
+            chunk.spans = Some(ChunkSpans { begins: at != 1, state, ..ChunkSpans::default() });
+        }
+        assert_eq!(Index::decode(&spans.encode()), Ok(spans.clone()));
+        if let Some(first) = &mut spans.chunks[0].spans {
+            first.begins = false;
+        }
+        assert_eq!(Index::decode(&spans.encode()), Err(IndexFault::Content("spans")));
         let bare = Index { shared: None, threads: Vec::new(), kinds: Vec::new(), ..index };
         assert_eq!(Index::decode(&bare.encode()), Ok(bare));
     }

@@ -14,17 +14,23 @@ mod find;
 mod fit;
 mod needs;
 mod parts;
+mod section;
+mod spans;
 
 use std::ops::RangeInclusive;
 use std::sync::Arc;
 
 use crate::{Error, Input};
+#[cfg(feature = "testing")]
+pub(crate) use build::describe_again;
 pub use build::{build, build_by, build_bytes};
 pub use dump::{dump, trim};
 pub use file::IndexFault;
 pub use find::{Choice, Lookup, find, path_of};
 pub use fit::{Depth, Digest, Digester, Misfit, PIECES_MAX, Pieces, piece_bytes};
 pub use needs::Needs;
+pub use section::{pyramid, with_pyramid};
+pub use spans::{ChunkSpans, STARTS_MAX, is_of_spans};
 
 /// A place between two records where reading can begin.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -47,6 +53,8 @@ pub struct Part {
     pub until: Option<u64>,
     /// What the format stored for all parts of the trace.
     pub shared: Option<Arc<[u8]>>,
+    /// [`ChunkSpans::state`] of its chunks, in order; none where spans are not read.
+    pub spans: Vec<Arc<[u8]>>,
 }
 
 impl Part {
@@ -70,6 +78,29 @@ pub trait MarkSink {
 
     /// Bytes for [`Part::shared`].
     fn share(&mut self, _bytes: Vec<u8>) {}
+
+    /// The spans of the chunks, the first of which begins with the trace, each other with a mark: as many as there are
+    /// marks, and one. Called after the last mark, for traces whose spans can be read in parts.
+    fn spans(&mut self, _spans: Vec<ChunkSpans>) {}
+
+    /// Rows of the table `events` since the last mark, in any order. A format that passes all of its rows on here is read
+    /// once, any other once more for its rows.
+    fn rows(&mut self, _rows: &RowGroup<'_>) {}
+}
+
+/// Rows of the table `events` that an index need not tell apart.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct RowGroup<'a> {
+    /// How many.
+    pub rows: u64,
+    /// The thread of all of them.
+    pub thread: Option<i64>,
+    /// Earliest `time_ns` and latest end; none where no row has a time.
+    pub time: Option<RangeInclusive<i64>>,
+    /// Their kinds: rows of the same kind have a time, and a duration, or do not.
+    pub kinds: &'a [&'static str],
+    /// All of them have a duration.
+    pub has_durations: bool,
 }
 
 impl MarkSink for Vec<Mark> {
@@ -94,6 +125,8 @@ pub struct Chunk {
     pub kinds: u64,
     /// Something between the marks is wrong.
     pub is_damaged: bool,
+    /// Its spans, where they can be read in parts.
+    pub spans: Option<ChunkSpans>,
 }
 
 /// Most threads and most kinds that have a bit of their own.

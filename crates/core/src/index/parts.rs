@@ -2,16 +2,30 @@
 
 use std::ops::RangeInclusive;
 
-use super::{Chunk, Index, OTHERS, Part};
+use super::{Chunk, Index, OTHERS, Part, is_of_spans};
 use crate::table::{ColumnType, EVENTS, Filter, Table};
 
 impl Index {
     /// The trace in at most `count` parts of about the same length, in order. Chunks in which no row of the table can
     /// meet the filter are left out; those with damage never are, so that it is reported.
+    ///
+    /// A trace whose spans can only be read at once is one part for a table of them.
     pub fn parts(&self, table: &Table, filter: &Filter, count: usize) -> Vec<Part> {
+        if is_of_spans(table) {
+            return self.parts_of_spans(filter, count);
+        }
         let wanted = |at: usize| self.may_have(at, table, filter);
         let bytes: u64 = (0..self.chunks.len()).filter(|at| wanted(*at)).map(|at| self.bytes(at, at + 1)).sum();
         self.parts_where(bytes.div_ceil(u64::try_from(count.max(1)).unwrap_or(u64::MAX)), |at, _| wanted(at))
+    }
+
+    fn parts_of_spans(&self, filter: &Filter, count: usize) -> Vec<Part> {
+        if !self.has_spans() {
+            return vec![self.entire()];
+        }
+        let wanted = self.have_spans(filter);
+        let bytes: u64 = (0..).zip(&wanted).filter(|(_, wanted)| **wanted).map(|(at, _)| self.bytes(at, at + 1)).sum();
+        self.span_parts(bytes.div_ceil(u64::try_from(count.max(1)).unwrap_or(u64::MAX)), &wanted)
     }
 
     /// The wanted chunks in parts of at most `most` bytes, or one chunk, in order.
@@ -39,21 +53,22 @@ impl Index {
 
     /// All of the trace.
     pub fn entire(&self) -> Part {
-        Part { from: None, until: None, shared: self.shared.clone() }
+        Part { shared: self.shared.clone(), ..Part::default() }
     }
 
-    fn part(&self, start: usize, end: usize) -> Part {
+    pub(super) fn part(&self, start: usize, end: usize) -> Part {
         let mark = |at: usize| self.chunks.get(at).map(|chunk| chunk.mark.clone());
         Part {
             from: if start == 0 { None } else { mark(start) },
             until: mark(end).map(|mark| mark.offset),
             shared: self.shared.clone(),
+            spans: Vec::new(),
         }
     }
 
     /// Bytes of the chunks from `start` to before `end`. The last has at least as many as the mean one: the length of
     /// the format's own bytes is not known.
-    fn bytes(&self, start: usize, end: usize) -> u64 {
+    pub(super) fn bytes(&self, start: usize, end: usize) -> u64 {
         let offset = |at: usize| match self.chunks.get(at) {
             Some(chunk) => chunk.mark.offset,
             None => {
@@ -86,7 +101,7 @@ impl Index {
         filter.seq.as_ref().is_none_or(|seq| *seq.end() >= first(at) && (is_last || *seq.start() < first(at + 1)))
     }
 
-    fn has_thread(&self, chunk: &Chunk, filter: &Filter) -> bool {
+    pub(super) fn has_thread(&self, chunk: &Chunk, filter: &Filter) -> bool {
         let bit = |thread: &i64| bit_of(self.threads.iter().position(|known| known == thread));
         filter
             .threads

@@ -2,7 +2,7 @@
 
 use crate::Error;
 use crate::hash::Map;
-use crate::span::{Edge, EdgeBatch, EdgeFlags, NameId, TimeUnit, Track, TrackId, push_json_value};
+use crate::span::{Edge, EdgeBatch, EdgeFlags, NameId, TimeUnit, Track, TrackId, Value, push_json_value};
 use crate::text::{push_json_str, shown};
 
 /// Most spans open at once, over all tracks.
@@ -111,6 +111,22 @@ impl Nest {
             self.attributes(batch, edge);
         }
         Ok(Some((stack, parent, depth)))
+    }
+
+    /// Begins a span that began before the part that is read.
+    #[cold]
+    pub(super) fn resume(&mut self, edge: &Edge, batch: &EdgeBatch, wants_attributes: bool) -> Result<(), Error> {
+        let inside = batch.attributes(edge).next();
+        let (start, count) = edge.attributes;
+        let own = (start.saturating_add(1), count.saturating_sub(1));
+        let flags = EdgeFlags(edge.flags.0 & !EdgeFlags::RESUMED.0);
+        self.begin(&Edge { attributes: own, flags, ..*edge }, wants_attributes.then_some(batch))?;
+        let nested = self.tracks.get_mut(edge.track as usize);
+        if let (Some((_, Value::U64(inside))), Some(open)) = (inside, nested.and_then(|nested| nested.open.last_mut()))
+        {
+            open.inner = inside;
+        }
+        Ok(())
     }
 
     /// The span that an edge ends. Its attributes stay until the caller takes them away.

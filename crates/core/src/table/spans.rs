@@ -88,8 +88,10 @@ impl<'a> SpanRows<'a> {
     #[inline]
     fn end(&mut self, edge: &Edge, batch: Option<&EdgeBatch>) -> Result<(), Error> {
         let Some(span) = self.nest.end(edge, batch) else { return Ok(()) };
+        // A span that ends after the part that is read is a row of another part.
         let Some(nested) = self.nest.tracks.get_mut(span.track as usize) else { return Ok(()) };
-        let is_wanted = self.filter.has_seq(signed(span.seq))
+        let is_wanted = !edge.flags.has(EdgeFlags::CONTINUES)
+            && self.filter.has_seq(signed(span.seq))
             && self.filter.has_time(signed(span.start))
             && self.filter.has_thread(nested.track.thread.cast_signed());
         if is_wanted {
@@ -158,8 +160,12 @@ impl SpanSink for SpanRows<'_> {
 
     fn edges(&mut self, batch: &EdgeBatch) -> Result<(), Error> {
         for edge in batch.edges() {
+            let all = batch;
             let batch = self.wants_attributes.then_some(batch);
             match edge.kind {
+                EdgeKind::Begin if edge.flags.has(EdgeFlags::RESUMED) => {
+                    self.nest.resume(edge, all, self.wants_attributes)?;
+                }
                 EdgeKind::Begin => drop(self.nest.begin(edge, batch)?),
                 EdgeKind::End => self.end(edge, batch)?,
                 _ => {}

@@ -482,6 +482,8 @@ impl Reader {
     }
 
     /// Passes the packet that was recovered to the visitor.
+    #[cold]
+    #[inline(never)]
     fn visit_nested<V: Visitor>(&mut self, size: usize, visitor: &mut V) -> Result<(), Error> {
         let place = Place { offset: self.cursor.offset(), seq: self.seq };
         let packet = self.cursor.window().get(..size).unwrap_or_default();

@@ -98,6 +98,9 @@ pub(super) struct PartMessage {
     share: Option<u64>,
     #[prost(uint64, tag = "6")]
     shares: u64,
+    /// What is open where each of its chunks begins, where spans are read.
+    #[prost(bytes = "vec", repeated, tag = "7")]
+    spans: Vec<Vec<u8>>,
 }
 
 #[derive(Clone, PartialEq, Message)]
@@ -230,6 +233,7 @@ impl PartMessage {
                 has_shared: part.shared.is_some(),
                 share: None,
                 shares: 0,
+                spans: part.spans.iter().map(|state| state.to_vec()).collect(),
             },
             Range::Share { number, of } => {
                 Self { file, share: Some(*number as u64), shares: *of as u64, ..Self::default() }
@@ -252,7 +256,8 @@ impl PartMessage {
             state: mark.state.clone().into_boxed_slice(),
         };
         let shared = if self.has_shared { shared.cloned() } else { None };
-        Ok(Range::Part(index::Part { from: self.from.as_ref().map(mark), until: self.until, shared }))
+        let spans = self.spans.iter().map(|state| Arc::from(state.as_slice())).collect();
+        Ok(Range::Part(index::Part { from: self.from.as_ref().map(mark), until: self.until, shared, spans }))
     }
 }
 

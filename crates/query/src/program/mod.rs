@@ -8,6 +8,7 @@ mod listing;
 mod progress;
 mod prompt;
 mod request;
+mod spill;
 
 use std::ffi::OsString;
 use std::io::{BufWriter, IsTerminal, Write};
@@ -49,7 +50,7 @@ pub fn main(mut arguments: impl Iterator<Item = OsString>, prepare: Option<Prepa
     let Some(first) = arguments.next() else {
         return fail("this is the engine of `anytrace query`: run that instead");
     };
-    let request = match first.to_str().map(request::parse) {
+    let mut request = match first.to_str().map(request::parse) {
         Some(Ok(request)) => request,
         Some(Err(_)) if !first.to_string_lossy().starts_with('{') => {
             return fail("this is the engine of `anytrace query`: run that instead");
@@ -61,6 +62,12 @@ pub fn main(mut arguments: impl Iterator<Item = OsString>, prepare: Option<Prepa
     if request.has_lifeline {
         let (lifeline, grace) = (Arc::clone(&lifeline), if prepare.is_some() { CANCEL_MAX } else { Duration::ZERO });
         std::thread::spawn(move || end_with_standard_input(&lifeline, grace));
+    }
+    if request.session.memory_bytes.is_some() {
+        match spill::make() {
+            Ok(folder) => request.session.spill_folder = Some(folder),
+            Err(error) => return fail(&format!("no folder for temporary files: {error}")),
+        }
     }
     let files: Vec<PathBuf> = arguments.map(PathBuf::from).collect();
     let runtime =
@@ -79,9 +86,9 @@ pub fn main(mut arguments: impl Iterator<Item = OsString>, prepare: Option<Prepa
             });
             // A scan that nobody waits for any more may still be reading.
             runtime.shutdown_background();
-            code
+            spill::end(code)
         }
-        Err(error) => fail(&error.to_string()),
+        Err(error) => spill::end(fail(&error.to_string())),
     }
 }
 
@@ -91,7 +98,7 @@ fn end_with_standard_input(lifeline: &Notify, grace: Duration) {
     let _ = std::io::copy(&mut std::io::stdin().lock(), &mut std::io::sink());
     lifeline.notify_one();
     std::thread::sleep(grace);
-    std::process::exit(i32::from(INTERRUPTED));
+    spill::exit(INTERRUPTED);
 }
 
 /// Says why nothing came of it.
@@ -161,7 +168,7 @@ fn describe(session: &Session, request: &Request, table: &str) -> ExitCode {
 /// Runs statements; ends at Ctrl-C.
 async fn statement(session: &Session, request: &Request, sql: &str, explain: bool, lifeline: &Notify) -> ExitCode {
     let how = How { form: request.form, is_raw_csv: request.is_raw_csv, is_terminal: std::io::stdout().is_terminal() };
-    let _progress = Progress::start(request.has_progress, &session);
+    let _progress = Progress::start(request.has_progress, session);
     let mut out = BufWriter::with_capacity(1 << 16, std::io::stdout());
     let result = tokio::select! {
         result = session.run(sql, explain, how, &mut out) => result,

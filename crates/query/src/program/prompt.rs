@@ -2,6 +2,7 @@
 
 use std::borrow::Cow;
 use std::io::{BufWriter, Write};
+use std::path::Path;
 use std::process::ExitCode;
 
 use rustyline::completion::{Completer, Pair};
@@ -12,7 +13,7 @@ use rustyline::validate::{ValidationContext, ValidationResult, Validator};
 use rustyline::{Context, Editor, Helper, Highlighter, Hinter};
 
 use crate::program::request::Request;
-use crate::program::{FAILED, listing};
+use crate::program::{FAILED, INTERRUPTED, listing, spill};
 use crate::{Form, How, Session, message, table_names};
 
 /// Words of SQL that are completed.
@@ -60,11 +61,16 @@ pub(crate) async fn run(session: &Session, request: &Request) -> ExitCode {
         // A first session has none.
         let _ = editor.load_history(history);
     }
+    end_with_signals();
     eprintln!("{HELP}");
-    let code = loop {
+    loop {
         match editor.readline("anytrace> ") {
             Ok(text) => {
                 let text = text.trim();
+                // Now, because a signal may end the prompt.
+                if let Some(history) = &request.history {
+                    keep(&mut editor, history);
+                }
                 if matches!(text, "\\q" | "exit" | "quit" | "exit;" | "quit;") {
                     break ExitCode::SUCCESS;
                 }
@@ -77,15 +83,43 @@ pub(crate) async fn run(session: &Session, request: &Request) -> ExitCode {
                 break ExitCode::from(FAILED);
             }
         }
-    };
-    if let Some(history) = &request.history {
-        if let Some(folder) = history.parent() {
-            let _ = std::fs::create_dir_all(folder);
-        }
-        let _ = editor.save_history(history);
     }
-    code
 }
+
+/// Adds what was typed to the history; a prompt without one works too.
+fn keep(editor: &mut Editor<Words, FileHistory>, history: &Path) {
+    if let Some(folder) = history.parent() {
+        let _ = std::fs::create_dir_all(folder);
+    }
+    let _ = editor.append_history(history);
+}
+
+/// Ends the prompt at SIGTERM and SIGHUP, and leaves the terminal as it was: while it reads a line, keys are neither
+/// shown nor collected into lines.
+#[cfg(unix)]
+fn end_with_signals() {
+    use nix::sys::termios::{SetArg, tcgetattr, tcsetattr};
+    use tokio::signal::unix::{SignalKind, signal};
+
+    let before = tcgetattr(std::io::stdin()).ok();
+    let (Ok(mut end), Ok(mut hang_up)) = (signal(SignalKind::terminate()), signal(SignalKind::hangup())) else {
+        return;
+    };
+    tokio::spawn(async move {
+        tokio::select! {
+            _ = end.recv() => {}
+            _ = hang_up.recv() => {}
+        }
+        if let Some(before) = before {
+            let _ = tcsetattr(std::io::stdin(), SetArg::TCSANOW, &before);
+        }
+        eprintln!();
+        spill::exit(INTERRUPTED);
+    });
+}
+
+#[cfg(not(unix))]
+fn end_with_signals() {}
 
 /// Runs what was typed; Ctrl-C ends the statement, not the prompt.
 async fn answer(session: &Session, request: &Request, text: &str) {

@@ -99,6 +99,7 @@ pub(crate) fn parse(text: &str) -> Result<Request, String> {
             schemas: texts(&json["schemas"]),
             partitions: number("threads").and_then(|threads| usize::try_from(threads).ok()).unwrap_or(1).max(1),
             memory_bytes: number("memory_bytes"),
+            spill_folder: None,
             parameters: texts(&json["parameters"]).into_iter().flatten().collect(),
             part_bytes: None,
         },

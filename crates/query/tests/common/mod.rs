@@ -16,6 +16,8 @@ pub(crate) fn example(name: &str) -> PathBuf {
 pub(crate) struct Call {
     request: Value,
     files: Vec<PathBuf>,
+    /// Where temporary files are made.
+    temporary: Option<PathBuf>,
 }
 
 impl Call {
@@ -23,7 +25,7 @@ impl Call {
     pub(crate) fn sql(sql: &str) -> Self {
         let version = env!("CARGO_PKG_VERSION");
         let request = json!({"version": version, "action": "query", "sql": sql, "format": "csv", "threads": 2});
-        Self { request, files: Vec::new() }
+        Self { request, files: Vec::new(), temporary: None }
     }
 
     /// Adds a trace.
@@ -38,6 +40,12 @@ impl Call {
         self
     }
 
+    /// Makes temporary files in a folder.
+    pub(crate) fn temporary(mut self, folder: &Path) -> Self {
+        self.temporary = Some(folder.to_owned());
+        self
+    }
+
     /// Runs it.
     pub(crate) fn output(&self) -> Output {
         let mut request = self.request.clone();
@@ -45,6 +53,9 @@ impl Call {
             request["schemas"] = json!(vec![Value::Null; self.files.len()]);
         }
         let mut command = Command::new(env!("CARGO_BIN_EXE_anytrace-query"));
+        if let Some(folder) = &self.temporary {
+            command.env("TMPDIR", folder).env("TMP", folder);
+        }
         command.arg(request.to_string()).args(&self.files).output().unwrap()
     }
 

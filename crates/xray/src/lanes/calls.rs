@@ -5,6 +5,7 @@ use std::collections::HashMap;
 use anytrace_core::span::EdgeFlags;
 use anytrace_core::{Error, Place};
 
+use crate::lanes::state::{LastRecord, OpenCall, ThreadState};
 use crate::wire::moment::{Moment, MomentKind};
 use crate::wire::record::FunctionKind;
 
@@ -22,7 +23,7 @@ const SEARCH_MAX: usize = 512;
 
 /// Frames examined in vain, over all threads, before searches become short: a hostile trace could otherwise force a
 /// search of the entire stack at each record.
-const SEARCH_BUDGET: usize = 1 << 28;
+pub(crate) const SEARCH_BUDGET: usize = 1 << 28;
 
 /// What to do with an exit that does not match the innermost call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -170,6 +171,41 @@ impl Calls {
         }
     }
 
+    /// Number of a thread, which gets one if it has none; `None` beyond the limit.
+    #[inline]
+    pub(crate) fn number_of(&mut self, key: (u32, u32)) -> Option<usize> {
+        match self.threads.get(self.current) {
+            Some(thread) if thread.key == key => Some(self.current),
+            _ => self.change(key),
+        }
+    }
+
+    /// What is known of a thread, but the calls that are open: `None` before its first moment.
+    pub(crate) fn last_of(&self, number: usize) -> Option<ThreadState> {
+        let thread = self.threads.get(number)?;
+        let last = thread.last.map(|last| LastRecord { tsc: last.tsc, seq: last.at.seq, cpu: last.cpu })?;
+        let (buffer, buffer_first) = (thread.buffer, thread.buffer_first);
+        Some(ThreadState { last, buffer, buffer_first, ..ThreadState::default() })
+    }
+
+    /// Continues a thread from a state; calls that were open are no longer. Chains of jumps cannot be continued.
+    pub(crate) fn resume(&mut self, key: (u32, u32), state: &ThreadState) -> Option<usize> {
+        let number = self.number_of(key)?;
+        let thread = self.threads.get_mut(number)?;
+        thread.stack.clear();
+        let frame = |call: &OpenCall| Frame { function: call.function, enter: call.start, flags: EdgeFlags::NONE };
+        thread.stack.extend(state.open.iter().take(thread.depth_max).map(frame));
+        let LastRecord { tsc, seq, cpu } = state.last;
+        thread.last = Some(Last { tsc, at: Place { offset: 0, seq }, cpu });
+        (thread.buffer, thread.buffer_first, thread.beyond) = (state.buffer, state.buffer_first, 0);
+        Some(number)
+    }
+
+    /// Frames examined in vain so far, all of them where searches became short.
+    pub(crate) fn spent_budget(&self) -> usize {
+        SEARCH_BUDGET - self.budget
+    }
+
     /// Process and thread of a thread number. Numbers count from 0 in order of first appearance.
     pub fn thread_key(&self, number: usize) -> Option<(u32, u32)> {
         self.threads.get(number).map(|thread| thread.key)
@@ -178,11 +214,7 @@ impl Calls {
     /// Number of the thread that a moment belongs to; `None` beyond the limit.
     #[inline]
     pub fn thread_number(&mut self, moment: &Moment<'_>) -> Option<usize> {
-        let key = (moment.process, moment.thread);
-        match self.threads.get(self.current) {
-            Some(thread) if thread.key == key => Some(self.current),
-            _ => self.change(key),
-        }
+        self.number_of((moment.process, moment.thread))
     }
 
     /// The counts so far.

@@ -1,59 +1,145 @@
 //! Hands out the places where reading can begin.
 
-use anytrace_core::index::{MarkSink, Needs, Open};
-use anytrace_core::span::TimeUnit;
-use anytrace_core::{Collect, Diagnostic, Error, OpenOptions, Place, Selection, Sink};
+use std::cell::Cell;
 
+use anytrace_core::index::{ChunkSpans, Mark, MarkSink, Needs, Open};
+use anytrace_core::span::TimeUnit;
+use anytrace_core::{Collect, Cursor, Diagnostic, Error, OpenOptions, Place, Selection, Sink};
+
+use crate::lanes::follow::{self, ChunkFacts, Follower};
+use crate::lanes::ordered::{Indexer, emit_parallel};
+use crate::lanes::state::Shared;
 use crate::verbs::pick::Picker;
 use crate::wire::basic::{BasicVisitor, BasicWalk};
-use crate::wire::fdr::{FdrWalk, RUN_BYTES, Run, Visitor};
+use crate::wire::fdr::{FdrWalk, GapKind, RUN_BYTES, Run, Visitor};
 use crate::wire::marks::Known;
+use crate::wire::moment::BasicMoments;
 use crate::wire::open::{Form, Opened, XrayTrace, end};
-use crate::wire::record::{BASIC_BYTES, BasicRecord, FUNCTION_BYTES, HEADER_BYTES, Header, Metadata, TYPE_FDR};
+use crate::wire::record::{
+    BASIC_BYTES, BasicBody, BasicRecord, Body, FUNCTION_BYTES, HEADER_BYTES, Header, Metadata, TYPE_FDR,
+};
 use crate::wire::yaml::{YamlEntry, YamlHeader, YamlVisitor, walk_yaml};
 
-/// Passes the marks of a trace to `out`, one for about `every_bytes` bytes, and reports damage. Text has no marks.
+/// Passes the marks of a trace to `out`, one for about `every_bytes` bytes, with the spans of the chunks between them,
+/// and reports damage. Text has no marks.
 pub(crate) fn find(
     trace: XrayTrace,
     every_bytes: u64,
     out: &mut dyn MarkSink,
     sink: &mut dyn Sink,
 ) -> Result<(), Error> {
+    let threads = trace.threads;
     let Opened { cursor, form, limits } = trace.start(sink)?;
     let every = usize::try_from(every_bytes).unwrap_or(usize::MAX);
-    let mut passing = Passing { known: Known::default(), sink };
-    // A step may take no bytes: a mark is the first place at its offset, where a part ends too.
-    let mut next = every_bytes.max(1).saturating_add(HEADER_BYTES as u64);
+    let mut spacing = Spacing { every_bytes, next: every_bytes.max(1).saturating_add(HEADER_BYTES as u64), out };
     let cursor = match form {
         Form::Empty | Form::Unreadable(_) => cursor,
-        Form::Yaml => walk_yaml(cursor, &limits, &mut passing)?.1,
+        Form::Yaml => walk_yaml(cursor, &limits, &mut Passing { sink })?.1,
         Form::Binary(header, layout) if header.type_code == TYPE_FDR => {
-            passing.known = Known::new(header.version);
             let mut walk = FdrWalk::new(cursor, header, layout, &limits);
             walk.run_bytes = every.clamp(FUNCTION_BYTES, RUN_BYTES);
-            while walk.step(&mut passing)? {
-                // An argument is read with its function record.
-                if walk.cursor.offset() >= next && !walk.is_at_argument()? {
-                    let mark = walk.mark(&passing.known);
-                    next = mark.offset.saturating_add(every_bytes);
-                    out.mark(mark)?;
-                }
-            }
-            walk.cursor
+            find_fdr(walk, threads, &mut spacing, sink)?
         }
-        Form::Binary(_, layout) => {
-            let mut walk = BasicWalk::new(cursor, layout);
-            while walk.step(every.clamp(BASIC_BYTES, RUN_BYTES), &mut passing)? {
-                if walk.cursor.offset() >= next && !walk.is_at_argument()? {
-                    let mark = walk.mark();
-                    next = mark.offset.saturating_add(every_bytes);
-                    out.mark(mark)?;
-                }
-            }
-            walk.cursor
+        Form::Binary(header, layout) => {
+            let walk = BasicWalk::new(cursor, layout);
+            find_basic(walk, header.version, every.clamp(BASIC_BYTES, RUN_BYTES), &mut spacing, sink)?
         }
     };
-    end(&cursor, passing.sink).map(|_| ())
+    end(&cursor, sink).map(|_| ())
+}
+
+/// Chooses among the places where reading can begin.
+struct Spacing<'a> {
+    every_bytes: u64,
+    /// A step may take no bytes: a mark is the first place at its offset, where a part ends too.
+    next: u64,
+    out: &'a mut dyn MarkSink,
+}
+
+impl Spacing<'_> {
+    fn mark(&mut self, mark: Mark) -> Result<(), Error> {
+        self.next = mark.offset.saturating_add(self.every_bytes);
+        self.out.mark(mark)
+    }
+
+    fn spans(&mut self, found: Option<(Vec<ChunkSpans>, Shared)>) {
+        if let Some((spans, shared)) = found {
+            self.out.share(shared.encode());
+            self.out.spans(spans);
+        }
+    }
+}
+
+fn find_fdr(
+    mut walk: FdrWalk,
+    threads: usize,
+    spacing: &mut Spacing<'_>,
+    sink: &mut dyn Sink,
+) -> Result<Cursor, Error> {
+    // Buffers are read once more, each at its offset.
+    let has_all = walk.cursor.as_slice().is_some() || walk.cursor.bring_at_hand();
+    let (reports, version, mut marks) = (Cell::new(0), walk.header.version, Vec::new());
+    let mut counting = Counting(&reports);
+    let mut found = FdrMarks {
+        known: Known::new(version),
+        sink,
+        indexer: Indexer::new(&mut counting, version),
+        facts: vec![ChunkFacts::default()],
+    };
+    while walk.step(&mut found)? {
+        // An argument is read with its function record.
+        if walk.cursor.offset() >= spacing.next && !walk.is_at_argument()? {
+            let mark = walk.mark(&found.known);
+            marks.push(mark.offset);
+            found.end_chunk(reports.take());
+            spacing.mark(mark)?;
+        }
+    }
+    found.note(reports.take());
+    let FdrMarks { indexer, facts, .. } = found;
+    let index = indexer.finish();
+    if let Some(all) = walk.cursor.as_slice().filter(|_| has_all) {
+        let workers = threads.max(1);
+        let followers =
+            emit_parallel(all, &index, walk.layout, version, workers, || Follower::new(&marks)).unwrap_or_default();
+        let tracks = index.owners.iter().map(|owner| (owner.process, owner.thread)).collect();
+        let bytes = walk.cursor.offset();
+        spacing.spans(follow::chunks(followers, Some(tracks), index.first_tsc(), &facts, bytes));
+    }
+    Ok(walk.cursor)
+}
+
+fn find_basic(
+    mut walk: BasicWalk,
+    version: u16,
+    reach: usize,
+    spacing: &mut Spacing<'_>,
+    sink: &mut dyn Sink,
+) -> Result<Cursor, Error> {
+    let mut follower = Follower::new(&[]);
+    let mut found = BasicMarks {
+        moments: BasicMoments::new(&mut follower, version),
+        sink,
+        facts: vec![ChunkFacts::default()],
+        is_at_mark: false,
+        first_tsc: None,
+        reports: 0,
+    };
+    while walk.step(reach, &mut found)? {
+        if walk.cursor.offset() >= spacing.next && !walk.is_at_argument()? {
+            let mark = walk.mark();
+            found.end_chunk(mark.offset);
+            spacing.mark(mark)?;
+        }
+    }
+    found.note();
+    let BasicMarks { moments, facts, first_tsc, .. } = found;
+    moments.finish()?;
+    // A trace out of order is sorted, all of it.
+    if follower.is_in_order() {
+        spacing.spans(follow::chunks(vec![follower], None, first_tsc, &facts, walk.cursor.offset()));
+    }
+    Ok(walk.cursor)
 }
 
 /// What a dump needs. Ticks that count from the earliest one need a pass over the trace, which reads no more than times.
@@ -86,27 +172,68 @@ pub(crate) fn dump_needs(
     Ok(Some(needs))
 }
 
-/// Follows thread and time, and passes diagnostics on.
-struct Passing<'a> {
+/// Counts diagnostics that marks do not report.
+struct Counting<'a>(&'a Cell<u64>);
+
+impl Sink for Counting<'_> {
+    fn report(&mut self, _diagnostic: Diagnostic) -> Result<(), Error> {
+        self.0.set(self.0.get() + 1);
+        Ok(())
+    }
+}
+
+/// Follows thread and time, and cuts the trace into pieces.
+struct FdrMarks<'a> {
     known: Known,
     sink: &'a mut dyn Sink,
+    indexer: Indexer<'a>,
+    facts: Vec<ChunkFacts>,
 }
 
-impl Visitor for Passing<'_> {
+impl FdrMarks<'_> {
+    fn end_chunk(&mut self, reports: u64) {
+        self.note(reports);
+        self.facts.push(ChunkFacts { buffer: self.indexer.cut(), ..ChunkFacts::default() });
+    }
+
+    fn note(&mut self, reports: u64) {
+        if let Some(facts) = self.facts.last_mut() {
+            facts.is_damaged |= reports > 0;
+        }
+    }
+
+    fn has_moment(&mut self) {
+        if self.known.thread.is_none()
+            && let Some(facts) = self.facts.last_mut()
+        {
+            facts.has_more_threads = true;
+        }
+    }
+}
+
+impl Visitor for FdrMarks<'_> {
     fn functions(&mut self, run: Run<'_>) -> Result<(), Error> {
-        let clock = &mut self.known.clock;
-        clock.tsc = clock.tsc.wrapping_add(run.deltas().1);
+        self.has_moment();
+        self.indexer.functions(run)?;
+        self.known.clock.tsc = self.indexer.clock().tsc;
         Ok(())
     }
 
-    fn metadata(&mut self, metadata: &Metadata<'_>, _raw: &[u8], _at: Place) -> Result<(), Error> {
+    fn metadata(&mut self, metadata: &Metadata<'_>, raw: &[u8], at: Place) -> Result<(), Error> {
+        if matches!(metadata.body, Body::CustomEvent { .. } | Body::TypedEvent { .. }) {
+            self.has_moment();
+        }
         self.known.metadata(&metadata.body);
-        Ok(())
+        self.indexer.metadata(metadata, raw, at)
     }
 
-    fn buffer_end(&mut self, _at: Place) -> Result<(), Error> {
+    fn gap(&mut self, kind: GapKind, bytes: &[u8], at: Place) -> Result<(), Error> {
+        self.indexer.gap(kind, bytes, at)
+    }
+
+    fn buffer_end(&mut self, at: Place) -> Result<(), Error> {
         self.known.buffer_end();
-        Ok(())
+        self.indexer.buffer_end(at)
     }
 
     fn report(&mut self, diagnostic: Diagnostic) -> Result<(), Error> {
@@ -114,14 +241,61 @@ impl Visitor for Passing<'_> {
     }
 }
 
-impl BasicVisitor for Passing<'_> {
-    fn record(&mut self, _record: &BasicRecord, _raw: &[u8], _at: Place) -> Result<(), Error> {
-        Ok(())
+/// Follows the calls of a Basic trace.
+struct BasicMarks<'a> {
+    moments: BasicMoments<'a, Follower>,
+    sink: &'a mut dyn Sink,
+    facts: Vec<ChunkFacts>,
+    /// No function record since the last mark.
+    is_at_mark: bool,
+    first_tsc: Option<u64>,
+    /// Diagnostics of the moments before this chunk.
+    reports: u64,
+}
+
+impl BasicMarks<'_> {
+    fn end_chunk(&mut self, offset: u64) {
+        self.note();
+        self.moments.receiver().mark(offset);
+        self.facts.push(ChunkFacts::default());
+        self.is_at_mark = true;
+    }
+
+    fn note(&mut self) {
+        let reports = self.moments.receiver().reports();
+        if let Some(facts) = self.facts.last_mut() {
+            facts.is_damaged |= reports > self.reports;
+        }
+        self.reports = reports;
+    }
+}
+
+impl BasicVisitor for BasicMarks<'_> {
+    fn record(&mut self, record: &BasicRecord, raw: &[u8], at: Place) -> Result<(), Error> {
+        match record.body {
+            BasicBody::Function { tsc, .. } => {
+                self.is_at_mark = false;
+                self.first_tsc = Some(self.first_tsc.map_or(tsc, |first| first.min(tsc)));
+            }
+            // After damage: it may be one of a function record before the mark.
+            BasicBody::Argument { .. } if self.is_at_mark => {
+                if let Some(facts) = self.facts.last_mut() {
+                    facts.is_bound = true;
+                }
+            }
+            BasicBody::Argument { .. } => {}
+        }
+        self.moments.record(record, raw, at)
     }
 
     fn report(&mut self, diagnostic: Diagnostic) -> Result<(), Error> {
         self.sink.report(diagnostic)
     }
+}
+
+/// Passes diagnostics on.
+struct Passing<'a> {
+    sink: &'a mut dyn Sink,
 }
 
 impl YamlVisitor for Passing<'_> {

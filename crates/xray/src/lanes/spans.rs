@@ -11,6 +11,7 @@ use anytrace_core::{Diagnostic, Error, Place, Sink, SpanOptions, SpanSink, Summa
 use crate::lanes::calls::{CallOptions, CallVisitor, Calls, End, Frame, Mismatch};
 use crate::lanes::names::{is_number, number_text};
 use crate::lanes::ordered::{Facts, Ordered};
+use crate::lanes::state::{LastRecord, OpenCall, ThreadState};
 use crate::rules;
 use crate::wire::moment::{Moment, MomentKind, Moments};
 
@@ -24,17 +25,7 @@ const TABLE_MAX: usize = 1 << 16;
 /// No name has been assigned yet.
 const UNNAMED: NameId = NameId::MAX;
 
-/// Emits an ordered trace as spans.
-pub(crate) fn emit(
-    ordered: Ordered,
-    options: &SpanOptions,
-    out: &mut dyn SpanSink,
-    sink: &mut dyn Sink,
-) -> Result<Summary, Error> {
-    emit_with_ids(ordered, options, &RefCell::default(), out, sink)
-}
-
-/// As [`emit`]; the function id of each name is in `ids`, by the name's number, before the name is announced. Names
+/// Emits an ordered trace as spans; the function id of each name is in `ids`, by the name's number, before the name is announced. Names
 /// that are not those of functions have 0.
 pub(crate) fn emit_with_ids(
     ordered: Ordered,
@@ -43,36 +34,24 @@ pub(crate) fn emit_with_ids(
     out: &mut dyn SpanSink,
     sink: &mut dyn Sink,
 ) -> Result<Summary, Error> {
-    let facts = *ordered.header();
-    let calls = CallOptions { mismatch: Mismatch::Deduce, tail_chains: options.tail_chains };
-    let mut emitter = SpanEmitter {
-        calls: Calls::new(calls),
-        output: SpanOutput {
-            out,
-            names: Names::new(options.symbols.as_deref(), ids),
-            batch: EdgeBatch::default(),
-            tracks: Vec::new(),
-            argument_keys: Vec::new(),
-            moved: 0,
-            first_moved: None,
-        },
-        facts,
-        origin: ordered.first_tsc(),
-        is_begun: false,
-    };
+    let mut emitter = SpanEmitter::new(*ordered.header(), ordered.first_tsc(), options, ids, out);
     let summary = ordered.by_thread(&mut emitter, sink)?;
-    let moved = emitter.finish()?;
-    if let Some((at, moved)) = moved {
-        let report = rules::TSC_BACKWARDS.at(at.offset).record(at.seq).expected("increasing times on each thread");
-        let help = "spans that would end before a preceding event were extended to it";
-        sink.report(report.found(format!("{moved} times before earlier ones; this is the first")).help(help))?;
+    if let Some((at, moved)) = emitter.finish()? {
+        report_moved(at, moved, sink)?;
     }
     Ok(summary)
 }
 
+/// Reports that times were moved.
+pub(crate) fn report_moved(at: Place, moved: u64, sink: &mut dyn Sink) -> Result<(), Error> {
+    let report = rules::TSC_BACKWARDS.at(at.offset).record(at.seq).expected("increasing times on each thread");
+    let help = "spans that would end before a preceding event were extended to it";
+    sink.report(report.found(format!("{moved} times before earlier ones; this is the first")).help(help))
+}
+
 /// Receives moments and emits edges.
-struct SpanEmitter<'a> {
-    calls: Calls,
+pub(crate) struct SpanEmitter<'a> {
+    pub(crate) calls: Calls,
     output: SpanOutput<'a>,
     facts: Facts,
     origin: Option<u64>,
@@ -98,7 +77,65 @@ struct SpanOutput<'a> {
     first_moved: Option<Place>,
 }
 
-impl SpanEmitter<'_> {
+impl<'a> SpanEmitter<'a> {
+    /// Starts; `origin` is the earliest time, where it is known.
+    pub(crate) fn new(
+        facts: Facts,
+        origin: Option<u64>,
+        options: &'a SpanOptions,
+        ids: &'a RefCell<Vec<u32>>,
+        out: &'a mut dyn SpanSink,
+    ) -> Self {
+        let calls = CallOptions { mismatch: Mismatch::Deduce, tail_chains: options.tail_chains };
+        let output = SpanOutput {
+            out,
+            names: Names::new(options.symbols.as_deref(), ids),
+            batch: EdgeBatch::default(),
+            tracks: Vec::new(),
+            argument_keys: Vec::new(),
+            moved: 0,
+            first_moved: None,
+        };
+        Self { calls: Calls::new(calls), output, facts, origin, is_begun: false }
+    }
+
+    /// Announces the threads of a trace of which a part is read. Before the first moment.
+    pub(crate) fn announce(&mut self, tracks: &[(u32, u32)]) -> Result<(), Error> {
+        self.begin(0)?;
+        for &(process, thread) in tracks {
+            if self.calls.number_of((process, thread)).is_some_and(|number| number >= self.output.tracks.len()) {
+                self.output.track((process, thread))?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Continues a thread from a state, in place of what is known of it.
+    pub(crate) fn resume(&mut self, key: (u32, u32), state: &ThreadState) -> Result<(), Error> {
+        let before = self.calls.number_of(key).and_then(|number| self.calls.last_of(number));
+        let Some(number) = self.calls.resume(key, state) else { return Ok(()) };
+        if let Some(before) = before {
+            self.output.suspend(number, &before.last)?;
+        }
+        for call in &state.open {
+            self.output.resume(number, call)?;
+        }
+        if let Some(track) = self.output.tracks.get_mut(number) {
+            track.last = state.emitted;
+        }
+        Ok(())
+    }
+
+    /// Ends the part: all open calls continue after it.
+    pub(crate) fn suspend(mut self) -> Result<(), Error> {
+        for number in 0..self.output.tracks.len() {
+            if let Some(state) = self.calls.last_of(number) {
+                self.output.suspend(number, &state.last)?;
+            }
+        }
+        self.output.flush()
+    }
+
     #[cold]
     fn begin(&mut self, first: u64) -> Result<(), Error> {
         self.is_begun = true;
@@ -110,7 +147,7 @@ impl SpanEmitter<'_> {
     }
 
     /// Ends all open calls; returns how many times were moved, and where the first was.
-    fn finish(mut self) -> Result<Option<(Place, u64)>, Error> {
+    pub(crate) fn finish(mut self) -> Result<Option<(Place, u64)>, Error> {
         if !self.is_begun {
             self.begin(0)?;
         }
@@ -129,7 +166,7 @@ impl Moments for SpanEmitter<'_> {
         if let Some(number) = self.calls.thread_number(moment)
             && number >= self.output.tracks.len()
         {
-            self.output.track(moment)?;
+            self.output.track((moment.process, moment.thread))?;
         }
         self.calls.moment(moment, &mut self.output)?;
         if !matches!(moment.kind, MomentKind::Function(_))
@@ -147,9 +184,9 @@ impl Moments for SpanEmitter<'_> {
 
 impl SpanOutput<'_> {
     #[cold]
-    fn track(&mut self, moment: &Moment<'_>) -> Result<(), Error> {
+    fn track(&mut self, (process, thread): (u32, u32)) -> Result<(), Error> {
         let id = TrackId::try_from(self.tracks.len()).unwrap_or(TrackId::MAX);
-        let (process, thread) = (u64::from(moment.process), u64::from(moment.thread));
+        let (process, thread) = (u64::from(process), u64::from(thread));
         self.out.track(id, &Track { process, thread, ..Track::default() })?;
         self.tracks.push(Thread { last: 0, open: Vec::new() });
         Ok(())
@@ -171,6 +208,36 @@ impl SpanOutput<'_> {
         Ok(())
     }
 
+    /// Begins a call that began before the part.
+    fn resume(&mut self, number: usize, call: &OpenCall) -> Result<(), Error> {
+        let name = self.names.by_number(call.function, self.out)?;
+        let inside = self.names.text("inside", self.out)?;
+        if self.batch.is_full() {
+            self.flush()?;
+        }
+        let track = TrackId::try_from(number).unwrap_or(TrackId::MAX);
+        let (seq, time, cpu, flags) = (call.seq, call.start, call.cpu, EdgeFlags::RESUMED);
+        self.batch.push(Edge { seq, time, track, name, attributes: (0, 0), cpu, kind: EdgeKind::Begin, flags });
+        self.batch.attribute(inside, Value::U64(call.inside));
+        if let Some(track) = self.tracks.get_mut(number) {
+            track.open.push(name);
+        }
+        self.arguments(&call.arguments)
+    }
+
+    /// Ends the open calls of a thread, which continue in another part.
+    fn suspend(&mut self, number: usize, last: &LastRecord) -> Result<(), Error> {
+        while let Some((time, name)) = self.tracks.get_mut(number).and_then(|t| Some((t.last, t.open.pop()?))) {
+            if self.batch.is_full() {
+                self.flush()?;
+            }
+            let track = TrackId::try_from(number).unwrap_or(TrackId::MAX);
+            let (kind, flags) = (EdgeKind::End, EdgeFlags::CONTINUES);
+            self.batch.push(Edge { seq: last.seq, time, track, name, attributes: (0, 0), cpu: last.cpu, kind, flags });
+        }
+        Ok(())
+    }
+
     fn flush(&mut self) -> Result<(), Error> {
         if !self.batch.is_empty() {
             self.out.edges(&self.batch)?;
@@ -180,8 +247,8 @@ impl SpanOutput<'_> {
     }
 
     #[cold]
-    fn arguments(&mut self, moment: &Moment<'_>) -> Result<(), Error> {
-        for (n, &value) in moment.arguments.iter().enumerate() {
+    fn arguments(&mut self, values: &[u64]) -> Result<(), Error> {
+        for (n, &value) in values.iter().enumerate() {
             let key = match self.argument_keys.get(n) {
                 Some(&key) => key,
                 None => {
@@ -231,7 +298,7 @@ impl CallVisitor for SpanOutput<'_> {
             track.open.push(name);
         }
         if !moment.arguments.is_empty() {
-            self.arguments(moment)?;
+            self.arguments(moment.arguments)?;
         }
         Ok(())
     }
@@ -285,9 +352,15 @@ impl<'a> Names<'a> {
         if !moment.name.is_empty() {
             return self.named(moment, out);
         }
-        match self.small.get(moment.function as usize) {
+        self.by_number(moment.function, out)
+    }
+
+    /// The name of a function that has none in the trace.
+    #[inline]
+    fn by_number(&mut self, function: u32, out: &mut dyn SpanSink) -> Result<NameId, Error> {
+        match self.small.get(function as usize) {
             Some(&name) if name != UNNAMED => Ok(name),
-            _ => self.numbered(moment.function, out),
+            _ => self.numbered(function, out),
         }
     }
 

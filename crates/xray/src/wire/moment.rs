@@ -284,6 +284,12 @@ impl<'m, M: Moments> BasicMoments<'m, M> {
         Self { moments, version, pending: Pending::new() }
     }
 
+    /// The receiver.
+    #[cfg(feature = "lanes")]
+    pub(crate) fn receiver(&mut self) -> &mut M {
+        self.moments
+    }
+
     /// Emits the last moment.
     ///
     /// # Errors

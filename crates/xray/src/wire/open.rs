@@ -15,6 +15,9 @@ pub(crate) struct XrayTrace {
     limits: Limits,
     /// What tables read of it.
     pub(crate) part: Part,
+    /// How many threads may be used.
+    #[cfg(feature = "lanes")]
+    pub(crate) threads: usize,
 }
 
 /// What the first bytes contain.
@@ -35,7 +38,14 @@ pub(crate) struct Opened {
 
 impl XrayTrace {
     pub(crate) fn new(input: Input, options: &OpenOptions) -> Self {
-        Self { input, endian: options.endian, limits: options.limits, part: options.part.clone().unwrap_or_default() }
+        Self {
+            input,
+            endian: options.endian,
+            limits: options.limits,
+            part: options.part.clone().unwrap_or_default(),
+            #[cfg(feature = "lanes")]
+            threads: options.threads,
+        }
     }
 
     pub(crate) fn start(self, sink: &mut dyn Sink) -> Result<Opened, Error> {

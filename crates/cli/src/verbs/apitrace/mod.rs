@@ -9,6 +9,7 @@ mod dump;
 mod edited;
 mod from_jsonl;
 mod gltrim;
+mod highlights;
 mod index;
 mod info;
 mod jsonl;
@@ -27,6 +28,7 @@ use crate::Verdict;
 use crate::failure::Failure;
 pub(crate) use arguments::ApitraceArguments;
 use arguments::ApitraceVerb;
+pub(crate) use highlights::highlights;
 
 /// Runs one of the group's verbs.
 pub(crate) fn run(options: &ApitraceArguments) -> Result<Verdict, Failure> {

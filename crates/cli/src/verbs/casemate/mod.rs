@@ -3,6 +3,7 @@
 mod check;
 mod diff;
 mod explain;
+mod highlights;
 mod minimise;
 mod options;
 mod reference;
@@ -17,6 +18,7 @@ use std::path::Path;
 use anytrace_casemate::tools::At;
 use anytrace_core::{Cursor, Input, InputOptions};
 use clap::{Args, Subcommand};
+pub(crate) use highlights::highlights;
 
 use crate::Verdict;
 use crate::arguments::InputArguments;

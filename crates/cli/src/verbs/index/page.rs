@@ -15,6 +15,8 @@ pub(super) struct Shown<'a> {
     pub(super) trace: &'a Path,
     pub(super) place: &'a Path,
     pub(super) index: &'a Index,
+    /// Bytes of its file.
+    pub(super) bytes: u64,
     /// `made`, `fits`, or why it does not.
     pub(super) state: &'a str,
 }
@@ -43,7 +45,7 @@ impl Shown<'_> {
         }
         line("kinds", &printable(&self.index.kinds.join(", ")));
         line("file bytes", &number(self.index.pieces.file_bytes));
-        line("index bytes", &number(self.index.encode().len() as u64));
+        line("index bytes", &number(self.bytes));
         text
     }
 
@@ -61,7 +63,7 @@ impl Shown<'_> {
             "kinds": self.index.kinds,
             "threads": self.index.threads,
             "file_bytes": self.index.pieces.file_bytes,
-            "index_bytes": self.index.encode().len(),
+            "index_bytes": self.bytes,
         })
     }
 }

@@ -22,8 +22,22 @@ const KEY_WIDTH: usize = 26;
 /// How many threads the text form lists.
 const THREADS_SHOWN: usize = 8;
 
-/// Prints one file's result.
-pub(super) fn print(name: &str, info: &Info, reporter: &Reporter, noun: &str, is_quick: bool) -> Result<(), Failure> {
+/// What is printed of one file.
+pub(super) struct Page<'a> {
+    pub(super) info: &'a Info,
+    /// The format's word for a record.
+    pub(super) noun: &'a str,
+    pub(super) is_quick: bool,
+}
+
+/// Prints one file's result, and the commands to run next, each with what it shows.
+pub(super) fn print(
+    name: &str,
+    page: &Page<'_>,
+    reporter: &Reporter,
+    steps: &[(String, &'static str)],
+) -> Result<(), Failure> {
+    let Page { info, noun, is_quick } = *page;
     let (bold, dim) = (paint::BOLD, paint::DIM);
     let mut out = String::new();
     let mut row = |key: &str, value: String| {
@@ -77,6 +91,11 @@ pub(super) fn print(name: &str, info: &Info, reporter: &Reporter, noun: &str, is
                 several => format!("{several} places"),
             },
         );
+    }
+    let command_width = steps.iter().map(|(command, _)| command.chars().count()).max().unwrap_or_default();
+    for (at, (command, what)) in steps.iter().enumerate() {
+        let shown = text::printable(command);
+        row(if at == 0 { "next" } else { "" }, format!("{shown:<command_width$}  {what}"));
     }
     let mut stdout = terminal::stdout();
     stdout.write_all(format!("{bold}{}{bold:#}\n{out}", text::printable(name)).as_bytes())?;

@@ -20,5 +20,10 @@ pub(super) fn default_config() -> Config {
     preset.config()
 }
 
+/// The caches of [`DEFAULT_PRESET`], whatever this machine has: for results that are the same everywhere.
+pub(super) fn documented_config() -> Config {
+    Preset::of_name(DEFAULT_PRESET).unwrap_or(&PRESETS[0]).config()
+}
+
 /// The preset for machines whose processor has none.
 const DEFAULT_PRESET: &str = "zen3";

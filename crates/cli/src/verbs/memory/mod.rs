@@ -8,6 +8,7 @@ mod compare;
 mod configs;
 mod default_caches;
 mod heatmap;
+mod highlights;
 mod lifetime;
 mod mrc;
 mod opening;
@@ -25,6 +26,7 @@ use clap::{Args, Subcommand};
 
 use crate::Verdict;
 use crate::failure::Failure;
+pub(crate) use highlights::highlights;
 
 /// The group.
 #[derive(Debug, Args)]

@@ -67,14 +67,15 @@ pub(super) fn run(
     let mut command = Command::new(engine);
     command.arg(request.to_string()).args(files);
     let failed = |error: io::Error| Failure::usage(format!("{}: {error}", engine.display()));
-    // Ctrl-C ends the engine's work, or only a statement of a prompt; this program then ends with the engine. Other
-    // signals reach only this program: closing the lifeline ends the engine too.
+    if request["action"] == "prompt" {
+        return prompt(command).map_err(failed);
+    }
+    // Ctrl-C ends the engine's work; this program then ends with the engine. Other signals reach only this program:
+    // closing the lifeline ends the engine too.
     let lifeline = Lifeline::default();
     let handled = lifeline.clone();
     ctrlc::set_handler(move || handled.cut()).map_err(|error| Failure::usage(error.to_string()))?;
-    if request["lifeline"] == true {
-        command.stdin(Stdio::piped());
-    }
+    command.stdin(Stdio::piped());
     let Some(output) = output else {
         let mut child = command.spawn().map_err(failed)?;
         // Closed when this program ends, however it ends: the engine then ends too.
@@ -97,6 +98,19 @@ pub(super) fn run(
         Verdict::Program(code) => Ok(Verdict::Program(code)),
         verdict => out.commit(verdict),
     }
+}
+
+/// Becomes the engine: the terminal and its signals are the prompt's.
+#[cfg(unix)]
+fn prompt(mut command: Command) -> io::Result<Verdict> {
+    Err(std::os::unix::process::CommandExt::exec(&mut command))
+}
+
+/// Ends with the engine; Ctrl-C ends a statement of it.
+#[cfg(not(unix))]
+fn prompt(mut command: Command) -> io::Result<Verdict> {
+    ctrlc::set_handler(|| {}).map_err(io::Error::other)?;
+    command.status().map(|status| verdict(status.code()))
 }
 
 /// The engine's standard input: when it is closed, the engine ends.

@@ -5,6 +5,7 @@ use std::collections::HashMap;
 
 use anytrace_core::{Diagnostic, Error, Place, Sink};
 
+use crate::lanes::state::BufferState;
 use crate::rules;
 use crate::wire::fdr::{GapKind, Run, Visitor};
 use crate::wire::moment::{ARGUMENTS_MAX, Clock};
@@ -149,6 +150,28 @@ impl<'a> Indexer<'a> {
             has_buffer: false,
             first_tsc: None,
         }
+    }
+
+    /// Continues inside a trace, where it knows this much.
+    pub(crate) fn resume(&mut self, clock: Clock, buffer: &BufferState) {
+        self.clock = clock;
+        (self.clock.cpu, self.clock.process) = (buffer.cpu, buffer.process);
+        (self.number, self.buffers_begun) = (buffer.number, buffer.begun);
+        (self.wall_micros, self.first_tsc) = (buffer.wall_micros, buffer.first_tsc);
+    }
+
+    /// What [`Self::resume`] needs of the place between two records, where a piece ends now.
+    pub(crate) fn cut(&mut self) -> BufferState {
+        self.close();
+        let Clock { cpu, process, .. } = self.clock;
+        let (number, begun) = (self.number, self.buffers_begun);
+        let (wall_micros, first_tsc) = (self.wall_micros, self.first_tsc);
+        BufferState { cpu, process, number, begun, wall_micros, first_tsc }
+    }
+
+    /// Thread and time of the next record.
+    pub(crate) fn clock(&self) -> Clock {
+        self.clock
     }
 
     /// Sorts threads and their buffers.

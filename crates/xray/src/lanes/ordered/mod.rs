@@ -10,6 +10,7 @@ mod decode;
 mod index;
 mod merge;
 mod parallel;
+mod part;
 mod store;
 #[cfg(test)]
 mod tests;
@@ -27,7 +28,10 @@ use crate::wire::open::{Form, Opened, XrayTrace, end, read_to_end};
 use crate::wire::record::{Header, Orders, TYPE_FDR};
 use crate::wire::yaml::yaml_header;
 use decode::Decoder;
-use index::{Index, Indexer};
+use index::Index;
+pub(crate) use index::Indexer;
+pub(crate) use parallel::emit as emit_parallel;
+pub(crate) use part::{FdrPart, PieceMoments};
 use store::Store;
 pub(crate) use windows::Windows;
 use wire::{AsTheyCome, Quiet, Scout, ScoutReport, WhileInOrder};
@@ -415,7 +419,7 @@ impl Pieces<'_> {
 }
 
 impl Facts {
-    fn of_header(form: SourceForm, header: &Header, layout: Orders) -> Self {
+    pub(crate) fn of_header(form: SourceForm, header: &Header, layout: Orders) -> Self {
         Self {
             form,
             version: u32::from(header.version),

@@ -10,8 +10,7 @@ use anytrace_core::span::NameId;
 use anytrace_core::table::{Column, ColumnType, EVENTS, RowSink, Rows, SPANS, Scan, SpanRows, Table, Values};
 use anytrace_core::{Cursor, Error, Sink, SpanOptions, Summary};
 
-use crate::lanes::ordered::Ordered;
-use crate::lanes::spans;
+use crate::lanes::part;
 use crate::wire::basic::{BasicVisitor, BasicWalk};
 use crate::wire::fdr::{FdrWalk, Visitor};
 use crate::wire::marks::{Known, refused};
@@ -95,7 +94,7 @@ fn calls(
         }
     };
     let mut rows = SpanRows::new(&CALLS, scan, out, Some(&function_id));
-    let summary = spans::emit_with_ids(Ordered::of(trace, sink)?, options, &ids, &mut rows, sink)?;
+    let summary = part::emit(trace, options, &ids, &mut rows, sink)?;
     rows.finish()?;
     Ok(summary)
 }

@@ -1,0 +1,50 @@
+//! `anytrace demo`: traces of small real programs to try the verbs on.
+
+use std::fs;
+use std::io::Write;
+use std::path::PathBuf;
+
+use anytrace_core::text::printable;
+use clap::Args;
+
+use super::highlights;
+use crate::failure::Failure;
+use crate::output::Output;
+use crate::{Verdict, terminal};
+
+/// The traces; `examples/README.md` has their provenance.
+const TRACES: [(&str, &[u8]); 3] = [
+    ("missing-tlbi.casemate", include_bytes!("../../demo/missing-tlbi.casemate")),
+    ("particles.cacheray.gz", include_bytes!("../../demo/particles.cacheray.gz")),
+    ("threads.yaml.gz", include_bytes!("../../demo/threads.yaml.gz")),
+];
+
+/// `demo`.
+#[derive(Debug, Args)]
+pub(crate) struct DemoArguments {
+    /// Folder to write the traces to; it is made if it does not exist
+    #[arg(short, long, value_name = "DIR", default_value = "anytrace-demo")]
+    output: PathBuf,
+    /// Replace existing files
+    #[arg(long)]
+    force: bool,
+}
+
+pub(crate) fn run(options: &DemoArguments) -> Result<Verdict, Failure> {
+    let folder = &options.output;
+    let failed = |error| Failure::usage(format!("cannot make {}: {error}", printable(&folder.display().to_string())));
+    fs::create_dir_all(folder).map_err(failed)?;
+    let paths: Vec<_> = TRACES.iter().map(|(name, _)| folder.join(name)).collect();
+    for (path, (_, bytes)) in paths.iter().zip(TRACES) {
+        let mut output = Output::create(path, options.force)?;
+        output.write_all(bytes)?;
+        output.commit(Verdict::Fine)?;
+    }
+    let verdict = highlights::of_files(&paths)?;
+    let (threads, particles) = (super::quoted(&paths[2]), super::quoted(&paths[1]));
+    terminal::put(&format!(
+        "\nMore to try:\n  anytrace timeline {threads}\n  anytrace flame {threads} -o flame.svg\n  \
+         anytrace memory heatmap {particles} -o heatmap.svg\n"
+    ))?;
+    Ok(verdict)
+}

@@ -1,0 +1,89 @@
+//! `anytrace view`: traces in the browser.
+
+use std::io::Write;
+use std::path::Path;
+use std::process::{Command, Stdio};
+
+use anytrace_core::index::Choice;
+use anytrace_view::{Options, Server, Source};
+
+use crate::arguments::{InputArguments, ViewArguments};
+use crate::failure::Failure;
+use crate::{Verdict, indexed, only_one_stdin, open, terminal};
+
+pub(crate) fn run(options: &ViewArguments) -> Result<Verdict, Failure> {
+    only_one_stdin(options.files.iter().map(std::path::PathBuf::as_path))?;
+    // What is no trace is said here, where the command was typed, and not in a browser.
+    for file in options.files.iter().filter(|file| !open::is_read_once(file)) {
+        let opened = open::open_trace(file, &options.input)?;
+        if let (Ok((format, _)), false) = (opened, options.symbols.sources().is_empty()) {
+            options.symbols.load(format)?;
+        }
+    }
+    let server = Server::bind(Options {
+        files: options.files.iter().map(|file| source(file, &options.input)).collect(),
+        symbols: options.symbols.sources().to_vec(),
+        mangling: options.symbols.mangling(),
+        port: options.port.unwrap_or(0),
+        follow: options.follow,
+        query: super::query::engine_path(),
+        index: index(options)?,
+        page_folder: options.viewer_dir.clone(),
+        threads: open::open_options(&options.input).threads,
+    });
+    let server = server.map_err(|error| Failure::bare(&error))?;
+    let (url, end) = (server.url(), server.end());
+    ctrlc::set_handler(move || end.now()).map_err(|error| Failure::usage(error.to_string()))?;
+    let mut out = terminal::stdout();
+    writeln!(out, "{url}")?;
+    out.flush()?;
+    drop(out);
+    if !options.no_open && has_display() {
+        show(&url);
+    }
+    server.run().map_err(|error| Failure::bare(&error))?;
+    Ok(Verdict::Fine)
+}
+
+/// The indexes that are used, as in `query`.
+fn index(options: &ViewArguments) -> Result<Choice, Failure> {
+    match &options.index.index {
+        Some(_) if options.files.len() > 1 => Err(Failure::usage("--index is for a single trace")),
+        Some(path) => Ok(Choice::File(path.clone())),
+        None if options.index.no_index => Ok(Choice::None),
+        None => Ok(Choice::Auto(indexed::folder())),
+    }
+}
+
+fn source(file: &Path, input: &InputArguments) -> Source {
+    Source {
+        path: file.to_owned(),
+        format: input.input_format.clone(),
+        no_map: input.no_mmap,
+        open: open::open_options(input),
+    }
+}
+
+/// True where a browser can be seen.
+fn has_display() -> bool {
+    let is_set = |name| std::env::var_os(name).is_some_and(|value| !value.is_empty());
+    cfg!(any(target_os = "macos", windows)) || is_set("DISPLAY") || is_set("WAYLAND_DISPLAY")
+}
+
+/// Opens the user's browser. Where that fails, the address is on standard output.
+fn show(url: &str) {
+    let mut command = if cfg!(target_os = "macos") {
+        Command::new("open")
+    } else if cfg!(windows) {
+        let mut command = Command::new("cmd");
+        command.args(["/c", "start", ""]);
+        command
+    } else {
+        Command::new("xdg-open")
+    };
+    command.arg(url).stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
+    if let Ok(mut child) = command.spawn() {
+        // Nobody needs to know how it ended, but the system keeps it until somebody asks.
+        std::thread::spawn(move || child.wait());
+    }
+}

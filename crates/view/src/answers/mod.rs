@@ -1,0 +1,104 @@
+//! Answers to the page.
+
+mod attributes;
+mod export;
+mod flame;
+mod rows;
+mod search;
+mod section;
+mod selection;
+mod slice;
+pub(crate) mod sql;
+mod tiles;
+mod trace;
+
+use std::fs::File;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use serde_json::Value;
+
+use crate::http::Parameters;
+use crate::view::View;
+
+/// An answer.
+#[derive(Debug)]
+pub(crate) enum Reply {
+    /// A value for the page.
+    Json(Value),
+    /// Bytes of a type.
+    Bytes(&'static str, Vec<u8>),
+    /// Bytes of the program itself.
+    Static(&'static str, &'static [u8]),
+    /// Nothing is new.
+    Nothing,
+    /// A file to be stored.
+    Attachment {
+        /// Its type.
+        kind: &'static str,
+        /// The name that is proposed.
+        name: String,
+        /// A temporary file, at its start.
+        file: File,
+    },
+}
+
+/// Why there is no answer.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Problem {
+    /// The status of the response.
+    pub(crate) status: u16,
+    /// Words for people.
+    pub(crate) text: String,
+}
+
+impl Problem {
+    /// A problem of a status.
+    pub(crate) fn new(status: u16, text: impl Into<String>) -> Self {
+        Self { status, text: text.into() }
+    }
+
+    fn missing() -> Self {
+        Self::new(404, "there is no such thing in this trace")
+    }
+}
+
+impl From<std::io::Error> for Problem {
+    fn from(error: std::io::Error) -> Self {
+        Self::new(500, format!("a temporary file cannot be read: {error}"))
+    }
+}
+
+/// An answer that is being computed.
+pub(crate) struct Work<'a> {
+    pub(crate) view: &'a View,
+    /// Nobody waits for it any more.
+    pub(crate) cancelled: &'a AtomicBool,
+}
+
+impl Work<'_> {
+    /// Ends the work where nobody waits for it.
+    pub(crate) fn check(&self) -> Result<(), Problem> {
+        if self.cancelled.load(Ordering::Relaxed) || self.view.stop_flag().load(Ordering::Relaxed) {
+            return Err(Problem::new(503, "nobody waits for this answer"));
+        }
+        Ok(())
+    }
+}
+
+/// Answers a request that only reads.
+pub(crate) fn get(work: &Work<'_>, name: &str, parameters: &Parameters) -> Result<Reply, Problem> {
+    match name {
+        "trace" => trace::trace(work.view, parameters),
+        "names" => trace::names(work.view, parameters),
+        "tiles" => tiles::tiles(work, parameters),
+        "slice" => slice::slice(work, parameters),
+        "search" => search::search(work, parameters),
+        "selection" => selection::selection(work, parameters),
+        "export" => export::export(work, parameters),
+        "flame" => flame::flame(work, parameters),
+        _ => match name.strip_prefix("section/") {
+            Some(name) => section::section(work, name),
+            None => Err(Problem::new(404, "there is no such address")),
+        },
+    }
+}

@@ -1,0 +1,132 @@
+//! One slice: its stack, what is inside it, where it is in the source.
+
+use anytrace_core::hash::Map;
+use serde_json::{Value, json};
+
+use super::rows::{Chosen, Which, each_slice, tracks};
+use super::{Problem, Reply, Work};
+use crate::axis::Axis;
+use crate::http::Parameters;
+use crate::names::Names;
+use crate::pyramid::{DEDUCED, INSTANT, OPEN, Reader, Row, Slice, Window};
+use crate::store::Store;
+
+/// Names inside a slice that are listed.
+const CHILDREN_MAX: usize = 1000;
+
+/// `api/slice`.
+pub(super) fn slice(work: &Work<'_>, parameters: &Parameters) -> Result<Reply, Problem> {
+    let track: u64 = parameters.required("track")?;
+    let (depth, start): (usize, f64) = (parameters.required("depth")?, parameters.required("start")?);
+    let one = Parameters::one("tracks", &track.to_string());
+    let chosen = tracks(work, &one)?.pop().ok_or_else(Problem::missing)?;
+    let (slice, stack) = {
+        let store = chosen.shelf.read();
+        let slice = find(&store, &chosen, depth, start)?.ok_or_else(Problem::missing)?;
+        let stack = stack(&store, &chosen, depth, &slice)?;
+        (slice, stack)
+    };
+    let names = &work.view.names;
+    let stack: Vec<Value> = stack.iter().map(|(depth, slice)| of_stack(names, chosen.axis, *depth, slice)).collect();
+    let file =
+        work.view.track_of(track).and_then(|(file, _)| work.view.files.get(file)).ok_or_else(Problem::missing)?;
+    let attributes = super::attributes::of(work, file, (chosen.track, depth), &slice);
+    let location = names.get(slice.name).and_then(|name| name.location);
+    Ok(Reply::Json(json!({
+        "name": &*names.text(slice.name),
+        "id": slice.name,
+        "start": chosen.axis.place(slice.start),
+        "end": chosen.axis.place(slice.end),
+        "self": chosen.axis.length(slice.own()),
+        "depth": depth,
+        "track": track,
+        "flags": words(slice.flags),
+        "stack": stack,
+        "file": location.as_ref().map(|location| location.file.as_str()),
+        "line": location.as_ref().map(|location| location.line).filter(|line| *line > 0),
+        "attributes": attributes,
+        "children": children(work, &chosen, depth, &slice)?,
+    })))
+}
+
+fn words(flags: u8) -> Vec<&'static str> {
+    let all = [(OPEN, "open"), (DEDUCED, "deduced"), (INSTANT, "instant")];
+    all.into_iter().filter(|(bit, _)| flags & bit != 0).map(|(_, word)| word).collect()
+}
+
+fn of_stack(names: &Names, axis: Axis, depth: usize, slice: &Slice) -> Value {
+    let (start, end) = (axis.place(slice.start), axis.place(slice.end));
+    json!({"name": &*names.text(slice.name), "id": slice.name, "start": start, "end": end, "depth": depth})
+}
+
+/// The slice or instant of a depth that begins at a place of the axis.
+fn find(store: &Store, chosen: &Chosen, depth: usize, start: f64) -> Result<Option<Slice>, Problem> {
+    let Some(lane) = store.tracks.get(chosen.track) else { return Ok(None) };
+    if let Some(rows) = lane.depths.get(depth) {
+        for row in [&rows.slices, &rows.instants] {
+            if let Some(slice) = find_in(store, row, chosen.axis, start)? {
+                return Ok(Some(slice));
+            }
+        }
+    }
+    let mut open = lane.unfinished().filter(|(at, _)| *at == depth).map(|(_, slice)| slice);
+    Ok(open.find(|slice| is_at(chosen.axis, slice, start)))
+}
+
+#[expect(clippy::float_cmp, reason = "the page sends back what it was given")]
+fn is_at(axis: Axis, slice: &Slice, start: f64) -> bool {
+    axis.place(slice.start) == start
+}
+
+fn find_in(store: &Store, row: &Row, axis: Axis, start: f64) -> Result<Option<Slice>, Problem> {
+    // Neighbors of a large time are the same number in floating point.
+    let slack = (start.abs() / axis.scale * f64::EPSILON).ceil() + 1.0;
+    let mut reader = Reader::new(row, &store.blobs);
+    let mut at = reader.first_beginning(axis.time(start).saturating_sub(crate::axis::to_u64(slack)))?;
+    while let Some(slice) = reader.get(at)? {
+        if is_at(axis, &slice, start) {
+            return Ok(Some(slice));
+        }
+        if axis.place(slice.start) > start {
+            break;
+        }
+        at += 1;
+    }
+    Ok(None)
+}
+
+/// The slices around one, outermost first.
+fn stack(store: &Store, chosen: &Chosen, depth: usize, slice: &Slice) -> Result<Vec<(usize, Slice)>, Problem> {
+    let Some(lane) = store.tracks.get(chosen.track) else { return Ok(Vec::new()) };
+    let open: Vec<_> = lane.unfinished().collect();
+    let mut stack = Vec::new();
+    for (above, rows) in lane.depths.iter().enumerate().take(depth) {
+        let mut reader = Reader::new(&rows.slices, &store.blobs);
+        let at = reader.first_ending(slice.end)?;
+        let around = reader.get(at)?.filter(|around| around.start <= slice.start);
+        let around = around.or_else(|| open.get(above).map(|(_, slice)| *slice));
+        stack.extend(around.map(|around| (above, around)));
+    }
+    Ok(stack)
+}
+
+/// What is directly inside a slice, by name.
+fn children(work: &Work<'_>, chosen: &Chosen, depth: usize, slice: &Slice) -> Result<Vec<Value>, Problem> {
+    let mut names: Map<u32, (u64, u64)> = Map::default();
+    let window = Window { start: slice.start, end: slice.end.saturating_add(1) };
+    if slice.flags & INSTANT == 0 {
+        each_slice(work, chosen, depth + 1, (window, Which::Begin), |inner| {
+            if inner.end <= slice.end {
+                let (count, total) = names.entry(inner.name).or_default();
+                *count += 1;
+                *total = total.saturating_add(inner.length());
+            }
+            inner.start <= slice.end
+        })?;
+    }
+    let mut names: Vec<_> = names.into_iter().collect();
+    names.sort_by_key(|(name, (count, total))| (std::cmp::Reverse((*total, *count)), *name));
+    names.truncate(CHILDREN_MAX);
+    let child = |(name, (count, total)): (u32, (u64, u64))| json!({"name": &*work.view.names.text(name), "id": name, "count": count, "total": chosen.axis.length(total)});
+    Ok(names.into_iter().map(child).collect())
+}

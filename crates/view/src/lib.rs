@@ -1,0 +1,171 @@
+//! The server behind `anytrace view`.
+//!
+//! A thread a file reads each trace once and puts its slices on rows ([`pyramid`]); a window of any width is then drawn
+//! from few of them. Answers ([`answers`]) read the rows while they grow, so the page shows the first rows while the
+//! trace is still being read. The server ([`Server`]) listens on the loopback interface only; every address begins with
+//! a random token, and requests that name another host are refused.
+//!
+//! ```no_run
+//! use anytrace_view::{Options, Server, Source};
+//!
+//! let source = Source { path: "app.xray".into(), ..Source::default() };
+//! let server = Server::bind(Options { files: vec![source], ..Options::default() })?;
+//! println!("{}", server.url());
+//! server.run()?;
+//! # Ok::<(), anytrace_core::Error>(())
+//! ```
+
+mod answers;
+mod axis;
+mod gather;
+mod http;
+mod names;
+mod outline;
+mod pyramid;
+mod reading;
+mod report;
+mod shelf;
+mod store;
+mod view;
+
+use std::net::{Ipv4Addr, SocketAddr, TcpListener};
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use anytrace_core::index::Choice;
+use anytrace_core::span::{Mangling, SymbolSource};
+use anytrace_core::{Error, OpenOptions};
+pub use outline::pyramid_of;
+pub use report::report;
+
+use tokio::sync::Notify;
+use view::View;
+
+/// A trace to show.
+#[derive(Debug, Clone, Default)]
+pub struct Source {
+    /// The file; `-` is standard input.
+    pub path: PathBuf,
+    /// Its format, where it is not to be recognized.
+    pub format: Option<String>,
+    /// Read the file instead of mapping it.
+    pub no_map: bool,
+    /// How it is opened.
+    pub open: OpenOptions,
+}
+
+/// What is shown, and how.
+#[derive(Debug, Clone)]
+pub struct Options {
+    /// The traces.
+    pub files: Vec<Source>,
+    /// Files with names for functions.
+    pub symbols: Vec<SymbolSource>,
+    /// How those names are shown.
+    pub mangling: Mangling,
+    /// The port; 0 is any that is free.
+    pub port: u16,
+    /// Read a trace again when its file changes.
+    pub follow: bool,
+    /// The program `anytrace-query`, where it is installed.
+    pub query: Option<PathBuf>,
+    /// The indexes: their pyramids are drawn until the traces are read, and SQL uses them.
+    pub index: Choice,
+    /// Serve the page from this folder instead of the one that is built in: for work on the page itself.
+    pub page_folder: Option<PathBuf>,
+    /// Threads that compute answers.
+    pub threads: usize,
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        Self {
+            files: Vec::new(),
+            symbols: Vec::new(),
+            mangling: Mangling::Demangled,
+            port: 0,
+            follow: false,
+            query: None,
+            index: Choice::None,
+            page_folder: None,
+            threads: 2,
+        }
+    }
+}
+
+/// A server that has its address and does not answer yet.
+#[derive(Debug)]
+pub struct Server {
+    listener: TcpListener,
+    address: SocketAddr,
+    token: String,
+    options: Options,
+    end: End,
+}
+
+/// Ends a server, from any thread.
+#[derive(Debug, Clone, Default)]
+pub struct End(Arc<Notify>);
+
+impl End {
+    /// Ends the server, now or as soon as it runs.
+    pub fn now(&self) {
+        self.0.notify_one();
+    }
+}
+
+/// Bytes of randomness in a token.
+const TOKEN_BYTES: usize = 16;
+
+impl Server {
+    /// Takes a port of the loopback interface and draws a token. Nothing is read yet.
+    ///
+    /// # Errors
+    /// [`anytrace_core::Kind::Io`] where the port is taken or the system has no random numbers.
+    pub fn bind(options: Options) -> Result<Self, Error> {
+        let wanted = SocketAddr::from((Ipv4Addr::LOCALHOST, options.port));
+        let failed = |error| Error::io(format_args!("cannot listen on {wanted}"), error);
+        let listener = TcpListener::bind(wanted).map_err(failed)?;
+        let address = listener.local_addr().map_err(failed)?;
+        let mut bytes = [0; TOKEN_BYTES];
+        getrandom::fill(&mut bytes)
+            .map_err(|error| Error::io("the system has no random numbers", std::io::Error::other(error.to_string())))?;
+        let token = bytes.iter().map(|byte| format!("{byte:02x}")).collect();
+        Ok(Self { listener, address, token, options, end: End::default() })
+    }
+
+    /// The address of the page, with the token.
+    pub fn url(&self) -> String {
+        format!("http://{}/{}/", self.address, self.token)
+    }
+
+    /// What ends this server.
+    pub fn end(&self) -> End {
+        self.end.clone()
+    }
+
+    /// Reads the traces and answers until [`End::now`] is called. Threads that still read notice that soon after.
+    ///
+    /// # Errors
+    /// I/O. What is wrong with a trace is an answer.
+    pub fn run(self) -> Result<(), Error> {
+        let failed = |error| Error::io("the server cannot run", error);
+        let runtime = tokio::runtime::Builder::new_multi_thread()
+            .worker_threads(2)
+            .max_blocking_threads(self.options.threads.clamp(1, 64) + http::QUICK)
+            .enable_all()
+            .build()
+            .map_err(failed)?;
+        let view = Arc::new(View::new(self.options));
+        reading::start(&view);
+        let end = self.end.0;
+        let served =
+            runtime.block_on(http::serve(self.listener, self.address, self.token, Arc::clone(&view), async move {
+                end.notified().await
+            }));
+        view.stop();
+        // An answer that is still being made sees that the server ends; nobody waits for it.
+        runtime.shutdown_background();
+        served.map_err(failed)
+    }
+}

@@ -1,0 +1,156 @@
+//! The threads that read the traces.
+
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, SystemTime};
+
+use anytrace_core::index::{self, Choice, Lookup};
+use anytrace_core::table::EVENTS;
+use anytrace_core::{Error, Format, Input, InputOptions, OpenOptions, Sink, SpanOptions, tables};
+use anytrace_formats::{Recognized, by_name, recognize};
+
+use crate::Source;
+use crate::gather::{Gather, GatherEvents};
+use crate::names::Names;
+use crate::outline;
+use crate::shelf::Shelf;
+use crate::view::{File, Found, View};
+
+/// How often a file that is followed is looked at.
+const LOOK: Duration = Duration::from_millis(100);
+
+/// Starts a thread for each file. It ends with the view.
+pub(crate) fn start(view: &Arc<View>) {
+    for number in 0..view.files.len() {
+        let view = Arc::clone(view);
+        std::thread::spawn(move || read_file(&view, number));
+    }
+}
+
+/// Reads a file, and again when it changes if it is followed.
+fn read_file(view: &View, number: usize) {
+    let Some(file) = view.files.get(number) else { return };
+    let mut stamp = stamp(&file.source.path);
+    read(view, file, &file.shelf());
+    while view.options.follow && !view.stop_flag().load(Ordering::Relaxed) {
+        std::thread::sleep(LOOK);
+        let now = self::stamp(&file.source.path);
+        if now == stamp || now.is_none() {
+            continue;
+        }
+        stamp = now;
+        // What was read before stays visible until all of it is read again.
+        let shelf = Arc::new(Shelf::default());
+        read(view, file, &shelf);
+        file.set_shelf(shelf);
+        view.changed();
+    }
+}
+
+/// What changes with the content of a file.
+fn stamp(path: &Path) -> Option<(u64, Option<SystemTime>)> {
+    let meta = std::fs::metadata(path).ok().filter(std::fs::Metadata::is_file)?;
+    Some((meta.len(), meta.modified().ok()))
+}
+
+/// Reads a file once and notes how that ended.
+fn read(view: &View, file: &File, shelf: &Shelf) {
+    let mut found = Found::default();
+    let result = read_into(view, file, shelf, &mut found);
+    let mut state = file.state();
+    state.damage = found.damage;
+    state.damage_count = found.count;
+    state.error = result.err().map(|error| error.to_string());
+    state.is_complete = true;
+    drop(state);
+    file.set_preview(None);
+    view.changed();
+}
+
+fn read_into(view: &View, file: &File, shelf: &Shelf, found: &mut Found) -> Result<(), Error> {
+    let Some((format, input)) = open(&file.source)? else { return Ok(()) };
+    let mut state = file.state();
+    state.format = Some(format);
+    state.bytes = input.file_bytes();
+    state.progress = Some(input.progress());
+    drop(state);
+    view.changed();
+    preview(view, file, format);
+    let options = if format.has_spans() { span_options(view, format)? } else { SpanOptions::default() };
+    gather(format, input, &file.source.open, options, (shelf, &view.names, view.stop_flag()), found)
+}
+
+/// Puts a trace on rows.
+pub(crate) fn gather(
+    format: &'static dyn Format,
+    input: Input,
+    open: &OpenOptions,
+    options: SpanOptions,
+    (shelf, names, stop): (&Shelf, &Names, &AtomicBool),
+    sink: &mut dyn Sink,
+) -> Result<(), Error> {
+    let trace = format.open(input, open)?;
+    if format.has_spans() {
+        return trace.spans(&options, &mut Gather::new(shelf, names, stop), sink).map(drop);
+    }
+    let (mut out, scan) = (GatherEvents::new(format.name(), shelf, names, stop), GatherEvents::scan()?);
+    tables::read(format, trace, EVENTS.name, &scan, &options, &mut out, sink).map(drop)
+}
+
+/// Shows what the index has of a trace until it is read. An index that does not fit is not used.
+fn preview(view: &View, file: &File, format: &'static dyn Format) {
+    let choice = &view.options.index;
+    let place = match choice {
+        Choice::None => return,
+        Choice::Auto(folder) => index::path_of(&file.source.path, folder.as_deref()),
+        Choice::File(path) => path.clone(),
+    };
+    let is_read_again = file.state().is_complete;
+    if is_read_again || !matches!(index::find(&file.source.path, format.name(), choice), Ok(Lookup::Found(_))) {
+        return;
+    }
+    let Ok(bytes) = std::fs::read(place) else { return };
+    let pyramid = index::pyramid(&bytes).ok().flatten();
+    let Some(store) = pyramid.and_then(|pyramid| outline::decode(pyramid, format.name(), &view.names)) else { return };
+    let shelf = Shelf::default();
+    shelf.write(|empty| *empty = store);
+    file.set_preview(Some(Arc::new(shelf)));
+    view.changed();
+}
+
+/// The options for spans, with names from other files where some are given.
+pub(crate) fn span_options(view: &View, format: &dyn Format) -> Result<SpanOptions, Error> {
+    let (sources, mangling) = (&view.options.symbols, view.options.mangling);
+    let symbols = if sources.is_empty() { None } else { Some(format.symbols(sources, mangling)?) };
+    Ok(SpanOptions { tail_chains: false, symbols })
+}
+
+/// Opens a trace; `None` where the file is empty.
+///
+/// # Errors
+/// Where the file cannot be opened, or is no trace.
+pub(crate) fn open(source: &Source) -> Result<Option<(&'static dyn Format, Input)>, Error> {
+    let name = source.path.display();
+    let input = Input::open(&source.path, InputOptions { no_map: source.no_map })?;
+    if input.head().bytes.is_empty() {
+        return Ok(None);
+    }
+    if let Some(wanted) = &source.format {
+        let format = by_name(wanted).ok_or_else(|| Error::usage(format!("unknown format {wanted}")))?;
+        return Ok(Some((format, input)));
+    }
+    match recognize(&input.head()) {
+        Recognized::Empty => Ok(None),
+        Recognized::Trace(format) => Ok(Some((format, input))),
+        Recognized::Jsonl(format) => Err(Error::usage(format!(
+            "{name}: these are {} records as JSON lines; `anytrace convert --to {}` makes a trace of them",
+            format.title(),
+            format.name()
+        ))),
+        Recognized::Ambiguous(names) => {
+            Err(Error::usage(format!("{name}: could be {}; choose with --input-format", names.join(" or "))))
+        }
+        Recognized::Unknown => Err(Error::usage(format!("{name}: unknown format; --input-format overrides"))),
+    }
+}

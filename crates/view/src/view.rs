@@ -1,0 +1,177 @@
+//! All that is shown: files, names, and how far reading is.
+
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
+
+use anytrace_core::{Diagnostic, Error, Format, Sink};
+
+use crate::axis::Axis;
+use crate::names::Names;
+use crate::shelf::Shelf;
+use crate::{Options, Source};
+
+/// Diagnostics of a file that are shown; the others are counted.
+const DAMAGE_MAX: usize = 1000;
+
+/// What the server shows.
+pub(crate) struct View {
+    /// What was asked for.
+    pub(crate) options: Options,
+    /// The traces.
+    pub(crate) files: Vec<File>,
+    /// The names of all of them.
+    pub(crate) names: Names,
+    /// Grows with each change.
+    version: AtomicU64,
+    stop: AtomicBool,
+}
+
+/// One trace.
+pub(crate) struct File {
+    /// What was asked for.
+    pub(crate) source: Source,
+    /// Its rows. A file that is read again gets others when they are complete.
+    shelf: RwLock<Arc<Shelf>>,
+    /// What its index has of it, until all is read.
+    preview: RwLock<Option<Arc<Shelf>>>,
+    state: Mutex<State>,
+}
+
+/// How far reading is, and what was found.
+#[derive(Clone, Default)]
+pub(crate) struct State {
+    /// The format, once it is recognized.
+    pub(crate) format: Option<&'static dyn Format>,
+    /// Length of the file.
+    pub(crate) bytes: Option<u64>,
+    /// Bytes read so far.
+    pub(crate) progress: Option<Arc<AtomicU64>>,
+    /// All was read once.
+    pub(crate) is_complete: bool,
+    /// What ended the reading.
+    pub(crate) error: Option<String>,
+    /// The first diagnostics.
+    pub(crate) damage: Vec<Damage>,
+    /// How many there are.
+    pub(crate) damage_count: u64,
+}
+
+/// A diagnostic.
+#[derive(Clone)]
+pub(crate) struct Damage {
+    /// Its text.
+    pub(crate) text: String,
+    /// Number of the record.
+    pub(crate) record: Option<u64>,
+    /// Number of the record at which reading resumed.
+    pub(crate) resumed_at: Option<u64>,
+}
+
+impl View {
+    pub(crate) fn new(options: Options) -> Self {
+        let file = |source: &Source| File {
+            source: source.clone(),
+            shelf: RwLock::default(),
+            preview: RwLock::default(),
+            state: Mutex::new(State::default()),
+        };
+        let files = options.files.iter().map(file).collect();
+        Self { options, files, names: Names::default(), version: AtomicU64::new(1), stop: AtomicBool::new(false) }
+    }
+
+    /// Ends all reading.
+    pub(crate) fn stop(&self) {
+        self.stop.store(true, Ordering::Relaxed);
+    }
+
+    /// True when all reading is to end.
+    pub(crate) fn stop_flag(&self) -> &AtomicBool {
+        &self.stop
+    }
+
+    /// Grows with each change of what is shown.
+    pub(crate) fn version(&self) -> u64 {
+        self.version.load(Ordering::Relaxed)
+    }
+
+    /// Something changed.
+    pub(crate) fn changed(&self) {
+        self.version.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// True when all files were read, or failed.
+    pub(crate) fn is_complete(&self) -> bool {
+        self.files.iter().all(|file| file.state().is_complete)
+    }
+
+    /// How the times of each file lie on the common axis.
+    pub(crate) fn axes(&self) -> Vec<Axis> {
+        let sources: Vec<_> = self.files.iter().map(|file| file.drawn().read().source).collect();
+        crate::axis::axes(&sources)
+    }
+
+    /// The number of a track among those of all files.
+    pub(crate) fn track_id(&self, file: usize, track: usize) -> u64 {
+        (track * self.files.len() + file) as u64
+    }
+
+    /// The file and the track of a number.
+    pub(crate) fn track_of(&self, id: u64) -> Option<(usize, usize)> {
+        let count = self.files.len().max(1) as u64;
+        Some((usize::try_from(id % count).ok()?, usize::try_from(id / count).ok()?))
+    }
+}
+
+impl File {
+    /// How far reading is.
+    pub(crate) fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Its rows.
+    pub(crate) fn shelf(&self) -> Arc<Shelf> {
+        Arc::clone(&self.shelf.read().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    /// The rows to draw: until all of it is read, those of its index.
+    pub(crate) fn drawn(&self) -> Arc<Shelf> {
+        let preview = self.preview.read().unwrap_or_else(PoisonError::into_inner).clone();
+        preview.unwrap_or_else(|| self.shelf())
+    }
+
+    /// Shows what the index has, or no longer.
+    pub(crate) fn set_preview(&self, preview: Option<Arc<Shelf>>) {
+        *self.preview.write().unwrap_or_else(PoisonError::into_inner) = preview;
+    }
+
+    /// Replaces its rows.
+    pub(crate) fn set_shelf(&self, shelf: Arc<Shelf>) {
+        *self.shelf.write().unwrap_or_else(PoisonError::into_inner) = shelf;
+    }
+
+    /// The last part of its path, for people.
+    pub(crate) fn title(&self) -> String {
+        let name = self.source.path.file_name().unwrap_or(self.source.path.as_os_str());
+        name.to_string_lossy().into_owned()
+    }
+}
+
+/// Takes the diagnostics of one reading.
+#[derive(Default)]
+pub(crate) struct Found {
+    /// The first of them.
+    pub(crate) damage: Vec<Damage>,
+    /// How many.
+    pub(crate) count: u64,
+}
+
+impl Sink for Found {
+    fn report(&mut self, diagnostic: Diagnostic) -> Result<(), Error> {
+        self.count += 1;
+        if self.damage.len() < DAMAGE_MAX {
+            let (record, resumed_at) = (diagnostic.record, diagnostic.resumed_at);
+            self.damage.push(Damage { text: diagnostic.to_string(), record, resumed_at });
+        }
+        Ok(())
+    }
+}
