@@ -73,8 +73,8 @@ impl Reader {
         if !path.is_absolute() || !roots.iter().any(|root| path.starts_with(root)) && !is_below(path, roots) {
             return Err(refused());
         }
-        let real = fs::canonicalize(path)
-            .map_err(|error| Error::io(format_args!("cannot open {}", path.display()), error))?;
+        let real =
+            fs::canonicalize(path).map_err(|error| Error::io(format_args!("cannot open {}", path.display()), error))?;
         if roots.iter().any(|root| real.starts_with(root)) { Ok(real) } else { Err(refused()) }
     }
 
@@ -168,7 +168,9 @@ impl Access for Reader {
         for entry in fs::read_dir(folder).map_err(failed)? {
             let entry = entry.map_err(failed)?;
             let own = entry.file_name();
-            if own.to_str().is_some_and(|own| matches(pattern.as_bytes(), own.as_bytes())) && !own.as_encoded_bytes().ends_with(b".atx") {
+            if own.to_str().is_some_and(|own| matches(pattern.as_bytes(), own.as_bytes()))
+                && !own.as_encoded_bytes().ends_with(b".atx")
+            {
                 found.push(absolute(entry.path())?);
             }
         }
@@ -315,7 +317,8 @@ mod tests {
         }
         let error = reader.open(&root.join("missing"), None).err().map(|error| error.to_string()).unwrap_or_default();
         assert!(error.contains("missing") && error.contains("cannot open"), "{error}");
-        let error = reader.open(Path::new("s3://other/x"), None).err().map(|error| error.to_string()).unwrap_or_default();
+        let error =
+            reader.open(Path::new("s3://other/x"), None).err().map(|error| error.to_string()).unwrap_or_default();
         assert!(error.contains("no --bucket other"), "{error}");
     }
 

@@ -141,7 +141,8 @@ impl Remote {
         tls: Option<&Tls>,
         access: &Arc<dyn Access>,
     ) -> std::result::Result<Self, String> {
-        let failed = |error: &dyn std::fmt::Display| format!("cannot reach the scheduler at {SCHEME}{address}: {error}");
+        let failed =
+            |error: &dyn std::fmt::Display| format!("cannot reach the scheduler at {SCHEME}{address}: {error}");
         let endpoints = tls.map(Tls::endpoints);
         let endpoint = Endpoint::from_shared(format!("http://{address}")).map_err(|error| failed(&error))?;
         let endpoint = match &endpoints {
@@ -286,7 +287,10 @@ impl Remote {
 }
 
 /// Fetches the rows of a partition from the executor that has them.
-async fn fetch(location: PartitionLocation, endpoints: Option<EndpointOverrideFn>) -> Result<SendableRecordBatchStream> {
+async fn fetch(
+    location: PartitionLocation,
+    endpoints: Option<EndpointOverrideFn>,
+) -> Result<SendableRecordBatchStream> {
     let missing = || DataFusionError::Execution("the scheduler did not say where the rows are".to_owned());
     let layout = location.layout();
     let (executor, partition) = location.executor_meta.zip(location.partition_id).ok_or_else(missing)?;
@@ -302,10 +306,7 @@ async fn fetch(location: PartitionLocation, endpoints: Option<EndpointOverrideFn
         BallistaClient::try_new(&executor.host, port, size, use_tls, endpoints, FETCH_ATTEMPTS, FETCH_PAUSE_MS, 0, 0)
             .await
             .map_err(lost)?;
-    client
-        .fetch_partition(&executor.id, &partition.into(), location.file_id, layout, true)
-        .await
-        .map_err(lost)
+    client.fetch_partition(&executor.id, &partition.into(), location.file_id, layout, true).await.map_err(lost)
 }
 
 #[async_trait]
@@ -381,7 +382,8 @@ mod tests {
 
     #[test]
     fn an_error_of_a_task_says_what_happened() {
-        let text = "Job 1 failed due to stage 1 failed: Task failed: DataFusion error: Execution error: /a: cannot open";
+        let text =
+            "Job 1 failed due to stage 1 failed: Task failed: DataFusion error: Execution error: /a: cannot open";
         assert_eq!(plain(text), "/a: cannot open");
         assert_eq!(plain("anything else"), "anything else");
     }

@@ -54,7 +54,8 @@ impl Tls {
 
     /// TLS with these files.
     pub(crate) fn read(cert: &Path, key: &Path, ca: &Path) -> Result<Self, String> {
-        let text = |path: &Path| std::fs::read(path).map_err(|error| format!("cannot read {}: {error}", path.display()));
+        let text =
+            |path: &Path| std::fs::read(path).map_err(|error| format!("cannot read {}: {error}", path.display()));
         let (cert_pem, key_pem, ca_pem) = (text(cert)?, text(key)?, text(ca)?);
         let failed = |path: &Path, error: &dyn std::fmt::Display| format!("{}: {error}", path.display());
         let chain: Vec<CertificateDer<'static>> = CertificateDer::pem_slice_iter(&cert_pem)

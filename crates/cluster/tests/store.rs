@@ -57,7 +57,8 @@ fn put(moto: &Moto, files: &[PathBuf]) {
     let made = http_put(address, &format!("/{BUCKET}"));
     assert!(made.starts_with("HTTP/1.1 200"), "{made}");
     let store = AmazonS3Builder::new().with_bucket_name(BUCKET).with_endpoint(&endpoint).with_allow_http(true);
-    let store = store.with_access_key_id("test").with_secret_access_key("test").with_region("us-east-1").build().unwrap();
+    let store =
+        store.with_access_key_id("test").with_secret_access_key("test").with_region("us-east-1").build().unwrap();
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build().unwrap();
     for file in files {
         let name = file.file_name().unwrap().to_str().unwrap();

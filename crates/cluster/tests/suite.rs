@@ -20,10 +20,16 @@ const EVERYWHERE: [&str; 4] = [
 /// Statements for one format.
 const OWN: [(&str, &str); 12] = [
     ("threads4.xray", "SELECT name, count(*), sum(duration), sum(self) FROM calls GROUP BY name ORDER BY 1"),
-    ("threads4.xray", "SELECT seq, name, depth, row_number() OVER (PARTITION BY thread ORDER BY seq) FROM calls ORDER BY 1"),
+    (
+        "threads4.xray",
+        "SELECT seq, name, depth, row_number() OVER (PARTITION BY thread ORDER BY seq) FROM calls ORDER BY 1",
+    ),
     ("threads4.xray", "SELECT stack_path(stack), count(*) FROM spans GROUP BY 1 ORDER BY 1"),
     ("threads4.xray", "SELECT name FROM spans LIMIT 7"),
-    ("boxes.cacheray", "SELECT kind, size, count(*), hex(min(address)) FROM accesses GROUP BY kind, size ORDER BY 1, 2"),
+    (
+        "boxes.cacheray",
+        "SELECT kind, size, count(*), hex(min(address)) FROM accesses GROUP BY kind, size ORDER BY 1, 2",
+    ),
     ("boxes.cacheray", "SELECT type, sum(elements) FROM regions GROUP BY type ORDER BY 1"),
     ("relay.heph", "SELECT stream, count(*), max(counter) FROM packets GROUP BY stream ORDER BY 1"),
     ("relay.heph", "SELECT key, count(*), count(int), count(text) FROM attributes GROUP BY key ORDER BY 1"),
@@ -94,7 +100,12 @@ fn without_an_index_executors_make_one_once_and_keep_it() {
     for _ in 0..2 {
         let mut client = cluster.client(sql, std::slice::from_ref(&file), 2);
         let output = client.env("ANYTRACE_CLUSTER_PART_BYTES", "100").output().unwrap();
-        assert_eq!((text(&output.stdout), output.status.code()), (expected.clone(), Some(0)), "{}", text(&output.stderr));
+        assert_eq!(
+            (text(&output.stdout), output.status.code()),
+            (expected.clone(), Some(0)),
+            "{}",
+            text(&output.stderr)
+        );
     }
     assert_eq!(cluster.executors[0].log().matches("making an index").count(), 1);
     let stored = std::fs::read_dir(cluster.work.path().join("executor0/indexes")).unwrap().count();

@@ -73,7 +73,8 @@ fn deployment() -> Result<(), String> {
     std::fs::create_dir_all(&copies).map_err(|error| format!("{}: {error}", copies.display()))?;
     let mut names = Vec::new();
     for name in ["anytrace-scheduler.service", "anytrace-executor.service"] {
-        let text = read(&units.join(name))?.replace("/usr/bin/anytrace-cluster", &program("debug").display().to_string());
+        let text =
+            read(&units.join(name))?.replace("/usr/bin/anytrace-cluster", &program("debug").display().to_string());
         let copy = copies.join(name);
         std::fs::write(&copy, text).map_err(|error| format!("{}: {error}", copy.display()))?;
         names.push(copy);

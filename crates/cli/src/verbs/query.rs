@@ -41,7 +41,7 @@ pub(crate) fn run(options: &QueryArguments) -> Result<Verdict, Failure> {
 
 /// The engine, where it is installed.
 pub(crate) fn engine_path() -> Option<PathBuf> {
-    engine::find().ok()
+    engine::find(Program::Query).ok()
 }
 
 fn form(options: &QueryArguments, output: Option<&Path>) -> Result<QueryForm, Failure> {

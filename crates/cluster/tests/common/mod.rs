@@ -59,7 +59,11 @@ impl Traces {
         let mut text = String::with_capacity(lines as usize * 16);
         for n in 0..lines {
             let kind = ["I ", " L", " S", " M"][(n % 4) as usize];
-            text.push_str(&format!("{kind} {:08x},{}\n", 0x0400_0000 + n.wrapping_mul(2_654_435_761) % 65_521, 1 + n % 8));
+            text.push_str(&format!(
+                "{kind} {:08x},{}\n",
+                0x0400_0000 + n.wrapping_mul(2_654_435_761) % 65_521,
+                1 + n % 8
+            ));
         }
         self.bytes("long.lackey", text.as_bytes(), every_bytes)
     }
@@ -131,13 +135,7 @@ impl Cluster {
         Self::start_with(executors, root, &[], own, variables)
     }
 
-    fn start_with(
-        executors: usize,
-        root: &Path,
-        more: &[&str],
-        own: &[&str],
-        variables: &[(String, String)],
-    ) -> Self {
+    fn start_with(executors: usize, root: &Path, more: &[&str], own: &[&str], variables: &[(String, String)]) -> Self {
         let work = tempfile::tempdir().unwrap();
         let (port, status) = (free_port(), free_port());
         let more: Vec<String> = more.iter().map(|word| (*word).to_owned()).collect();
@@ -174,7 +172,8 @@ impl Cluster {
         arguments.extend(["--work-dir".to_owned(), work.display().to_string()]);
         arguments.extend(more.iter().cloned());
         arguments.extend(own.iter().map(|word| (*word).to_owned()));
-        let executor = Process::start(&arguments, self.work.path().join(format!("executor{number}.log")), &self.variables);
+        let executor =
+            Process::start(&arguments, self.work.path().join(format!("executor{number}.log")), &self.variables);
         wait_for("an executor", || get(status, "/readyz").starts_with("HTTP/1.1 200").then_some(()), || executor.log());
         self.executors.push(executor);
         self.status_ports.push(status);

@@ -265,3 +265,27 @@ impl PartMessage {
 pub(super) fn damaged(why: impl std::fmt::Display) -> DataFusionError {
     DataFusionError::Execution(format!("a damaged plan: {why}"))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ranges_come_back_with_all_that_readers_need() {
+        let shared: Arc<[u8]> = Arc::from(&b"shared"[..]);
+        let part = index::Part {
+            from: Some(Mark { offset: 7, seq: 3, state: Box::from(&b"state"[..]) }),
+            until: Some(u64::MAX),
+            shared: Some(Arc::clone(&shared)),
+            spans: vec![Arc::from(&b"open"[..]), Arc::from(&b""[..])],
+        };
+        let parts = [part, index::Part::default()].map(Range::Part);
+        for range in parts.into_iter().chain([Range::Share { number: 0, of: 2 }]) {
+            let bytes = PartMessage::new(1, &range).encode_to_vec();
+            let decoded = PartMessage::decode(bytes.as_slice()).unwrap();
+            assert_eq!((decoded.file, decoded.range(Some(&shared)).unwrap()), (1, range));
+        }
+        let excess = PartMessage::new(0, &Range::Share { number: 2, of: 2 });
+        assert!(excess.range(None).is_err());
+    }
+}

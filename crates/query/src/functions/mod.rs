@@ -27,6 +27,7 @@ struct Function {
     returns: DataType,
     call: Call,
     /// The files in which it looks things up.
+    #[cfg_attr(not(feature = "codec"), allow(dead_code, reason = "only plans that are sent name them"))]
     files: Vec<Arc<TraceFile>>,
 }
 
