@@ -30,6 +30,7 @@ use datafusion::physical_plan::{ExecutionPlan, SendableRecordBatchStream};
 use datafusion_proto::physical_plan::AsExecutionPlan;
 use datafusion_proto::protobuf::PhysicalPlanNode;
 use futures::TryStreamExt;
+use futures::future::BoxFuture;
 use tonic::transport::{Channel, Endpoint};
 use tower::{Service, ServiceExt};
 
@@ -63,11 +64,15 @@ const SCHEME: &str = "df://";
 
 /// Runs a request of `anytrace query`.
 pub(crate) fn main(arguments: Vec<OsString>) -> ExitCode {
-    let prepare = |cluster: &Option<String>, options: &Options| -> futures::future::BoxFuture<'_, _> {
-        let (cluster, threads) = (cluster.clone(), options.partitions);
-        Box::pin(async move { prepare(cluster.as_deref().unwrap_or("local"), threads).await })
-    };
-    program::main(arguments.into_iter(), Some(&prepare))
+    program::main(arguments.into_iter(), Some(&prepared))
+}
+
+/// As [`prepare`], of what a request says.
+fn prepared<'a>(
+    cluster: &'a Option<String>,
+    options: &'a Options,
+) -> BoxFuture<'a, std::result::Result<Setup, String>> {
+    Box::pin(prepare(cluster.as_deref().unwrap_or("local"), options.partitions))
 }
 
 async fn prepare(cluster: &str, threads: usize) -> std::result::Result<Setup, String> {
