@@ -39,7 +39,8 @@ impl Program {
              `cargo install {name}` installs it\n  \
              without it, {}",
             match self {
-                Self::Query => "`anytrace convert --to parquet --table NAME` writes tables for DuckDB, Polars and others",
+                Self::Query =>
+                    "`anytrace convert --to parquet --table NAME` writes tables for DuckDB, Polars and others",
                 Self::Cluster => "`anytrace query` without --cluster runs the same SQL in one process",
             }
         ))
