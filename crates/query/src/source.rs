@@ -199,7 +199,7 @@ fn read(
         let rows = converter.convert(batch).and_then(|batch| widened(&batch, &indices, &wanted));
         out.send(&rows.map_err(|error| Error::unsupported(error.to_string()))?)
     };
-    let mut read = || {
+    let mut read = || -> std::result::Result<(), Error> {
         let options = part.file.span_options(format)?;
         for piece in part.file.parts_of(&part.range, &part.table, &scan.filter)? {
             let trace = part.file.trace(format, piece)?;

@@ -4,24 +4,21 @@
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use crate::shell::{cargo, has_program, output, root, run, skip};
+use crate::shell::{cargo, has_program, root, run, skip};
 
 /// What serves an object store in the tests.
 const MOTO: &str = "moto[server]==5.2.5";
 
 pub(crate) const USAGE: &str = "\
-cluster [bench [OPTION…]]    build anytrace-cluster (a workspace of its own: Ballista takes minutes), check its
-                               formatting, lints and licenses, and run its tests: real processes on loopback, an object
-                               store by moto (python3, pip), the files of deploy/ (systemd-analyze)
-                               (bench: two executors against the engine in one process; --gigabytes N [8],
-                               --files N [16])";
+cluster                      build anytrace-cluster (a workspace of its own: Ballista takes minutes), check its
+                               formatting and lints, and run its tests: real processes on loopback, an object store by
+                               moto (python3, pip), the units of deploy/ (systemd-analyze)";
 
 pub(crate) fn run_all(arguments: &[String]) -> Result<(), String> {
-    match arguments.split_first() {
-        None => test(),
-        Some((first, rest)) if first == "bench" => bench(rest),
-        Some(_) => Err(format!("cluster takes bench or nothing, not {}", arguments.join(" "))),
+    if !arguments.is_empty() {
+        return Err(format!("cluster takes no arguments, not {}", arguments.join(" ")));
     }
+    test()
 }
 
 fn folder() -> PathBuf {
@@ -73,8 +70,7 @@ fn deployment() -> Result<(), String> {
     std::fs::create_dir_all(&copies).map_err(|error| format!("{}: {error}", copies.display()))?;
     let mut names = Vec::new();
     for name in ["anytrace-scheduler.service", "anytrace-executor.service"] {
-        let text =
-            read(&units.join(name))?.replace("/usr/bin/anytrace-cluster", &program("debug").display().to_string());
+        let text = read(&units.join(name))?.replace("/usr/bin/anytrace-cluster", &program().display().to_string());
         let copy = copies.join(name);
         std::fs::write(&copy, text).map_err(|error| format!("{}: {error}", copy.display()))?;
         names.push(copy);
@@ -86,33 +82,7 @@ fn read(path: &Path) -> Result<String, String> {
     std::fs::read_to_string(path).map_err(|error| format!("{}: {error}", path.display()))
 }
 
-fn program(profile: &str) -> PathBuf {
+fn program() -> PathBuf {
     let target = std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| folder().join("target"), PathBuf::from);
-    target.join(profile).join("anytrace-cluster")
-}
-
-fn bench(arguments: &[String]) -> Result<(), String> {
-    let (mut gigabytes, mut files) = (8.0_f64, 16_usize);
-    let mut arguments = arguments.iter();
-    while let Some(option) = arguments.next() {
-        let value = arguments.next().ok_or_else(|| format!("{option} needs a value"))?;
-        let wrong = || format!("{option} {value}: expected a number");
-        match option.as_str() {
-            "--gigabytes" => gigabytes = value.parse().map_err(|_| wrong())?,
-            "--files" => files = value.parse().map_err(|_| wrong())?,
-            other => return Err(format!("cluster bench has no option {other}")),
-        }
-    }
-    run(&mut of_cluster(&["build", "--profile", "dist"]))?;
-    run(cargo().args(["build", "--locked", "--profile", "dist", "-p", "anytrace", "-p", "anytrace-query"]))?;
-    let script = folder().join("bench/run.py");
-    let shown = output(
-        Command::new("python3")
-            .arg(script)
-            .args(["--cluster", &program("dist").display().to_string()])
-            .args(["--anytrace", &root().join("target/dist/anytrace").display().to_string()])
-            .args(["--gigabytes", &gigabytes.to_string(), "--files", &files.to_string()]),
-    )?;
-    println!("{}", String::from_utf8_lossy(&shown));
-    Ok(())
+    target.join("debug/anytrace-cluster")
 }
