@@ -183,6 +183,22 @@ impl Accounting {
         Self { by, sums: Vec::new(), dense: Vec::new(), pairs: Map::default() }
     }
 
+    /// Adds those of another part of the same trace, grouped as these; `names` are the numbers of its names here
+    /// ([`crate::pass::Done::join`]).
+    pub fn join(&mut self, other: Self, names: &[NameId]) {
+        for Sums { row, lengths, threads } in other.sums {
+            let name = row.name.and_then(|name| names.get(name as usize)).copied().unwrap_or_default();
+            let sums = self.row(name, row.thread.unwrap_or_default());
+            sums.row.total += row.total;
+            sums.row.self_time += row.self_time;
+            sums.row.recursive += row.recursive;
+            sums.row.unfinished += row.unfinished;
+            sums.row.deduced += row.deduced;
+            sums.lengths.merge(lengths);
+            sums.threads.seen.extend(threads.seen);
+        }
+    }
+
     /// The rows, in order of the first end.
     pub fn into_rows(self) -> Vec<Row> {
         self.sums.into_iter().map(Sums::finish).collect()

@@ -1,6 +1,6 @@
 //! The tracks and names of a trace, for engines and printers.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 use anytrace_core::span::{Location, NameId, SpanSource, TimeUnit, Track, TrackId};
 
@@ -88,6 +88,26 @@ impl Directory {
         // All names in one allocation: a trace may have hundreds of thousands of short ones.
         self.name_bytes.extend_from_slice(name);
         self.name_ends.push(self.name_bytes.len());
+    }
+
+    /// Adds the names of another part of the same trace; returns their numbers here. `None`, and nothing is added, where
+    /// its tracks are others or two names have one text.
+    pub(crate) fn join(&mut self, other: &Self) -> Option<Vec<NameId>> {
+        let count = |directory: &Self| NameId::try_from(directory.name_count()).unwrap_or(NameId::MAX);
+        let mut own: HashMap<Vec<u8>, NameId> = HashMap::new();
+        let are_different = (0..count(self)).all(|id| own.insert(self.name(id).to_vec(), id).is_none());
+        let theirs: HashSet<&[u8]> = (0..count(other)).map(|id| other.name(id)).collect();
+        if self.tracks != other.tracks || !are_different || theirs.len() != other.name_count() {
+            return None;
+        }
+        let join = |id| match own.get(other.name(id)) {
+            Some(&known) => known,
+            None => {
+                self.add_name(other.name(id), other.location(id));
+                count(self) - 1
+            }
+        };
+        Some((0..count(other)).map(join).collect())
     }
 
     /// The source.

@@ -71,6 +71,45 @@ pub struct Done {
     pub threads: u64,
     /// First beginning and last end of the spans that count.
     pub range: Option<(u64, u64)>,
+    /// Of each track, whether it has spans that count.
+    has_spans: Vec<bool>,
+}
+
+impl Done {
+    /// Adds the result of a pass over another part of the same trace; returns the numbers of its names here. `None`, and
+    /// nothing is added, where they cannot be one: other tracks, stacks, or a text that is the name of two things.
+    pub fn join(&mut self, other: &Self) -> Option<Vec<NameId>> {
+        if self.stacks.is_some() || other.stacks.is_some() {
+            return None;
+        }
+        let names = self.directory.join(&other.directory)?;
+        let (ours, theirs) = (&mut self.counts, other.counts);
+        ours.spans += theirs.spans;
+        ours.unmatched_ends += theirs.unmatched_ends;
+        ours.misnamed_ends += theirs.misnamed_ends;
+        ours.left_open += theirs.left_open;
+        ours.backward += theirs.backward;
+        ours.too_deep += theirs.too_deep;
+        let (ours, theirs) = (&mut self.edges, other.edges);
+        ours.instants += theirs.instants;
+        ours.orphans += theirs.orphans;
+        ours.deduced += theirs.deduced;
+        ours.unfinished += theirs.unfinished;
+        let ranges = self.range.into_iter().chain(other.range);
+        self.range = ranges.reduce(|one, two| (one.0.min(two.0), one.1.max(two.1)));
+        let tracks = self.has_spans.len().max(other.has_spans.len());
+        self.has_spans.resize(tracks, false);
+        self.has_spans.iter_mut().zip(&other.has_spans).for_each(|(own, other)| *own |= other);
+        self.threads = threads(&self.directory, &self.has_spans);
+        Some(names)
+    }
+}
+
+/// How many threads have spans that count.
+fn threads(directory: &Directory, has_spans: &[bool]) -> u64 {
+    let tracks = (0..).zip(has_spans).filter(|(_, has_spans)| **has_spans);
+    let threads: BTreeSet<_> = tracks.map(|(track, _)| directory.thread_of(track)).collect();
+    threads.len() as u64
 }
 
 /// Edges besides those of spans, and special ends of spans; only what the filter keeps.
@@ -119,15 +158,14 @@ impl<'a> Pass<'a> {
             self.hand_out();
         }
         let counts = self.nest.counts();
-        let tracks = (0..).zip(&self.has_spans).filter(|(_, has_spans)| **has_spans);
-        let threads: BTreeSet<_> = tracks.map(|(track, _)| self.directory.thread_of(track)).collect();
         Done {
-            threads: threads.len() as u64,
+            threads: threads(&self.directory, &self.has_spans),
             directory: self.directory,
             stacks: self.nest.into_stacks(),
             counts,
             edges: self.edges,
             range: self.range,
+            has_spans: self.has_spans,
         }
     }
 
@@ -197,7 +235,7 @@ impl SpanSink for Pass<'_> {
         }
         self.count(batch.edges());
         for edges in batch.edges().chunks(BATCH_EDGES) {
-            self.nest.pair(edges, &self.filter);
+            self.nest.pair_part(edges, batch, &self.filter);
             self.hand_out();
         }
         Ok(())

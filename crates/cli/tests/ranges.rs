@@ -90,6 +90,39 @@ fn examine(trace: &Path) {
 }
 
 #[test]
+fn statistics_are_the_same_with_an_index_and_without_one() {
+    let folder = tempfile::tempdir().unwrap();
+    let selections: [&[&str]; 8] = [
+        &[],
+        &["--by", "thread"],
+        &["--by", "name,thread", "--sort", "name"],
+        &["--depth", "1..3"],
+        &["--duration", "1500.."],
+        &["--time", "..1ms", "-n", "3"],
+        &["--name", "[1-6]$", "--thread", "28976"],
+        &["--longest", "4"],
+    ];
+    for (number, sample) in samples().iter().filter(|path| path.extension().is_some_and(|e| e == "xray")).enumerate() {
+        let trace = folder.path().join(sample.file_name().unwrap());
+        let bytes = fs::read(sample).unwrap();
+        for bytes in [bytes.clone(), bytes[..bytes.len() / 2].to_vec()] {
+            fs::write(&trace, bytes).unwrap();
+            run(&["index", "--force", "--every", ["500", "3k"][number % 2], text(&trace)]);
+            assert!(index_of(&trace).exists());
+            for selection in selections {
+                for form in ["text", "json"] {
+                    let stats = [&["stats", text(&trace), "--format", form, "--threads", "3"][..], selection].concat();
+                    let with = run(&stats);
+                    let without = run(&[&stats[..], &["--no-index"]].concat());
+                    assert_eq!(String::from_utf8_lossy(&with.stdout), String::from_utf8_lossy(&without.stdout));
+                    assert_eq!((said(&with), with.status.code()), (said(&without), without.status.code()), "{stats:?}");
+                }
+            }
+        }
+    }
+}
+
+#[test]
 fn a_part_of_a_trace_is_the_same_with_an_index_and_without_one() {
     let folder = tempfile::tempdir().unwrap();
     for (number, sample) in samples().iter().enumerate() {

@@ -8,7 +8,9 @@ use anytrace_analysis::threshold::Threshold;
 use anytrace_core::{NameMatch, TimeBound};
 use clap::{Args, ValueEnum};
 
-use super::{CsvArguments, InputArguments, RANGE, TOP, number_range, rows, thread_id, time_bound, time_range};
+use super::{
+    CsvArguments, IndexUseArguments, InputArguments, RANGE, TOP, number_range, rows, thread_id, time_bound, time_range,
+};
 use crate::symbols::SymbolArguments;
 
 /// Which spans, and what they are called.
@@ -169,6 +171,8 @@ pub(crate) struct StatsArguments {
     pub(crate) fail_above: Vec<Threshold<Statistic>>,
     #[command(flatten)]
     pub(crate) csv: CsvArguments,
+    #[command(flatten)]
+    pub(crate) index: IndexUseArguments,
     #[command(flatten)]
     pub(crate) spans: SpanArguments,
     #[command(flatten)]
