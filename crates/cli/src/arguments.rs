@@ -52,21 +52,6 @@ pub(crate) struct InputArguments {
     pub(crate) limit: u64,
 }
 
-impl InputArguments {
-    /// How inputs are read where nothing is asked for.
-    pub(crate) fn plain() -> Self {
-        Self {
-            input_format: None,
-            endian: None,
-            own: OwnArguments::default(),
-            record_limit: None,
-            no_mmap: false,
-            threads: None,
-            limit: 1000,
-        }
-    }
-}
-
 /// Which records.
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Selection (all conditions must hold)")]

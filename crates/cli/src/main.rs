@@ -17,6 +17,7 @@ mod paths;
 mod progress;
 mod report;
 mod results;
+mod shell;
 mod spans;
 mod symbols;
 mod table;

@@ -43,11 +43,6 @@ impl ManglingArguments {
 }
 
 impl SymbolArguments {
-    /// No names from files.
-    pub(crate) fn none() -> Self {
-        Self { sources: Vec::new(), mangling: ManglingArguments { demangle: false, no_demangle: false } }
-    }
-
     /// The files.
     pub(crate) fn sources(&self) -> &[SymbolSource] {
         &self.sources

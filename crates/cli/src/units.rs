@@ -1,6 +1,7 @@
 //! Times and numbers as people read them.
 
 use anytrace_core::span::TimeUnit;
+pub(crate) use anytrace_core::text::{grouped, nanoseconds};
 
 /// Growth in percent from a base to what is shown: `+12.3%`, `new`, `gone`, `=`, `from 0`.
 pub(crate) fn growth(has_base: bool, has_shown: bool, percent: Option<f64>) -> String {
@@ -51,42 +52,6 @@ impl Times {
     }
 }
 
-/// Nanoseconds with four digits and a unit: `999 ns`, `1.234 µs`, `12.35 ms`, `123.5 s`.
-pub(crate) fn nanoseconds(ns: u128) -> String {
-    if ns < 1000 {
-        return format!("{ns} ns");
-    }
-    let (mut unit, mut divisor) = ("s", 1_000_000_000_u128);
-    for (smaller, size) in [("ms", 1_000_000), ("µs", 1000)] {
-        // What would round up to 1000 of a unit is one of the next.
-        if (ns + size / 20) / size < 1000 {
-            (unit, divisor) = (smaller, size);
-        }
-    }
-    let integer = ns / divisor;
-    let digits: u32 = match integer {
-        0..10 => 3,
-        10..100 => 2,
-        _ => 1,
-    };
-    let scale = 10_u128.pow(digits);
-    let rounded = (ns * scale + divisor / 2) / divisor;
-    format!("{}.{:0width$} {unit}", grouped(rounded / scale), rounded % scale, width = digits as usize)
-}
-
-/// Digits in groups of three.
-pub(crate) fn grouped(number: u128) -> String {
-    let digits = number.to_string();
-    let mut out = String::new();
-    for (at, digit) in digits.chars().enumerate() {
-        if at > 0 && (digits.len() - at).is_multiple_of(3) {
-            out.push(',');
-        }
-        out.push(digit);
-    }
-    out
-}
-
 /// A share with one decimal: `12.3%`.
 pub(crate) fn percent(part: f64, total: f64) -> String {
     let share = if total > 0.0 { part / total * 100.0 } else { 0.0 };
@@ -103,28 +68,6 @@ mod tests {
     use super::*;
 
     #[test]
-    fn times_have_four_digits_and_the_unit_that_fits() {
-        let shown =
-            [0, 999, 1000, 1234, 12_345, 123_456, 999_949, 999_999, 1_234_567, 59_999_999_999, 12_345_600_000_000];
-        assert_eq!(
-            shown.map(nanoseconds),
-            [
-                "0 ns",
-                "999 ns",
-                "1.000 µs",
-                "1.234 µs",
-                "12.35 µs",
-                "123.5 µs",
-                "999.9 µs",
-                "1.000 ms",
-                "1.235 ms",
-                "60.00 s",
-                "12,345.6 s"
-            ]
-        );
-    }
-
-    #[test]
     fn ticks_are_times_only_where_their_length_is_known() {
         let known = Times(TimeUnit::Ticks { per_second: Some(2_000_000_000) });
         assert_eq!((known.length(3000), known.number(3000), known.word()), ("1.500 µs".to_owned(), 1500, "ns"));
@@ -135,8 +78,7 @@ mod tests {
     }
 
     #[test]
-    fn digits_are_grouped_from_the_right() {
-        assert_eq!([0, 999, 1_234_567].map(grouped), ["0", "999", "1,234,567"]);
+    fn nouns_follow_their_number() {
         assert_eq!((counted(1, "span"), counted(2000, "span")), ("1 span".to_owned(), "2,000 spans".to_owned()));
     }
 }

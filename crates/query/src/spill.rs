@@ -4,9 +4,13 @@ use std::io;
 use std::path::PathBuf;
 use std::process::ExitCode;
 use std::sync::{Mutex, PoisonError};
+use std::time::Duration;
 
 /// Removing the folder fails while a thread adds files to it, which ends when it finds no folder.
-const TRIES: usize = 10;
+const TRIES: usize = 100;
+
+/// How long to wait between two tries.
+const PAUSE: Duration = Duration::from_millis(5);
 
 static FOLDER: Mutex<Option<PathBuf>> = Mutex::new(None);
 
@@ -23,7 +27,7 @@ pub(crate) fn remove() {
     let Some(folder) = folder else { return };
     for _ in 0..TRIES {
         match std::fs::remove_dir_all(&folder) {
-            Err(error) if error.kind() != io::ErrorKind::NotFound => std::thread::yield_now(),
+            Err(error) if error.kind() != io::ErrorKind::NotFound => std::thread::sleep(PAUSE),
             _ => return,
         }
     }

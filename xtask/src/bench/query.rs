@@ -47,15 +47,20 @@ const GROUPINGS: [Grouping; 2] = [
     },
 ];
 
-/// Times the query alone, without the start of Python; the third argument is the number of threads.
+/// Times the query alone, without the start of Python; ours is timed with the start of both programs. The first argument is
+/// the SQL, the second the number of threads; where there is a third, its CSV must have the same rows.
 const SCRIPT: &str = "\
-import sys, time, duckdb
+import csv, sys, time, duckdb
 sql, threads = sys.argv[1], int(sys.argv[2])
 duckdb.execute(f'SET threads={threads}')
 duckdb.execute('SELECT 1').fetchall()
 wall, cpu = time.perf_counter(), time.process_time()
 rows = duckdb.execute(sql).fetchall()
 print(time.process_time() - cpu, time.perf_counter() - wall, len(rows))
+if len(sys.argv) > 3:
+    theirs = [['' if cell is None else str(cell) for cell in row] for row in rows]
+    ours = list(csv.reader(open(sys.argv[3], newline='')))[1:]
+    sys.exit(None if ours == theirs else f'our rows {ours[:3]}, those of DuckDB {theirs[:3]}')
 ";
 
 pub(super) fn bench(options: &Options, folder: &Path) -> Result<(), String> {
@@ -109,13 +114,11 @@ impl Bench {
         let file = trace.display().to_string();
         let parquet = format!("{file}.{}.parquet", of.table);
         run_command(Command::new(&self.anytrace).args(["index", "--force", &file]))?;
-        if !Path::new(&parquet).exists() {
-            let words = ["convert", "--to", "parquet", "--table", of.table, &file, "-o", &parquet];
-            run_command(Command::new(&self.anytrace).args(words))?;
-        }
+        let words = ["convert", "--force", "--to", "parquet", "--table", of.table, &file, "-o", &parquet];
+        run_command(Command::new(&self.anytrace).args(words))?;
         let sql = |from: &str| format!("SELECT {} FROM {from} GROUP BY {} ORDER BY n, 1, 2", of.select, of.group);
         let own = sql(of.table);
-        self.compare(&file, &own)?;
+        self.compare(&file, &own, &sql(&format!("'{parquet}'")))?;
         for threads in ["1", "2"] {
             let job = format!("{} by {}, {threads} threads", of.table, of.group);
             let usage = best_by_wall(&self.words(&["query", "--threads", threads, &file, &own]))?;
@@ -132,12 +135,16 @@ impl Bench {
         Ok(())
     }
 
-    /// The rows are the same with any number of partitions.
-    fn compare(&self, file: &str, sql: &str) -> Result<(), String> {
+    /// The rows are those of DuckDB, and the same with any number of partitions.
+    fn compare(&self, file: &str, sql: &str, theirs: &str) -> Result<(), String> {
         let rows = |threads: &str| {
-            output(Command::new(&self.anytrace).args(["query", "--format", "csv", "--threads", threads, file, sql]))
+            let words = ["query", "--format", "csv", "--csv-raw", "--threads", threads, file, sql];
+            output(Command::new(&self.anytrace).args(words))
         };
         let expected = rows("1")?;
+        let csv = format!("{file}.csv");
+        std::fs::write(&csv, &expected).map_err(|error| format!("{csv}: {error}"))?;
+        output(Command::new(&self.python).args(["-c", SCRIPT, theirs, "2", &csv]))?;
         for threads in ["2", "4", "7"] {
             if rows(threads)? != expected {
                 return Err(format!("{sql}: {threads} partitions give other rows than one"));

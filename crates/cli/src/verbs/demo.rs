@@ -1,5 +1,6 @@
 //! `anytrace demo`: traces of small real programs to try the verbs on.
 
+use std::ffi::OsString;
 use std::fs;
 use std::io::Write;
 use std::path::PathBuf;
@@ -7,9 +8,9 @@ use std::path::PathBuf;
 use anytrace_core::text::printable;
 use clap::Args;
 
-use super::highlights;
 use crate::failure::Failure;
 use crate::output::Output;
+use crate::shell::quoted;
 use crate::{Verdict, terminal};
 
 /// The traces; `examples/README.md` has their provenance.
@@ -40,11 +41,19 @@ pub(crate) fn run(options: &DemoArguments) -> Result<Verdict, Failure> {
         output.write_all(bytes)?;
         output.commit(Verdict::Fine)?;
     }
-    let verdict = highlights::of_files(&paths)?;
-    let (threads, particles) = (super::quoted(&paths[2]), super::quoted(&paths[1]));
+    let verdict = highlights(&paths)?;
+    let (threads, particles) = (quoted(&paths[2]), quoted(&paths[1]));
     terminal::put(&format!(
-        "\nMore to try:\n  anytrace timeline {threads}\n  anytrace flame {threads} -o flame.svg\n  \
+        "\nMore to try:\n  anytrace view {threads}\n  anytrace timeline {threads}\n  anytrace flame {threads} -o flame.svg\n  \
          anytrace memory heatmap {particles} -o heatmap.svg\n"
     ))?;
     Ok(verdict)
+}
+
+/// Prints the highlights of these traces, as the verb does without options.
+fn highlights(paths: &[PathBuf]) -> Result<Verdict, Failure> {
+    let words = ["anytrace", "highlights", "--"].map(OsString::from);
+    let given: Vec<_> = words.into_iter().chain(paths.iter().map(|path| path.clone().into_os_string())).collect();
+    let arguments = crate::parse(&given, &mut false).map_err(|error| Failure::usage(error.to_string()))?;
+    crate::run(&arguments)
 }

@@ -15,6 +15,7 @@ use crate::failure::Failure;
 use crate::highlight::{Highlight, Highlights};
 use crate::report::{Reporter, Way};
 use crate::results::print_json;
+use crate::shell::quoted;
 use crate::symbols::SymbolArguments;
 use crate::{Verdict, for_each_file, open, paint, terminal};
 
@@ -58,18 +59,6 @@ pub(crate) fn run(options: &HighlightsArguments) -> Result<Verdict, Failure> {
     Ok(verdict)
 }
 
-/// Prints the highlights of these files, as the verb does without options.
-pub(crate) fn of_files(files: &[PathBuf]) -> Result<Verdict, Failure> {
-    let symbols = SymbolArguments::none();
-    let options = HighlightsArguments {
-        files: files.to_vec(),
-        symbols,
-        format: ResultForm::Text,
-        input: InputArguments::plain(),
-    };
-    run(&options)
-}
-
 fn one(path: &Path, options: &HighlightsArguments) -> Result<(&'static str, Highlights), Failure> {
     if open::is_read_once(path) {
         return Err(Failure::usage("highlights reads files: a pipe cannot be read again by the commands it shows"));
@@ -91,7 +80,7 @@ fn one(path: &Path, options: &HighlightsArguments) -> Result<(&'static str, High
     };
     for highlight in highlights.iter_mut().filter(|_| own.is_none()) {
         for program in options.symbols.paths() {
-            highlight.command.push_str(&format!(" -m {}", super::quoted(&program)));
+            highlight.command.push_str(&format!(" -m {}", quoted(&program)));
         }
     }
     Ok((format.name(), (highlights, verdict)))
@@ -99,7 +88,7 @@ fn one(path: &Path, options: &HighlightsArguments) -> Result<(&'static str, High
 
 /// The command as a shell takes it.
 fn command_line(path: &Path, highlight: &Highlight) -> String {
-    format!("anytrace {} {}", highlight.command, super::quoted(path))
+    format!("anytrace {} {}", highlight.command, quoted(path))
 }
 
 fn page(path: &Path, format: &str, highlights: &[Highlight]) -> String {

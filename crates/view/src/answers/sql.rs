@@ -133,13 +133,12 @@ fn table(out: &[u8], was_cut: bool) -> (Vec<Value>, Vec<Value>, bool) {
             names = members.iter().map(|(name, _)| name.clone()).collect();
             kinds = vec!["null"; names.len()];
         }
-        let row: Vec<Value> = members.into_iter().map(|(_, value)| value).collect();
-        for (kind, value) in kinds.iter_mut().zip(&row) {
+        for (kind, (_, value)) in kinds.iter_mut().zip(&members) {
             if *kind == "null" {
                 *kind = kind_of(value);
             }
         }
-        rows.push(Value::Array(row));
+        rows.push(Value::Array(members.into_iter().map(|(_, value)| exact(value)).collect()));
     }
     let columns = names.iter().zip(&kinds).map(|(name, kind)| json!({"name": name, "type": kind})).collect();
     (columns, rows, was_cut || lines.len() > ROWS_MAX)
@@ -156,7 +155,18 @@ fn kind_of(value: &Value) -> &'static str {
     }
 }
 
-/// The members of an object in their order; large integers as text, because the page's numbers have 53 bits.
+/// A value for the page, whose numbers have 53 bits: longer integers as text.
+fn exact(value: Value) -> Value {
+    let is_long = match &value {
+        Value::Number(number) if !number.is_f64() => {
+            number.as_i64().map_or(u64::MAX, i64::unsigned_abs) > 1 << f64::MANTISSA_DIGITS
+        }
+        _ => false,
+    };
+    if is_long { Value::String(value.to_string()) } else { value }
+}
+
+/// The members of an object in their order.
 fn members(line: &[u8]) -> Option<Vec<(String, Value)>> {
     struct Ordered(Vec<(String, Value)>);
     impl<'de> serde::de::Visitor<'de> for Ordered {
@@ -211,6 +221,17 @@ mod tests {
             json!([{"name": "z", "type": "integer"}, {"name": "a", "type": "float"}, {"name": "m", "type": "text"}])
         );
         assert_eq!((Value::Array(rows), truncated), (json!([[1, null, "x"], [2, 0.5, null]]), true));
+    }
+
+    #[test]
+    fn integers_that_the_page_cannot_hold_are_text() {
+        let out =
+            b"{\"a\":9007199254740992,\"b\":9007199254740993,\"c\":18446744073709551615,\"d\":-9223372036854775808}";
+        let (columns, rows, _) = table(out, false);
+        let expected =
+            json!([[9_007_199_254_740_992_u64, "9007199254740993", "18446744073709551615", "-9223372036854775808"]]);
+        assert_eq!(Value::Array(rows), expected);
+        assert!(columns.iter().all(|column| column["type"] == "integer"));
     }
 
     #[test]

@@ -4,7 +4,7 @@ use super::rows::{Chosen, drawn_tracks};
 use super::{Problem, Reply, Work};
 use crate::axis::Axis;
 use crate::http::Parameters;
-use crate::pyramid::{Item, Slice, Window, items};
+use crate::pyramid::{INSTANT, Item, Slice, Window, items};
 use crate::store::Lane;
 use crate::store::Store;
 
@@ -79,8 +79,8 @@ impl Tiles {
 
     fn row(&mut self, store: &Store, lane: &Lane, depth: usize, (window, pixel): (Window, u64)) -> Result<(), Problem> {
         if let Some(rows) = lane.depths.get(depth) {
-            items(&rows.slices, &store.blobs, window, pixel, &mut self.items)?;
-            items(&rows.instants, &store.blobs, window, pixel, &mut self.items)?;
+            items((&rows.slices, 0), &store.blobs, window, pixel, &mut self.items)?;
+            items((&rows.instants, INSTANT), &store.blobs, window, pixel, &mut self.items)?;
         }
         Ok(())
     }

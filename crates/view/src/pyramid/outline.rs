@@ -87,7 +87,7 @@ impl Row {
     }
 
     /// What is drawn of a row whose slices are not known: entries, however long they are.
-    pub(super) fn bare_items(&self, window: Window, pixel: u64, items: &mut Vec<Item>) {
+    pub(super) fn bare_items(&self, kind: u8, window: Window, pixel: u64, items: &mut Vec<Item>) {
         let lowest = self.levels.first().map(Vec::as_slice).unwrap_or_default();
         let mut at = lowest.partition_point(|entry| entry.end < window.start);
         while let Some(entry) = lowest.get(at).filter(|entry| entry.start <= window.end) {
@@ -101,7 +101,7 @@ impl Row {
                 };
                 found = (*entry, size);
             }
-            items.push(item(&found.0, found.1 * ENTRY_SLICES));
+            items.push(item(&found.0, found.1 * ENTRY_SLICES, kind));
             at += found.1;
         }
         let rest = self.bare % ENTRY_SLICES;
@@ -109,13 +109,13 @@ impl Row {
             && let Some(entry) = self.running.filter(|entry| rest > 0 && entry.end >= window.start)
             && entry.start <= window.end
         {
-            items.push(item(&entry, rest));
+            items.push(item(&entry, rest, kind));
         }
     }
 }
 
-fn item(entry: &Entry, count: usize) -> Item {
+fn item(entry: &Entry, count: usize, flags: u8) -> Item {
     let Entry { start, end, busy, longest_name, .. } = *entry;
     let name = if count == 1 { longest_name } else { NO_NAME };
-    Item { start, end, busy, count: count as u64, name, longest_name, flags: 0 }
+    Item { start, end, busy, count: count as u64, name, longest_name, flags }
 }

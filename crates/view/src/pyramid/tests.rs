@@ -63,6 +63,21 @@ fn assert_items(slices: &[Slice], window: Window, pixel: u64, found: &[Item]) {
     assert!(found.last().is_none_or(|item| item.start <= window.end));
 }
 
+#[test]
+fn runs_of_instants_are_instants() {
+    let mut blobs = Blobs::default();
+    let mut row = Row::default();
+    for time in 0..5000 {
+        row.push(Slice { start: time, end: time, flags: INSTANT, ..Slice::default() }, &mut blobs).unwrap();
+    }
+    for pixel in [0, 3, 700] {
+        let (mut found, window) = (Vec::new(), Window { start: 0, end: u64::MAX });
+        items((&row, INSTANT), &blobs, window, pixel, &mut found).unwrap();
+        assert_eq!(found.iter().map(|item| item.count).sum::<u64>(), 5000);
+        assert!(found.iter().all(|item| item.flags == INSTANT), "{pixel}");
+    }
+}
+
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(48))]
 
@@ -82,7 +97,7 @@ proptest! {
             let (start, width) = ((range as f64 * at) as u64, (range as f64 * width * width * width) as u64);
             let window = Window { start, end: start + width };
             let mut found = Vec::new();
-            items(&row, &blobs, window, width / pixels, &mut found).unwrap();
+            items((&row, 0), &blobs, window, width / pixels, &mut found).unwrap();
             assert_items(&slices, window, width / pixels, &found);
             let mut reader = Reader::new(&row, &blobs);
             let begins = |time: u64| slices.iter().position(|slice| slice.start >= time).unwrap_or(slices.len());
@@ -104,7 +119,7 @@ proptest! {
         prop_assert_eq!((back.len(), &back.last_end), (row.len(), &row.last_end));
         for pixel in [0, 100, u64::MAX] {
             let (mut found, window) = (Vec::new(), Window { start: 0, end: u64::MAX });
-            items(&back, &Blobs::default(), window, pixel, &mut found).unwrap();
+            items((&back, 0), &Blobs::default(), window, pixel, &mut found).unwrap();
             prop_assert_eq!(found.iter().map(|item| item.count).sum::<u64>(), slices.len() as u64);
             prop_assert_eq!(
                 found.iter().map(|item| item.busy).sum::<u64>(),

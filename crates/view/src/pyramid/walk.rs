@@ -19,7 +19,7 @@ pub(crate) struct Item {
     pub(crate) name: u32,
     /// The name of the longest.
     pub(crate) longest_name: u32,
-    /// Flags of a single slice, and [`super::INSTANT`] of all.
+    /// Flags of a single slice; of several, [`super::INSTANT`] where they are instants.
     pub(crate) flags: u8,
 }
 
@@ -38,14 +38,21 @@ struct Walk<'a> {
     items: &'a mut Vec<Item>,
 }
 
-/// Appends what is drawn of a row in a window where a pixel is so long. Two consecutive items are together longer than a
+/// Appends what is drawn of a row in a window where a pixel is so long. The row comes with the flag that all of its slices
+/// have: [`super::INSTANT`], or none. Two consecutive items are together longer than a
 /// pixel; a run is never longer than one.
 ///
 /// # Errors
 /// When the temporary file cannot be read.
-pub(crate) fn items(row: &Row, blobs: &Blobs, window: Window, pixel: u64, items: &mut Vec<Item>) -> io::Result<()> {
+pub(crate) fn items(
+    (row, kind): (&Row, u8),
+    blobs: &Blobs,
+    window: Window,
+    pixel: u64,
+    items: &mut Vec<Item>,
+) -> io::Result<()> {
     if row.is_bare() {
-        row.bare_items(window, pixel, items);
+        row.bare_items(kind, window, pixel, items);
         return Ok(());
     }
     let mut walk = Walk { reader: Reader::new(row, blobs), pixel, run: None, items };
@@ -54,7 +61,7 @@ pub(crate) fn items(row: &Row, blobs: &Blobs, window: Window, pixel: u64, items:
         let next = match walk.entry(at) {
             Some((entry, _)) if entry.start > window.end => break,
             Some((entry, slices)) => {
-                walk.add(entry, slices as u64, 0);
+                walk.add(entry, slices as u64, kind);
                 at + slices
             }
             None => walk.slices(at, window.end)?,
@@ -120,7 +127,7 @@ fn joined(run: Option<Run>, next: Entry, (count, flags): (u64, u8), pixel: u64, 
         Some(mut run) if next.end - run.entry.start <= pixel => {
             run.entry.append(&next);
             run.count += count;
-            run.flags = 0;
+            run.flags &= super::INSTANT;
             run
         }
         Some(run) => {

@@ -2,9 +2,10 @@
 
 use std::fmt::Write;
 
+use anytrace_core::text::{grouped, xml};
 use serde_json::Value;
 
-use super::words::{Unit, escaped, grouped};
+use super::words::Unit;
 use super::{Contents, picture};
 
 /// Rows of the table of names.
@@ -38,7 +39,7 @@ svg .in { fill: #15181b; } pre { white-space: pre-wrap; overflow-wrap: anywhere;
 
 /// The page.
 pub(super) fn html(contents: &Contents) -> String {
-    let title = escaped(&contents.title);
+    let title = xml(&contents.title);
     let mut out =
         format!("<!doctype html>\n<html lang=\"en\">\n<head>\n<title>{title}</title>\n{HEAD}</head>\n<body>\n");
     let unit = Unit::of(&contents.trace);
@@ -65,15 +66,15 @@ fn section(out: &mut String, title: &str, body: &str) {
 fn summary(out: &mut String, contents: &Contents, unit: &Unit) {
     let mut words = Vec::new();
     if let Some((format, info)) = &contents.info {
-        let version = info.format_version.as_ref().map_or(String::new(), |version| format!(" {}", escaped(version)));
-        words.push(format!("{}{version}", escaped(format)));
-        words.push(format!("{} records", grouped(info.records)));
-        words.push(format!("{} bytes", grouped(info.bytes)));
+        let version = info.format_version.as_ref().map_or(String::new(), |version| format!(" {}", xml(version)));
+        words.push(format!("{}{version}", xml(format)));
+        words.push(format!("{} records", grouped(info.records.into())));
+        words.push(format!("{} bytes", grouped(info.bytes.into())));
     }
     let number = |key: &str| contents.trace[key].as_u64().unwrap_or(0);
     for (key, word) in [("slices", "spans"), ("instants", "instants")] {
         if number(key) > 0 {
-            words.push(format!("{} {word}", grouped(number(key))));
+            words.push(format!("{} {word}", grouped(number(key).into())));
         }
     }
     let range = &contents.trace["range"];
@@ -81,7 +82,7 @@ fn summary(out: &mut String, contents: &Contents, unit: &Unit) {
         words.push(unit.length(end - start));
     }
     if contents.damage.1 > 0 {
-        words.push(format!("{} diagnostics", grouped(contents.damage.1)));
+        words.push(format!("{} diagnostics", grouped(contents.damage.1.into())));
     }
     let _ = writeln!(out, "<p>{}</p>", words.join(" · "));
 }
@@ -94,8 +95,8 @@ fn names(selection: &Value, unit: &Unit) -> String {
     let mut out =
         String::from("<table>\n<tr><th>name<th>count<th>total<th>self<th>mean<th>p50<th>p90<th>p99<th>max</tr>\n");
     for row in rows.iter().take(NAMES) {
-        let name = escaped(row["name"].as_str().unwrap_or_default());
-        let count = grouped(row["count"].as_u64().unwrap_or(0));
+        let name = xml(row["name"].as_str().unwrap_or_default());
+        let count = grouped(row["count"].as_u64().unwrap_or(0).into());
         let _ = write!(out, "<tr><td>{name}<td>{count}");
         for key in ["total", "self", "mean", "p50", "p90", "p99", "max"] {
             let _ = write!(out, "<td>{}", unit.length(row[key].as_f64().unwrap_or(0.0)));
@@ -116,7 +117,7 @@ fn counts(column: &str, rows: &[(String, u64)]) -> String {
     }
     let mut out = format!("<table>\n<tr><th>{column}<th>records</tr>\n");
     for (name, count) in rows.iter().take(COUNTS) {
-        let _ = writeln!(out, "<tr><td>{}<td>{}</tr>", escaped(name), grouped(*count));
+        let _ = writeln!(out, "<tr><td>{}<td>{}</tr>", xml(name), grouped((*count).into()));
     }
     out.push_str("</table>");
     let more = rows.len().saturating_sub(COUNTS);
@@ -131,8 +132,8 @@ fn damage((texts, count): &(Vec<String>, u64)) -> String {
         return String::new();
     }
     let lines: Vec<String> =
-        texts.iter().take(DAMAGE).flat_map(|text| text.lines().map(escaped).collect::<Vec<_>>()).collect();
+        texts.iter().take(DAMAGE).flat_map(|text| text.lines().map(xml).collect::<Vec<_>>()).collect();
     let shown = texts.len().min(DAMAGE) as u64;
-    let more = if *count > shown { format!("<p>{} more</p>", grouped(count - shown)) } else { String::new() };
+    let more = if *count > shown { format!("<p>{} more</p>", grouped((count - shown).into())) } else { String::new() };
     format!("<pre>{}</pre>{more}", lines.join("\n"))
 }

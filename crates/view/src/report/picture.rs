@@ -2,10 +2,11 @@
 
 use std::fmt::Write;
 
+use anytrace_core::text::{grouped, xml};
 use serde_json::Value;
 
 use super::Contents;
-use super::words::{Unit, escaped, grouped};
+use super::words::Unit;
 
 /// Pixels of the timeline for which items are made: half as many as it is wide.
 pub(super) const PIXELS: u32 = 560;
@@ -94,7 +95,7 @@ pub(super) fn timeline(contents: &Contents, unit: &Unit) -> String {
     let (mut tops, mut labels, mut y) = (Vec::new(), String::new(), 0.0);
     for id in &shown {
         let Some(track) = all.iter().find(|track| track["id"].as_u64() == Some(*id)) else { continue };
-        let _ = writeln!(labels, "<text x=\"2\" y=\"{:.0}\">{}</text>", y + ROW - 3.0, escaped(&label(track)));
+        let _ = writeln!(labels, "<text x=\"2\" y=\"{:.0}\">{}</text>", y + ROW - 3.0, xml(&label(track)));
         tops.push((*id, y + ROW));
         let depths = track["depth"].as_u64().unwrap_or(0).min(DEPTHS);
         y += ROW * (f64::from(u32::try_from(depths).unwrap_or(0)) + 1.0) + 4.0;
@@ -128,9 +129,9 @@ fn draw(out: &mut String, item: &Item, (x, y, width): (f64, f64, f64), contents:
     let busy = item.busy / (item.end - item.start).max(f64::MIN_POSITIVE);
     let opacity = if is_single { 1.0 } else { (0.35 + 0.65 * busy).clamp(0.35, 1.0) };
     let tip = if is_single {
-        format!("{} {}", escaped(name), unit.length(item.end - item.start))
+        format!("{} {}", xml(name), unit.length(item.end - item.start))
     } else {
-        format!("{} spans, busy {}, longest {}", grouped(item.count.into()), unit.length(item.busy), escaped(name))
+        format!("{} spans, busy {}, longest {}", grouped(item.count.into()), unit.length(item.busy), xml(name))
     };
     // A gap keeps neighbors of one name apart.
     let drawn = if is_single && width > 3.0 { width - 0.7 } else { width.max(0.7) };
@@ -160,8 +161,7 @@ fn caption(out: &mut String, (x, y, width): (f64, f64, f64), name: &str) {
     } else {
         name.chars().take(room - 1).chain(['…']).collect()
     };
-    let _ =
-        writeln!(out, "<text class=\"in\" x=\"{:.1}\" y=\"{:.0}\">{}</text>", x + 2.0, y + ROW - 3.5, escaped(&shown));
+    let _ = writeln!(out, "<text class=\"in\" x=\"{:.1}\" y=\"{:.0}\">{}</text>", x + 2.0, y + ROW - 3.5, xml(&shown));
 }
 
 /// The flame graph, callers above what they call.
@@ -182,9 +182,9 @@ pub(super) fn flame(flame: &Value, unit: &Unit) -> String {
                 deepest = deepest.max(depth);
                 let name = child["name"].as_str().unwrap_or_default();
                 let y = ROW * f64::from(u32::try_from(depth).unwrap_or(0));
-                let count = grouped(child["count"].as_u64().unwrap_or(0));
+                let count = grouped(child["count"].as_u64().unwrap_or(0).into());
                 let share = time / total * 100.0;
-                let tip = format!("{}: {} ({share:.1} %), {count} times", escaped(name), unit.length(time));
+                let tip = format!("{}: {} ({share:.1} %), {count} times", xml(name), unit.length(time));
                 rect(&mut boxes, (x, y, (width - 0.3).max(0.3)), (color(name), 1.0), &tip);
                 caption(&mut boxes, (x, y, width), name);
                 waiting.push((child, x, depth + 1));

@@ -1,36 +1,7 @@
-//! Text and numbers as the page has them.
+//! Times as the page has them.
 
-use anytrace_core::text::printable;
+use anytrace_core::text::{grouped, nanoseconds};
 use serde_json::Value;
-
-/// Text that HTML takes for text, without characters that hide or reorder it.
-pub(super) fn escaped(text: &str) -> String {
-    let mut out = String::with_capacity(text.len());
-    for c in printable(text).chars() {
-        match c {
-            '&' => out.push_str("&amp;"),
-            '<' => out.push_str("&lt;"),
-            '>' => out.push_str("&gt;"),
-            '"' => out.push_str("&quot;"),
-            '\'' => out.push_str("&#39;"),
-            c => out.push(c),
-        }
-    }
-    out
-}
-
-/// Digits in groups of three.
-pub(super) fn grouped(number: u64) -> String {
-    let digits = number.to_string();
-    let mut out = String::new();
-    for (at, digit) in digits.chars().enumerate() {
-        if at > 0 && (digits.len() - at).is_multiple_of(3) {
-            out.push(',');
-        }
-        out.push(digit);
-    }
-    out
-}
 
 /// How lengths are written.
 pub(super) struct Unit {
@@ -50,37 +21,18 @@ impl Unit {
         }
     }
 
-    /// A length, with four digits where its unit is a time.
+    /// A length in its unit where that is a time, else as a number of units.
     pub(super) fn length(&self, length: f64) -> String {
         let Some(ns) = self.ns.map(|ns| ns * length) else {
-            return format!("{} {}", grouped(crate::axis::to_u64(length.round())), self.word);
+            return format!("{} {}", grouped(crate::axis::to_u64(length.round()).into()), self.word);
         };
-        let (value, unit) = match ns {
-            ns if ns < 1e3 => return format!("{ns:.0} ns"),
-            ns if ns < 1e6 => (ns / 1e3, "µs"),
-            ns if ns < 1e9 => (ns / 1e6, "ms"),
-            ns => (ns / 1e9, "s"),
-        };
-        let digits = if value < 10.0 {
-            3
-        } else if value < 100.0 {
-            2
-        } else {
-            1
-        };
-        format!("{value:.digits$} {unit}")
+        nanoseconds(crate::axis::to_u64(ns.round()).into())
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn names_cannot_become_tags_or_hide_others() {
-        assert_eq!(escaped("<b>&\"'"), "&lt;b&gt;&amp;&quot;&#39;");
-        assert!(!escaped("a\u{202e}b").contains('\u{202e}'));
-    }
 
     #[test]
     fn lengths_have_the_unit_that_fits() {

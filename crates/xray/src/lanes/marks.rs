@@ -8,6 +8,7 @@ use anytrace_core::{Collect, Cursor, Diagnostic, Error, OpenOptions, Place, Sele
 
 use crate::lanes::follow::{self, ChunkFacts, Follower};
 use crate::lanes::ordered::{Indexer, emit_parallel};
+use crate::lanes::row_groups::{RowGroups, kind_bit, ticks_of};
 use crate::lanes::state::Shared;
 use crate::verbs::pick::Picker;
 use crate::wire::basic::{BasicVisitor, BasicWalk};
@@ -20,8 +21,8 @@ use crate::wire::record::{
 };
 use crate::wire::yaml::{YamlEntry, YamlHeader, YamlVisitor, walk_yaml};
 
-/// Passes the marks of a trace to `out`, one for about `every_bytes` bytes, with the spans of the chunks between them,
-/// and reports damage. Text has no marks.
+/// Passes the marks of a trace to `out`, one for about `every_bytes` bytes, with the rows and the spans of the chunks
+/// between them, and reports damage. Text has no marks.
 pub(crate) fn find(
     trace: XrayTrace,
     every_bytes: u64,
@@ -42,7 +43,7 @@ pub(crate) fn find(
         }
         Form::Binary(header, layout) => {
             let walk = BasicWalk::new(cursor, layout);
-            find_basic(walk, header.version, every.clamp(BASIC_BYTES, RUN_BYTES), &mut spacing, sink)?
+            find_basic(walk, &header, every.clamp(BASIC_BYTES, RUN_BYTES), &mut spacing, sink)?
         }
     };
     end(&cursor, sink).map(|_| ())
@@ -82,21 +83,24 @@ fn find_fdr(
     let mut counting = Counting(&reports);
     let mut found = FdrMarks {
         known: Known::new(version),
+        rows: RowGroups::new(&walk.header),
+        spacing,
         sink,
         indexer: Indexer::new(&mut counting, version),
         facts: vec![ChunkFacts::default()],
     };
     while walk.step(&mut found)? {
         // An argument is read with its function record.
-        if walk.cursor.offset() >= spacing.next && !walk.is_at_argument()? {
+        if walk.cursor.offset() >= found.spacing.next && !walk.is_at_argument()? {
             let mark = walk.mark(&found.known);
             marks.push(mark.offset);
             found.end_chunk(reports.take());
-            spacing.mark(mark)?;
+            found.spacing.mark(mark)?;
         }
     }
     found.note(reports.take());
-    let FdrMarks { indexer, facts, .. } = found;
+    found.rows.pass(found.spacing.out);
+    let FdrMarks { indexer, facts, spacing, .. } = found;
     let index = indexer.finish();
     if let Some(all) = walk.cursor.as_slice().filter(|_| has_all) {
         let workers = threads.max(1);
@@ -111,14 +115,16 @@ fn find_fdr(
 
 fn find_basic(
     mut walk: BasicWalk,
-    version: u16,
+    header: &Header,
     reach: usize,
     spacing: &mut Spacing<'_>,
     sink: &mut dyn Sink,
 ) -> Result<Cursor, Error> {
     let mut follower = Follower::new(&[]);
     let mut found = BasicMarks {
-        moments: BasicMoments::new(&mut follower, version),
+        moments: BasicMoments::new(&mut follower, header.version),
+        rows: RowGroups::new(header),
+        spacing: &mut *spacing,
         sink,
         facts: vec![ChunkFacts::default()],
         is_at_mark: false,
@@ -126,13 +132,14 @@ fn find_basic(
         reports: 0,
     };
     while walk.step(reach, &mut found)? {
-        if walk.cursor.offset() >= spacing.next && !walk.is_at_argument()? {
+        if walk.cursor.offset() >= found.spacing.next && !walk.is_at_argument()? {
             let mark = walk.mark();
             found.end_chunk(mark.offset);
-            spacing.mark(mark)?;
+            found.spacing.mark(mark)?;
         }
     }
     found.note();
+    found.rows.pass(found.spacing.out);
     let BasicMarks { moments, facts, first_tsc, .. } = found;
     moments.finish()?;
     // A trace out of order is sorted, all of it.
@@ -182,17 +189,20 @@ impl Sink for Counting<'_> {
     }
 }
 
-/// Follows thread and time, and cuts the trace into pieces.
-struct FdrMarks<'a> {
+/// Follows thread and time, counts rows, and cuts the trace into pieces.
+struct FdrMarks<'a, 's> {
     known: Known,
+    rows: RowGroups,
+    spacing: &'a mut Spacing<'s>,
     sink: &'a mut dyn Sink,
     indexer: Indexer<'a>,
     facts: Vec<ChunkFacts>,
 }
 
-impl FdrMarks<'_> {
+impl FdrMarks<'_, '_> {
     fn end_chunk(&mut self, reports: u64) {
         self.note(reports);
+        self.rows.pass(self.spacing.out);
         self.facts.push(ChunkFacts { buffer: self.indexer.cut(), ..ChunkFacts::default() });
     }
 
@@ -211,9 +221,12 @@ impl FdrMarks<'_> {
     }
 }
 
-impl Visitor for FdrMarks<'_> {
+impl Visitor for FdrMarks<'_, '_> {
     fn functions(&mut self, run: Run<'_>) -> Result<(), Error> {
         self.has_moment();
+        let Known { clock, thread, has_base } = self.known;
+        let ticks = has_base.then(|| ticks_of(&run, clock.tsc));
+        self.rows.add(thread, (run.len(), run.kinds()), ticks, self.spacing.out);
         self.indexer.functions(run)?;
         self.known.clock.tsc = self.indexer.clock().tsc;
         Ok(())
@@ -223,7 +236,9 @@ impl Visitor for FdrMarks<'_> {
         if matches!(metadata.body, Body::CustomEvent { .. } | Body::TypedEvent { .. }) {
             self.has_moment();
         }
-        self.known.metadata(&metadata.body);
+        let tick = self.known.metadata(&metadata.body);
+        let row = (1, kind_bit(metadata.body.name()));
+        self.rows.add(self.known.thread, row, tick.map(|tick| (tick, tick)), self.spacing.out);
         self.indexer.metadata(metadata, raw, at)
     }
 
@@ -241,8 +256,10 @@ impl Visitor for FdrMarks<'_> {
     }
 }
 
-/// Follows the calls of a Basic trace.
-struct BasicMarks<'a> {
+/// Follows the calls of a Basic trace, and counts rows.
+struct BasicMarks<'a, 's> {
+    rows: RowGroups,
+    spacing: &'a mut Spacing<'s>,
     moments: BasicMoments<'a, Follower>,
     sink: &'a mut dyn Sink,
     facts: Vec<ChunkFacts>,
@@ -253,9 +270,10 @@ struct BasicMarks<'a> {
     reports: u64,
 }
 
-impl BasicMarks<'_> {
+impl BasicMarks<'_, '_> {
     fn end_chunk(&mut self, offset: u64) {
         self.note();
+        self.rows.pass(self.spacing.out);
         self.moments.receiver().mark(offset);
         self.facts.push(ChunkFacts::default());
         self.is_at_mark = true;
@@ -270,8 +288,13 @@ impl BasicMarks<'_> {
     }
 }
 
-impl BasicVisitor for BasicMarks<'_> {
+impl BasicVisitor for BasicMarks<'_, '_> {
     fn record(&mut self, record: &BasicRecord, raw: &[u8], at: Place) -> Result<(), Error> {
+        let (kind, ticks) = match record.body {
+            BasicBody::Function { kind, tsc, .. } => (1 << kind as u16, Some((tsc, tsc))),
+            BasicBody::Argument { .. } => (kind_bit(record.name()), None),
+        };
+        self.rows.add(Some(record.thread), (1, kind), ticks, self.spacing.out);
         match record.body {
             BasicBody::Function { tsc, .. } => {
                 self.is_at_mark = false;

@@ -6,6 +6,7 @@ pub(crate) mod marks;
 pub(crate) mod names;
 pub(crate) mod ordered;
 pub(crate) mod part;
+mod row_groups;
 pub(crate) mod spans;
 pub(crate) mod state;
 pub(crate) mod tables;

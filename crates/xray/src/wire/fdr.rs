@@ -8,7 +8,7 @@ use anytrace_core::{Cursor, Diagnostic, Endian, Error, Limits, Place, Rule};
 use crate::rules;
 use crate::wire::parse::{BinaryFault, Need, function_run, parse_function, parse_record};
 use crate::wire::record::{
-    Body, FUNCTION_BYTES, FdrRecord, Function, HEADER_BYTES, Header, METADATA_BYTES, Metadata, Orders,
+    BitOrder, Body, FUNCTION_BYTES, FdrRecord, Function, HEADER_BYTES, Header, METADATA_BYTES, Metadata, Orders,
 };
 use crate::wire::recover::{
     INTRODUCER_LOOK, PREAMBLE_LOOK, is_behind_damaged_extents, is_best_introducer, is_headless_preamble, is_introducer,
@@ -55,6 +55,20 @@ impl<'a> Run<'a> {
         match self.layout.endian {
             Endian::Little => (records.first().map_or(0, little), records.iter().map(little).sum()),
             Endian::Big => (records.first().map_or(0, big), records.iter().map(big).sum()),
+        }
+    }
+
+    /// The kinds of its records: a bit for each [`FunctionKind`].
+    pub(crate) fn kinds(&self) -> u16 {
+        let (records, layout) = (self.bytes.as_chunks::<FUNCTION_BYTES>().0, self.layout);
+        let of =
+            |all: u16, [a, b, c, d, ..]: &[u8; FUNCTION_BYTES]| all | 1 << layout.function_word([*a, *b, *c, *d]).0;
+        match (layout.endian, layout.bits) {
+            // The usual layout: a loop without branches.
+            (Endian::Little, BitOrder::Low) => {
+                records.iter().fold(0, |all, [first, ..]| all | 1_u16 << (first >> 1 & 7))
+            }
+            _ => records.iter().fold(0, of),
         }
     }
 

@@ -2,7 +2,7 @@
 
 use std::io::{self, Write};
 
-use anytrace_core::text;
+use anytrace_core::text::{self, grouped};
 use anytrace_export::cells::Cells;
 
 use super::{By, Column, Row, Statistics};
@@ -60,22 +60,9 @@ pub fn write(
     }
 }
 
-/// Digits in groups of three.
-fn grouped(number: u64) -> String {
-    let digits = number.to_string();
-    let mut out = String::with_capacity(digits.len() * 4 / 3 + 1);
-    for (at, digit) in digits.chars().enumerate() {
-        if at > 0 && (digits.len() - at).is_multiple_of(3) {
-            out.push(',');
-        }
-        out.push(digit);
-    }
-    out
-}
-
 /// A number and its noun.
 fn counted(number: u64, noun: &str) -> String {
-    format!("{} {noun}{}", grouped(number), if number == 1 { "" } else { "s" })
+    format!("{} {noun}{}", grouped(number.into()), if number == 1 { "" } else { "s" })
 }
 
 /// Columns of a table that contain a number other than zero in some row.
@@ -102,7 +89,7 @@ fn cell(row: &Row, column: Column, by: By) -> String {
         // Call numbers have no separators, so that they can be searched for.
         Column::First | Column::Last if by == By::State && row.figures.redundant == 0 => "-".to_owned(),
         Column::First | Column::Last => row.get(column).to_string(),
-        _ => grouped(row.get(column)),
+        _ => grouped(row.get(column).into()),
     }
 }
 
@@ -114,7 +101,7 @@ fn page(found: &Statistics, what: &Printed<'_>, rows: &[&Row], left: usize, out:
         counted(found.rows(By::Thread).len() as u64, "thread"),
         counted(total.raw_bytes, "byte"),
         counted(total.draws, "draw"),
-        format!("{} ({} redundant)", counted(total.state_changes, "state change"), grouped(total.redundant)),
+        format!("{} ({} redundant)", counted(total.state_changes, "state change"), grouped(total.redundant.into())),
         format!("{} uploaded", counted(total.upload_bytes, "byte")),
     ];
     if found.incomplete > 0 {
@@ -123,7 +110,7 @@ fn page(found: &Statistics, what: &Printed<'_>, rows: &[&Row], left: usize, out:
     writeln!(out, "{}: {}", text::printable(what.file), parts.join(", "))?;
     table(what.by, rows, out)?;
     if left > 0 {
-        writeln!(out, "  … and {} more", grouped(left as u64))?;
+        writeln!(out, "  … and {} more", grouped(left as u128))?;
     }
     for note in notes(found, what.by) {
         writeln!(out, "  {note}")?;

@@ -4,6 +4,8 @@ use std::path::Path;
 
 use anytrace_core::Format;
 
+use crate::shell::quoted;
+
 /// A verb with its options, and what it shows.
 type Step = (&'static str, &'static str);
 
@@ -15,7 +17,7 @@ const OWN: [(&str, &[Step]); 3] = [
 ];
 
 /// The commands for formats with spans.
-const SPANS: &[Step] = &[("stats", "where time goes, by name"), ("timeline", "when each thread was busy")];
+const SPANS: &[Step] = &[("view", "a timeline in the browser"), ("stats", "where time goes, by name")];
 
 /// The commands for formats with memory accesses.
 const ACCESSES: &[Step] = &[("memory types", "which types and fields miss"), ("memory mrc", "misses by cache size")];
@@ -32,7 +34,7 @@ pub(super) fn steps(path: &Path, format: &dyn Format, is_damaged: bool) -> Vec<(
         None if format.has_accesses() => ACCESSES,
         None => &[("check", "every violation of the format's rules")],
     };
-    let file = super::super::quoted(path);
+    let file = quoted(path);
     let repair = is_damaged.then(|| (format!("anytrace repair {file} -o OUT"), "what can be recovered"));
     let steps = steps.iter().map(|(verb, what)| (format!("anytrace {verb} {file}"), *what));
     repair.into_iter().chain(steps).collect()

@@ -9,6 +9,7 @@ use crate::failure::Failure;
 use crate::paint;
 use crate::report::{Reporter, rendered};
 use crate::terminal;
+use crate::units::grouped;
 
 /// How many diagnostics the text form shows of each file.
 const SHOWN: usize = 3;
@@ -52,10 +53,10 @@ pub(super) fn print(
     if let Some(order) = info.byte_order {
         row("byte order", order.name().to_owned());
     }
-    row("bytes", grouped(info.bytes));
+    row("bytes", grouped(info.bytes.into()));
     let is_indexed = info.details.iter().any(|(key, _)| *key == "indexed");
     if !is_quick || is_indexed {
-        row("records", grouped(info.records));
+        row("records", grouped(info.records.into()));
     }
     if is_indexed {
         for (key, value) in info.details.iter().filter(|(key, _)| key.starts_with("indexed_")) {
@@ -64,7 +65,7 @@ pub(super) fn print(
     }
     if !is_quick {
         for (kind, count) in &info.kinds {
-            row("", format!("{:>14}  {kind}", grouped(*count)));
+            row("", format!("{:>14}  {kind}", grouped((*count).into())));
         }
         if let Some(time) = &info.time {
             row("time", shown_time(time));
@@ -72,7 +73,7 @@ pub(super) fn print(
         if !info.threads.is_empty() {
             row("threads", info.threads.len().to_string());
             for (id, count) in info.threads.iter().take(THREADS_SHOWN) {
-                row("", format!("{:>14}  {id}", grouped(*count)));
+                row("", format!("{:>14}  {id}", grouped((*count).into())));
             }
             if info.threads.len() > THREADS_SHOWN {
                 row("", format!("{:>14}  (--format json lists all)", "…"));
@@ -118,7 +119,7 @@ fn shown_time(time: &anytrace_core::TimeRange) -> String {
 fn shown_value(key: &str, value: &Value) -> String {
     let text = match value.as_u64() {
         Some(address) if key.starts_with("address") && !key.ends_with("canonical") => format!("{address:#x}"),
-        Some(number) if !key.ends_with("_ns") && !key.ends_with("_id") => grouped(number),
+        Some(number) if !key.ends_with("_ns") && !key.ends_with("_id") => grouped(number.into()),
         _ => plain(value),
     };
     let safe = text::printable(&text);
@@ -142,30 +143,5 @@ fn plain(value: &Value) -> String {
         Value::Object(map) => {
             map.iter().map(|(key, value)| format!("{key} {}", plain(value))).collect::<Vec<_>>().join(", ")
         }
-    }
-}
-
-/// Digits in groups of three.
-fn grouped(number: u64) -> String {
-    let digits = number.to_string();
-    let mut out = String::new();
-    for (at, digit) in digits.chars().enumerate() {
-        if at > 0 && (digits.len() - at).is_multiple_of(3) {
-            out.push(',');
-        }
-        out.push(digit);
-    }
-    out
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn digits_are_grouped_from_the_right() {
-        assert_eq!(grouped(0), "0");
-        assert_eq!(grouped(999), "999");
-        assert_eq!(grouped(1_234_567), "1,234,567");
     }
 }

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use anytrace_analysis::cache::config::Config;
+use anytrace_analysis::cache::config::{Config, Level};
 use anytrace_analysis::cache::config_file;
 use anytrace_analysis::cache::presets::Preset;
 use anytrace_analysis::cache::{Options, Simulation};
@@ -72,14 +72,17 @@ fn of_file(file: &str, name: Option<&str>) -> Result<Config, Failure> {
 
 /// What a configuration has, for a heading: `L1 32 KiB 8-way, L2 1 MiB 16-way, lines of 64 bytes`.
 pub(super) fn described(config: &Config) -> String {
-    let levels = config.levels.iter().map(|level| {
-        let ways = if level.ways == 0 { "fully associative".to_owned() } else { format!("{}-way", level.ways) };
-        let policy = level.policy.word();
-        let policy = if policy == "lru" { String::new() } else { format!(" {policy}") };
-        format!("{} {} {ways}{policy}", printable(&level.name), bytes(level.size))
-    });
     let line = config.levels.first().map_or(0, |level| level.line);
-    format!("{}, lines of {line} bytes", levels.collect::<Vec<_>>().join(", "))
+    let levels: Vec<_> = config.levels.iter().map(described_level).collect();
+    format!("{}, lines of {line} bytes", levels.join(", "))
+}
+
+/// What a level has: `L1 32 KiB 8-way`.
+pub(super) fn described_level(level: &Level) -> String {
+    let ways = if level.ways == 0 { "fully associative".to_owned() } else { format!("{}-way", level.ways) };
+    let policy = level.policy.word();
+    let policy = if policy == "lru" { String::new() } else { format!(" {policy}") };
+    format!("{} {} {ways}{policy}", printable(&level.name), bytes(level.size))
 }
 
 /// Bytes with a unit where that is short: `32 KiB`, `1,000`.

@@ -40,7 +40,7 @@ fn by_type(profile: &TypeProfile, config: &Config) -> Option<Highlight> {
         grouped(u128::from(one.counts.misses)),
         grouped(u128::from(all)),
         percent(one.counts.misses as f64, all as f64),
-        caches::described(config).split(',').next().unwrap_or_default()
+        first_level(config)
     );
     let row =
         profile.rows(number).into_iter().max_by_key(|row| (row.counts.misses, std::cmp::Reverse(row.offset_bytes)));
@@ -63,7 +63,12 @@ fn by_level(profile: &TypeProfile, config: &Config) -> Highlight {
     let text = format!(
         "No region has a type. {hits} of {} accesses hit {}.",
         grouped(u128::from(accesses)),
-        caches::described(config).split(',').next().unwrap_or_default()
+        first_level(config)
     );
     Highlight::new(text, "memory sim --config zen3")
+}
+
+/// The first level of the caches.
+fn first_level(config: &Config) -> String {
+    config.levels.first().map(caches::described_level).unwrap_or_default()
 }

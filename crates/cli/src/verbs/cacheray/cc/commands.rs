@@ -5,6 +5,7 @@ use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::process::{Command, ExitStatus};
 
 use crate::failure::Failure;
+use crate::shell::quoted;
 use crate::{Verdict, terminal};
 
 /// Runs one of several commands; gives its code.
@@ -41,11 +42,7 @@ fn print(command: &Command) -> Result<(), Failure> {
     let words = std::iter::once(command.get_program()).chain(command.get_args());
     let mut out = terminal::stdout();
     for (n, word) in words.enumerate() {
-        let text = word.to_string_lossy();
-        let is_plain =
-            !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"-_=./,+:%@".contains(&byte));
-        let shown = if is_plain { text.into_owned() } else { format!("'{}'", text.replace('\'', r"'\''")) };
-        write!(out, "{}{shown}", if n == 0 { "" } else { " " })?;
+        write!(out, "{}{}", if n == 0 { "" } else { " " }, quoted(word))?;
     }
     writeln!(out)?;
     Ok(())
