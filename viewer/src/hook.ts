@@ -40,15 +40,22 @@ declare global {
 export function installHook(store: Store, timeline: TimelineView, nameOf: (id: number) => string | null): void {
   window.__anytrace = {
     state: () => pageState(store, timeline),
-    items: () => shownItems(timeline, nameOf),
+    items: () => shownItems(store, timeline, nameOf),
   };
+}
+
+/** From the axis to the trace's own times. */
+function ownTimes(store: Store): (range: { start: number; end: number }) => { start: number; end: number } {
+  const origin = Number(store.get().trace?.origin ?? 0n);
+  return ({ start, end }) => ({ start: start + origin, end: end + origin });
 }
 
 function pageState(store: Store, timeline: TimelineView): PageState {
   const { trace, view, error } = store.get();
+  const own = ownTimes(store);
   return {
-    range: trace?.range ? { ...trace.range } : null,
-    view: { ...view },
+    range: trace?.range ? own(trace.range) : null,
+    view: own(view),
     rows: timeline.layout.rows,
     drawn: timeline.scene.drawn,
     pending: trace === null && error === null ? 1 : timeline.pending(),
@@ -59,8 +66,9 @@ function pageState(store: Store, timeline: TimelineView): PageState {
   };
 }
 
-function shownItems(timeline: TimelineView, nameOf: (id: number) => string | null): ShownItem[] {
+function shownItems(store: Store, timeline: TimelineView, nameOf: (id: number) => string | null): ShownItem[] {
   const items: ShownItem[] = [];
+  const own = ownTimes(store);
   for (let n = 0; n < timeline.scene.drawn; n++) {
     const { picture, index, line } = timeline.scene.at(n);
     items.push({
@@ -68,8 +76,7 @@ function shownItems(timeline: TimelineView, nameOf: (id: number) => string | nul
       thread: line.track.thread,
       depth: picture.depth(index),
       name: picture.isAggregate(index) ? null : nameOf(picture.name(index)),
-      start: picture.start(index),
-      end: picture.end(index),
+      ...own({ start: picture.start(index), end: picture.end(index) }),
       count: picture.slices(index),
     });
   }

@@ -54,6 +54,8 @@ export interface Trace {
   unit: Unit;
   ticksPerSecond: number | null;
   wallStartNs: bigint | null;
+  /** The time of the traces that is at 0 of the axis: 0 unless their times are too large for a double. */
+  origin: bigint;
   range: Range | null;
   tracks: Track[];
   slices: number;
@@ -118,9 +120,14 @@ function readUnit(value: Json | undefined): Unit {
   return value === "tick" || value === "seq" ? value : "ns";
 }
 
+/** An integer that is sent as text, because a double may not hold it. */
+function integerText(value: Json | undefined): bigint | null {
+  const text = optionalText(value);
+  return text !== null && /^-?\d+$/.test(text) ? BigInt(text) : null;
+}
+
 export function readTrace(value: Json): Trace {
   const trace = asObject(value, "trace");
-  const wall = optionalText(trace["wall_start_ns"]);
   return {
     version: asNumber(trace["version"], "trace.version"),
     complete: trace["complete"] === true,
@@ -130,7 +137,8 @@ export function readTrace(value: Json): Trace {
     files: asList(trace["files"], "trace.files").map(readFile),
     unit: readUnit(trace["unit"]),
     ticksPerSecond: optionalNumber(trace["ticks_per_second"]),
-    wallStartNs: wall !== null && /^-?\d+$/.test(wall) ? BigInt(wall) : null,
+    origin: integerText(trace["origin"]) ?? 0n,
+    wallStartNs: integerText(trace["wall_start_ns"]),
     range: readRange(trace["range"]),
     tracks: asList(trace["tracks"], "trace.tracks").map(readTrack),
     slices: optionalNumber(trace["slices"]) ?? 0,

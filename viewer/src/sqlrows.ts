@@ -19,15 +19,22 @@ export interface Place {
   depth: number | null;
 }
 
-/** How a row of this result leads to the timeline; null if the result has no time of start. */
-export function placesOf(answer: SqlAnswer): ((row: readonly Json[]) => Place | null) | null {
+/** A time of the trace on the axis. */
+function placeOf(value: Json | undefined, origin: bigint): number | null {
+  if (typeof value === "bigint") return Number(value - origin);
+  const number = numberOf(value);
+  return number === null ? null : number - Number(origin);
+}
+
+/** How a row of this result leads to the timeline, on whose axis `origin` is at 0; null if the result has no time of start. */
+export function placesOf(answer: SqlAnswer, origin: bigint): ((row: readonly Json[]) => Place | null) | null {
   const column = (names: readonly string[]): number => answer.columns.findIndex((item) => names.includes(item.name.toLowerCase()));
   const [start, end, duration, track, depth] = [column(STARTS), column(ENDS), column(DURATIONS), column(["track"]), column(["depth"])];
   if (start < 0) return null;
   return (row) => {
-    const from = numberOf(row[start]);
+    const from = placeOf(row[start], origin);
     if (from === null) return null;
-    const to = end >= 0 ? numberOf(row[end]) : duration >= 0 ? from + (numberOf(row[duration]) ?? 0) : from;
+    const to = end >= 0 ? placeOf(row[end], origin) : duration >= 0 ? from + (numberOf(row[duration]) ?? 0) : from;
     return { start: from, end: Math.max(to ?? from, from), track: track >= 0 ? numberOf(row[track]) : null, depth: depth >= 0 ? numberOf(row[depth]) : null };
   };
 }

@@ -1,7 +1,8 @@
 //! The common axis of several traces.
 //!
-//! Where their units agree, times stay as they are. Otherwise each trace begins at 0, and times of known length are
-//! nanoseconds.
+//! Where their units agree, times stay as they are, unless they are so large that the page's numbers, which have 53 bits,
+//! would merge neighbors: then all begin near 0. Where units differ, each trace begins at 0, and times of known length
+//! are nanoseconds.
 
 use anytrace_core::span::{SpanSource, TimeUnit};
 
@@ -13,6 +14,9 @@ pub(crate) struct Axis {
     /// Length of its unit on the axis.
     pub(crate) scale: f64,
 }
+
+/// Times below this, and everything that the page computes with them, are exact in 64-bit floating point.
+const EXACT_MAX: u64 = 1 << 52;
 
 /// A trace's own times.
 const OWN: Axis = Axis { origin: 0, scale: 1.0 };
@@ -64,7 +68,7 @@ pub(crate) fn to_u64(number: f64) -> u64 {
 /// The axis of each file; of those whose unit is not known yet, its own.
 pub(crate) fn axes(sources: &[Option<SpanSource>]) -> Vec<Axis> {
     if agree(sources) {
-        return vec![OWN; sources.len()];
+        return vec![Axis { origin: common_origin(sources), ..OWN }; sources.len()];
     }
     let is_ns = sources.iter().flatten().all(|source| source.unit.sum_to_ns(1).is_some());
     let axis = |source: &Option<SpanSource>| {
@@ -74,6 +78,12 @@ pub(crate) fn axes(sources: &[Option<SpanSource>]) -> Vec<Axis> {
         })
     };
     sources.iter().map(axis).collect()
+}
+
+/// The time that is at 0 where the units of all traces agree: that of the first trace, if it is too large to be exact.
+pub(crate) fn common_origin(sources: &[Option<SpanSource>]) -> u64 {
+    let first = sources.iter().flatten().next().map_or(0, |source| source.origin);
+    if agree(sources) && first > EXACT_MAX { first } else { 0 }
 }
 
 /// The unit of the axis, by its word, and how many ticks a second has.
@@ -116,6 +126,17 @@ mod tests {
     fn traces_of_one_unit_keep_their_times() {
         let sources = [source(TimeUnit::Nanoseconds, 5), None, source(TimeUnit::Nanoseconds, 9)];
         assert_eq!((axes(&sources), unit(&sources)), (vec![OWN; 3], ("ns", None)));
+    }
+
+    #[test]
+    fn times_that_floating_point_would_merge_begin_near_zero() {
+        // Nanoseconds since 1970, as XRay's runtime records them where it does not know the processor's frequency.
+        let first = 1_795_551_960_713_185_094;
+        let sources = [source(TimeUnit::Nanoseconds, first), source(TimeUnit::Nanoseconds, first + 7)];
+        let axes = axes(&sources);
+        assert_eq!((axes[0], axes[1], common_origin(&sources)), (Axis { origin: first, scale: 1.0 }, axes[0], first));
+        assert_eq!([0, 1, 60].map(|after| axes[0].place(first + after)), [0.0, 1.0, 60.0]);
+        assert_eq!((axes[0].time(60.0), axes[0].time_up(-3.0)), (first + 60, first - 3));
     }
 
     #[test]

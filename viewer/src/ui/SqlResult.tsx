@@ -15,7 +15,8 @@ export function SqlResult({ answer, controller }: { answer: SqlAnswer; controlle
   const [column, setColumn] = useState<number | null>(null);
   const charts = useMemo(() => chartColumns(answer), [answer]);
   const chart = useMemo(() => chartOf(answer, column !== null && charts.includes(column) ? column : null), [answer, column]);
-  const places = useMemo(() => placesOf(answer), [answer]);
+  const origin = useStore(controller.store, (state) => state.trace?.origin ?? 0n);
+  const places = useMemo(() => placesOf(answer, origin), [answer, origin]);
   const go = (row: readonly Json[]): (() => void) | null => {
     const place = places?.(row) ?? null;
     if (place === null) return null;

@@ -9,10 +9,15 @@ function answer(columns: string[], rows: SqlAnswer["rows"]): SqlAnswer {
 }
 
 test("rows with a start lead to the timeline", () => {
-  const places = placesOf(answer(["track", "start", "duration"], []));
+  const places = placesOf(answer(["track", "start", "duration"], []), 0n);
   expect(places?.([3, 100, 20])).toEqual({ start: 100, end: 120, track: 3, depth: null });
   expect(places?.([3, null, 20])).toBeNull();
-  expect(placesOf(answer(["name", "count"], []))).toBeNull();
+  expect(placesOf(answer(["name", "count"], []), 0n)).toBeNull();
+});
+
+test("times that a double cannot hold lead to the axis that begins near them", () => {
+  const places = placesOf(answer(["start", "end"], []), 1_795_551_960_713_185_094n);
+  expect(places?.([1_795_551_960_713_185_095n, 1_795_551_960_713_185_155n])).toEqual({ start: 1, end: 61, track: null, depth: null });
 });
 
 test("names and numbers make bars, two numbers a line in order of x", () => {

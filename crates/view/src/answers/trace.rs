@@ -38,6 +38,8 @@ pub(super) fn trace(view: &View, parameters: &Parameters) -> Result<Reply, Probl
         "unit": unit,
         "ticks_per_second": ticks_per_second,
         "wall_start_ns": wall.map(|wall| wall.to_string()),
+        // The time of the traces that is at 0 of the axis.
+        "origin": axis::common_origin(&sources).to_string(),
         "range": page.range.map(|(start, end)| json!({"start": start, "end": end})),
         "tracks": page.tracks,
         "slices": page.slices,

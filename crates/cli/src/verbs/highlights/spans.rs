@@ -86,9 +86,9 @@ fn outlier(rows: &[Row], done: &Done) -> Option<Highlight> {
     let name = done.directory.shown_name(row.name?);
     let (max, median) = figures(row);
     let text = format!(
-        "{name} usually takes {} (median of {} calls); the longest took {}.",
+        "{name} usually takes {} (median of {}); the longest took {}.",
         times.length(median),
-        row.count,
+        counted(row.count, "call"),
         times.length(max)
     );
     Some(Highlight::new(text, "stats --longest 5"))
