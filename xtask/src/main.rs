@@ -16,6 +16,7 @@ mod licences;
 mod lines;
 mod new_format;
 mod packages;
+mod pictures;
 mod properties;
 mod python;
 mod shell;
@@ -30,9 +31,10 @@ const HELP: &str = "cargo xtask CHORE
 
   test [--no-install]          install what the tests need (Debian, root) and run every test
   properties [--rounds N]      run the property tests N times (10), each time with a different random seed
-  bench [NAME…] [--megabytes N] [--keep] [--peers] [--against PROGRAM]
+  bench [NAME…] [--megabytes N] [--keep] [--peers] [--against PROGRAM] [--programs FOLDER]
                                make the benchmark inputs, run the verbs on them, print a table; with --against, also
-                               run each job with another build, and fail if this one uses over 5% more CPU time
+                               run each job with another build, and fail if this one uses over 5% more CPU time or
+                               memory; --programs: the folder of a build to measure, instead of making one
                                (NAME: a format, an input of the table, or recorder; --megabytes: size of each input)
   complexity [--scale F] [--all] [--forms] [--verb TEXT] [--binary PATH] [SHAPE…]
                                run every verb on traces of odd shapes in sizes n, 2n and 4n; fails if time, memory or
@@ -48,6 +50,9 @@ const HELP: &str = "cargo xtask CHORE
                                (python3, pip)
   viewer [--screenshots DIR]   check, test and build the page of `anytrace view`, compare it with the committed one, and open
                                every example trace in Chromium (node 20, npm; installs chromium)
+  pictures [--check | --binary PATH]
+                               make the pictures of README and book (node, chromium; --check: compare those that the
+                               program draws itself, as the tests do; --binary: the program, instead of building it)
   tables [--check]             regenerate the tables of the apitrace crate
   casemate-tables [--check]    regenerate the tables of the casemate checker's chapter from its code and the shared corpus
                                (--check: only compare them, as the tests do)
@@ -79,6 +84,7 @@ fn main() -> ExitCode {
         "consumers" => consumers::run_all(rest),
         "python" => python::run_all(rest),
         "tables" => tables::run(rest),
+        "pictures" => pictures::run_all(rest),
         "viewer" => viewer::run_all(rest),
         "dist" => dist::run(rest),
         "new-format" => new_format::run(rest),

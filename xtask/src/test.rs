@@ -5,7 +5,7 @@ use std::process::{Command, Stdio};
 
 use crate::properties::SEED;
 use crate::shell::{self, cargo};
-use crate::{dist, packages, python, viewer};
+use crate::{dist, packages, pictures, python, viewer};
 
 pub(crate) fn run(arguments: &[String]) -> Result<(), String> {
     match arguments {
@@ -28,6 +28,8 @@ pub(crate) fn run(arguments: &[String]) -> Result<(), String> {
     // The main job of the README, on the traces of the repository.
     let tour = shell::traces("examples/tour", 3)?;
     shell::run(Command::new(&program).arg("highlights").args(tour).args(shell::examples()?))?;
+    // The pictures of README and book that the program draws.
+    pictures::check(&program)?;
     // The Python package, installed from its wheel.
     python::run_all(&[])?;
     // The page of the viewer, in a browser.

@@ -72,7 +72,7 @@ pub(crate) enum Verb {
     /// Identify a trace and summarize its contents
     #[command(after_help = "Example:\n  anytrace info --format json app.xray | jq .kinds")]
     Info(InfoArguments),
-    /// Write traces of small programs to try the verbs on
+    /// Write traces of small programs to try the verbs on, and show one in the browser
     #[command(after_help = "Example:\n  anytrace demo -o try")]
     Demo(DemoArguments),
     /// Say what is most worth knowing about each trace, and which command shows more
@@ -178,11 +178,17 @@ pub(crate) enum Verb {
     Man(ManArguments),
 }
 
-/// The command line as it is parsed, shown and completed.
+/// The command line as it is shown and completed.
 pub(crate) fn command() -> clap::Command {
+    command_for(None)
+}
+
+/// The command line as it is parsed, where `verb` is the first word: the other verbs' options are not adapted to their
+/// formats then, because nothing shows them. Building the command line is most of what a short run costs.
+pub(crate) fn command_for(verb: Option<&str>) -> clap::Command {
     // The verbs of `memory` were `cacheray`'s; they still are, but are listed once.
     let memory: Vec<String> = memory::names();
-    let command = own::fit(Arguments::command());
+    let command = own::fit(Arguments::command(), verb);
     command.mut_subcommand("cacheray", |group| {
         memory.into_iter().fold(group, |group, name| group.mut_subcommand(name, |verb| verb.hide(true)))
     })

@@ -76,13 +76,15 @@ fn fail(failure: &Failure, is_json: bool) -> ExitCode {
 
 /// Parses the command line and finds out whether standard output is to carry one JSON object.
 fn parse(given: &[std::ffi::OsString], is_json: &mut bool) -> Result<Arguments, clap::Error> {
-    let mut command = command::command();
+    let command = command::command_for(given.get(1).and_then(|word| word.to_str()));
+    // The process ends soon after its only command line: freeing thousands of small parts would be wasted time.
+    let command = Box::leak(Box::new(command));
     let matches = command.try_get_matches_from_mut(given).map_err(|mut error| {
         command::propose(&mut error);
         error
     })?;
     *is_json = wants_json(&matches);
-    Arguments::from_arg_matches(&matches).map_err(|error| error.format(&mut command))
+    Arguments::from_arg_matches(&matches).map_err(|error| error.format(command))
 }
 
 /// True where a verb was asked for JSON on standard output.

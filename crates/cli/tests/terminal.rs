@@ -19,7 +19,7 @@ const COMMANDS: &str = "
 highlights --format json {heph}
 ! highlights {trace}
 ! highlights {cacheray}
-demo -o {out}
+demo --no-open -o {out}
 ! info {heph}
 report {heph} -o {out}
 ! info --format json {heph}

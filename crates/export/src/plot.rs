@@ -26,7 +26,7 @@ use plotters::prelude::{
 pub const COLUMNS: usize = 1000;
 
 const WIDTH: u32 = 1100;
-const PANEL_HEIGHT: u32 = 190;
+const PANEL_HEIGHT: u32 = 202;
 const TITLE_HEIGHT: u32 = 40;
 
 /// Colors of a panel's lines, distinguishable for the color-blind too.
@@ -104,16 +104,17 @@ fn draw_over(
     let mut chart = ChartBuilder::on(area)
         .caption(shown_text(&panel.title), ("sans-serif", 14))
         .margin(6)
-        .x_label_area_size(26)
+        .x_label_area_size(38)
         .y_label_area_size(80)
         .build_cartesian_2d(first..last, 0.0..(most.max(1) as f64) * 1.05)
         .map_err(|error| failed(&error))?;
     chart
         .configure_mesh()
         .x_desc(shown_text(axis))
-        .x_labels(12)
+        // Places are integers: there is nothing to name between two of them.
+        .x_labels((last - first + 1.0).min(12.0) as usize)
         .y_labels(5)
-        .x_label_formatter(&|place| format!("{place:.0}"))
+        .x_label_formatter(&|place| if place.fract() == 0.0 { format!("{place:.0}") } else { String::new() })
         .y_label_formatter(&|value| shown(*value))
         .light_line_style(WHITE)
         .draw()
@@ -190,6 +191,26 @@ mod tests {
             assert!(made.starts_with("<svg") && made.trim_end().ends_with("</svg>"), "{made}");
             assert!(made.contains("&lt;more&gt;") && !made.contains("NaN"), "{made}");
             assert_eq!(made, picture(values));
+        }
+    }
+
+    #[test]
+    fn no_place_is_named_twice() {
+        for last in [1, 2, 4, 7, 13, 60, 999] {
+            let panel = Panel {
+                title: "One".to_owned(),
+                series: vec![Series { name: "a".to_owned(), values: vec![(0, 1), (last, 1)] }],
+            };
+            let mut out = Vec::new();
+            svg("t", "frame", &[panel], &mut out).unwrap();
+            let made = String::from_utf8(out).unwrap();
+            // The texts below the axis are those that are centered at its ticks; the title and the axis' name are no
+            // numbers.
+            let centered = made.split("<text ").filter(|part| part.contains("text-anchor=\"middle\""));
+            let named: Vec<u64> =
+                centered.filter_map(|part| part.split_once('>')?.1.split_once('<')?.0.trim().parse().ok()).collect();
+            assert!(named.len() >= 2, "0..{last}: {named:?}");
+            assert!(named.windows(2).all(|two| two[0] < two[1]), "0..{last}: {named:?}");
         }
     }
 

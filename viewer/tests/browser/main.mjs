@@ -4,20 +4,12 @@
 //
 // Every check is a line; the first that fails ends the run with exit code 1. Needs Debian's chromium.
 
-import { spawn } from "node:child_process";
 import { mkdirSync, readdirSync } from "node:fs";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
-import { chromium } from "playwright-core";
+import { close, key, launch, open, PROGRAM, ROOT, settled, start } from "./common.mjs";
 
-const ROOT = fileURLToPath(new URL("../../../", import.meta.url));
 const MOCK = fileURLToPath(new URL("../../mock/main.mjs", import.meta.url));
-const PROGRAM = process.env.ANYTRACE_COMMAND ?? join(ROOT, "target/debug/anytrace");
-const BROWSER = process.env.CHROMIUM ?? "/usr/bin/chromium";
-const ARGUMENTS = [
-  "--no-sandbox", "--disable-quic", "--no-first-run", "--disable-background-networking", "--disable-component-update", "--disable-sync",
-  "--use-gl=angle", "--use-angle=swiftshader", "--enable-unsafe-swiftshader",
-];
 /** Pans and zooms that are timed, and the bound of their 95th percentile. */
 const MOVES = 200;
 const MOVE_P95_MS = 50;
@@ -31,55 +23,8 @@ function check(holds, what) {
   if (!holds) throw new Error(what);
 }
 
-/** Servers that run, which must not outlive the tests. */
-const running = new Set();
-process.on("exit", () => running.forEach((child) => child.kill("SIGKILL")));
-
-/** Starts a server and waits for the line with its address. */
-function start(command, args) {
-  const child = spawn(command, args, { cwd: ROOT, stdio: ["ignore", "pipe", "inherit"] });
-  running.add(child);
-  return new Promise((resolve, reject) => {
-    let text = "";
-    child.on("error", reject);
-    child.on("exit", (code) => reject(new Error(`${command} ${args.join(" ")} ended with ${code}`)));
-    child.stdout.on("data", (part) => {
-      text += part;
-      const found = /http:\/\/127\.0\.0\.1:\d+\/\S*/.exec(text);
-      if (found) resolve({ url: found[0], stop: () => child.removeAllListeners("exit") && child.kill("SIGTERM") });
-    });
-  });
-}
-
-/** Opens a page and collects what it complains about. */
-async function open(browser, url, options = {}) {
-  const page = await browser.newPage({ viewport: { width: 1280, height: 800 }, colorScheme: "light", ...options });
-  const faults = [];
-  page.on("console", (message) => message.type() === "error" && faults.push(message.text()));
-  page.on("pageerror", (error) => faults.push(error.message));
-  await page.goto(url);
-  await settled(page);
-  return { page, faults };
-}
-
 const state = (page) => page.evaluate(() => window.__anytrace.state());
 const items = (page) => page.evaluate(() => window.__anytrace.items());
-
-/** Waits until all tiles are drawn. */
-async function settled(page) {
-  await page.waitForFunction(() => {
-    const now = window.__anytrace?.state();
-    return now && now.pending === 0 && (now.frames > 0 || now.error !== null);
-  });
-  // Tiles that arrive with the last answer are painted in the next frame.
-  await page.evaluate(() => new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done))));
-}
-
-async function key(page, name) {
-  await page.keyboard.press(name);
-  await page.waitForTimeout(30);
-  await settled(page);
-}
 
 /** What one trace shows: rows, items that add up, keys, the address, a reload. */
 async function examine(browser, server, name) {
@@ -203,7 +148,7 @@ async function moves(browser) {
   server.stop();
 }
 
-const browser = await chromium.launch({ executablePath: BROWSER, args: ARGUMENTS });
+const browser = await launch();
 try {
   const traces = join(ROOT, "examples/traces");
   for (const file of readdirSync(traces).sort()) {
@@ -223,7 +168,6 @@ try {
   console.error(`failed: ${error.message}`);
   process.exitCode = 1;
 } finally {
-  // A browser that does not end is not waited for.
-  await Promise.race([browser.close(), new Promise((done) => setTimeout(done, 5000))]);
+  await close(browser);
 }
 process.exit();

@@ -159,9 +159,13 @@ impl<U: Use> Args for OwnArguments<U> {
     }
 }
 
-/// Hides the options that mean nothing for any format a verb works on, and names the formats that remain.
-pub(crate) fn fit(command: Command) -> Command {
-    let verbs: Vec<String> = command.get_subcommands().map(|verb| verb.get_name().to_owned()).collect();
+/// Hides the options that mean nothing for any format a verb works on, and names the formats that remain: in the verb
+/// of that name, or in all if there is none.
+pub(crate) fn fit(command: Command, named: Option<&str>) -> Command {
+    let mut verbs: Vec<String> = command.get_subcommands().map(|verb| verb.get_name().to_owned()).collect();
+    if let Some(named) = verbs.iter().position(|verb| Some(verb.as_str()) == named) {
+        verbs = vec![verbs.swap_remove(named)];
+    }
     verbs.into_iter().fold(command, |command, name| match formats_of(&name) {
         // Their help names all formats already.
         Fits::All => command,

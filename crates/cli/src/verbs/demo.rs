@@ -1,16 +1,17 @@
-//! `anytrace demo`: traces of small real programs to try the verbs on.
+//! `anytrace demo`: traces of small real programs to try the verbs on, one of them shown at once.
 
 use std::ffi::OsString;
 use std::fs;
 use std::io::Write;
 use std::path::PathBuf;
+use std::process::Command;
 
 use anytrace_core::text::printable;
 use clap::Args;
 
 use crate::failure::Failure;
 use crate::output::Output;
-use crate::shell::quoted;
+use crate::shell::{become_program, quoted};
 use crate::{Verdict, terminal};
 
 /// The traces; `examples/README.md` has their provenance.
@@ -29,6 +30,9 @@ pub(crate) struct DemoArguments {
     /// Replace existing files
     #[arg(long)]
     force: bool,
+    /// Only write the traces, and do not show one in the browser
+    #[arg(long)]
+    no_open: bool,
 }
 
 pub(crate) fn run(options: &DemoArguments) -> Result<Verdict, Failure> {
@@ -47,6 +51,15 @@ pub(crate) fn run(options: &DemoArguments) -> Result<Verdict, Failure> {
         "\nMore to try:\n  anytrace view {threads}\n  anytrace timeline {threads}\n  anytrace flame {threads} -o flame.svg\n  \
          anytrace memory heatmap {particles} -o heatmap.svg\n"
     ))?;
+    // Where nobody looks, a server would only wait.
+    if options.no_open || !terminal::stdout_is_terminal() || !super::view::has_display() {
+        return Ok(verdict);
+    }
+    terminal::put("\nCtrl-C ends the picture in the browser.\n")?;
+    terminal::stdout().flush()?;
+    let failed = |error| Failure::usage(format!("cannot show {threads}: {error}"));
+    let mut view = Command::new(std::env::current_exe().map_err(failed)?);
+    become_program(view.args(["view", "--"]).arg(&paths[2])).map_err(failed)?;
     Ok(verdict)
 }
 

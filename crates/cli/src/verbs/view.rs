@@ -65,7 +65,7 @@ fn source(file: &Path, input: &InputArguments) -> Source {
 }
 
 /// True where a browser can be seen.
-fn has_display() -> bool {
+pub(crate) fn has_display() -> bool {
     let is_set = |name| std::env::var_os(name).is_some_and(|value| !value.is_empty());
     cfg!(any(target_os = "macos", windows)) || is_set("DISPLAY") || is_set("WAYLAND_DISPLAY")
 }
