@@ -4,15 +4,13 @@ use std::path::Path;
 
 use super::bars::{Bar, FIRST_TRIM, FIRST_TRIM_AT_LEAST, INDEX_AT_LEAST, LATE_BARS, LateBar, Unit};
 use super::{Options, best, best_by_wall, peer, row, size};
-use crate::shell::root;
 
 /// Most memory for making an index, in MiB.
 const INDEX_MIB_MAX: i64 = 64;
 
 /// Makes the index of a trace, uses it, and removes it.
-pub(super) fn bench(trace: &Path, options: &Options, missed: &mut Vec<String>) -> Result<(), String> {
-    let program = root().join("target/dist/anytrace");
-    let size = size(&program, trace)?;
+pub(super) fn bench(trace: &Path, program: &Path, options: &Options, missed: &mut Vec<String>) -> Result<(), String> {
+    let size = size(program, trace)?;
     let beside = |suffix: &str| format!("{}{suffix}", trace.display());
     let (file, index, part) = (beside(""), beside(".index"), beside(".part"));
     let command = |words: &[&str], rest: &[&str]| -> Vec<String> {

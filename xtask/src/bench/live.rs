@@ -8,7 +8,6 @@ use std::time::{Duration, Instant};
 use super::bars::{Bar, COLLECT_AT_LEAST, Unit};
 use super::measure::{Usage, measure};
 use super::{RUNS, row, size};
-use crate::shell::root;
 
 /// Most memory, in MiB.
 const COLLECT_MIB_MAX: i64 = 64;
@@ -17,9 +16,8 @@ const COLLECT_MIB_MAX: i64 = 64;
 const PATIENCE: Duration = Duration::from_secs(10);
 
 /// Collects a trace that is there, by both ways.
-pub(super) fn bench(trace: &Path, missed: &mut Vec<String>) -> Result<(), String> {
-    let program = root().join("target/dist/anytrace");
-    let size = size(&program, trace)?;
+pub(super) fn bench(trace: &Path, program: &Path, missed: &mut Vec<String>) -> Result<(), String> {
+    let size = size(program, trace)?;
     let folder = trace.with_extension("collected");
     let (file, out) = (trace.display().to_string(), folder.display().to_string());
     let collect = |rest: &[&str]| -> Vec<String> {
@@ -37,7 +35,7 @@ pub(super) fn bench(trace: &Path, missed: &mut Vec<String>) -> Result<(), String
                 measure(None, &collect(&["--follow", &file, "--no-follow"]))?
             } else {
                 let address = format!("tcp://127.0.0.1:{}", free_port()?);
-                let sender = replay(&program, &file, &address);
+                let sender = replay(program, &file, &address);
                 let usage = measure(None, &collect(&["--listen", &address, "--max-events", &events]));
                 sender.join().map_err(|_| "the sender failed")??;
                 usage?

@@ -58,7 +58,6 @@ const INPUTS: &[Input] = &[
 ];
 
 const HEAD: &str = "| job | CPU s | wall s | peak MiB | rate | at least |\n|---|---|---|---|---|---|";
-const HEAD_AGAINST: &str = "| job | CPU s | CPU s of the other | ratio |\n|---|---|---|---|";
 
 /// Runs counted for each row; the best is shown.
 const RUNS: usize = 3;
@@ -73,7 +72,7 @@ struct Options {
     peers: bool,
     /// SQL beside DuckDB instead of the verbs.
     query: bool,
-    /// The folder of programs that were built already, for `query`.
+    /// The folder of programs that were built already; none is built then.
     programs: Option<String>,
     /// Another build of the command, to compare with.
     against: Option<String>,
@@ -128,16 +127,16 @@ pub(crate) fn run(arguments: &[String]) -> Result<(), String> {
     if options.query {
         return query::bench(&options, &folder);
     }
-    run_command(cargo().args(["build", "--quiet", "--profile", "dist", "--locked", "--package", "anytrace"]))?;
+    let program = program(&options)?;
     let mut missed = Vec::new();
-    println!("{}", if options.against.is_some() { HEAD_AGAINST } else { HEAD });
+    println!("{}", if options.against.is_some() { against::HEAD } else { HEAD });
     for input in INPUTS.iter().filter(is_named) {
         let path = make(input, &folder, options.megabytes)?;
         if let Some(other) = &options.against {
-            let this = root().join("target/dist/anytrace").display().to_string();
+            let this = program.display().to_string();
             against::bench(input.name, &path.display().to_string(), [&this, other], &mut missed)?;
         } else {
-            bench(input, &path, &options, &mut missed)?;
+            bench(input, &path, &program, &options, &mut missed)?;
         }
         if !options.keep {
             std::fs::remove_file(&path).map_err(|error| error.to_string())?;
@@ -148,6 +147,15 @@ pub(crate) fn run(arguments: &[String]) -> Result<(), String> {
         recorder::bench()?;
     }
     if missed.is_empty() { Ok(()) } else { Err(format!("missed: {}", missed.join("; "))) }
+}
+
+/// The command to measure: that of `--programs`, or built here as users get it.
+fn program(options: &Options) -> Result<PathBuf, String> {
+    if let Some(folder) = &options.programs {
+        return Ok(Path::new(folder).join("anytrace"));
+    }
+    run_command(cargo().args(["build", "--quiet", "--profile", "dist", "--locked", "--package", "anytrace"]))?;
+    Ok(root().join("target/dist/anytrace"))
 }
 
 fn make(input: &Input, folder: &Path, megabytes: Option<u64>) -> Result<PathBuf, String> {
@@ -177,9 +185,14 @@ struct Size {
     megarecords: f64,
 }
 
-fn bench(input: &Input, path: &Path, options: &Options, missed: &mut Vec<String>) -> Result<(), String> {
-    let program = root().join("target/dist/anytrace");
-    let size = size(&program, path)?;
+fn bench(
+    input: &Input,
+    path: &Path,
+    program: &Path,
+    options: &Options,
+    missed: &mut Vec<String>,
+) -> Result<(), String> {
+    let size = size(program, path)?;
     let file = path.display().to_string();
     read_alone(input, &file, &size)?;
     for bar in BARS.iter().filter(|bar| bar.input == input.name) {
@@ -216,10 +229,10 @@ fn bench(input: &Input, path: &Path, options: &Options, missed: &mut Vec<String>
             peer(&words, &file, &size);
         }
     }
-    index::bench(input.name, &program, path, &size, missed)?;
+    index::bench(input.name, program, path, &size, missed)?;
     match input.name {
-        "apitrace" => late::bench(path, options, missed),
-        "heph" => live::bench(path, missed),
+        "apitrace" => late::bench(path, program, options, missed),
+        "heph" => live::bench(path, program, missed),
         _ => Ok(()),
     }
 }
