@@ -6,6 +6,7 @@
 #![allow(clippy::print_stdout, clippy::print_stderr, reason = "a chore talks to the person who runs it")]
 
 mod bench;
+mod book;
 mod casemate_tables;
 mod complexity;
 mod consumers;
@@ -50,6 +51,8 @@ const HELP: &str = "cargo xtask CHORE
                                (python3, pip)
   viewer [--screenshots DIR]   check, test and build the page of `anytrace view`, compare it with the committed one, and open
                                every example trace in Chromium (node 20, npm; installs chromium)
+  book                         render the book with mdBook into target/book and check every link of it and of the other pages
+                               (installs mdBook below target/tools)
   pictures [--check | --binary PATH]
                                make the pictures of README and book (node, chromium; --check: compare those that the
                                program draws itself, as the tests do; --binary: the program, instead of building it)
@@ -83,6 +86,7 @@ fn main() -> ExitCode {
         "hostile" => hostile::run(rest),
         "consumers" => consumers::run_all(rest),
         "python" => python::run_all(rest),
+        "book" => book::run_all(rest),
         "tables" => tables::run(rest),
         "pictures" => pictures::run_all(rest),
         "viewer" => viewer::run_all(rest),

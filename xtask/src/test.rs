@@ -5,7 +5,7 @@ use std::process::{Command, Stdio};
 
 use crate::properties::SEED;
 use crate::shell::{self, cargo};
-use crate::{dist, packages, pictures, python, viewer};
+use crate::{book, dist, packages, pictures, python, viewer};
 
 pub(crate) fn run(arguments: &[String]) -> Result<(), String> {
     match arguments {
@@ -30,6 +30,8 @@ pub(crate) fn run(arguments: &[String]) -> Result<(), String> {
     shell::run(Command::new(&program).arg("highlights").args(tour).args(shell::examples()?))?;
     // The pictures of README and book that the program draws.
     pictures::check(&program)?;
+    // The book, and every link in it.
+    book::run_all(&[])?;
     // The Python package, installed from its wheel.
     python::run_all(&[])?;
     // The page of the viewer, in a browser.
