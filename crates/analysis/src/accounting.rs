@@ -7,7 +7,7 @@ use anytrace_core::span::{EdgeFlags, NameId, Span};
 
 use crate::directory::{Directory, ThreadIndex};
 use crate::nest::{OUTERMOST, RECURSIVE};
-use crate::pass::{About, Engine};
+use crate::pass::{About, Additive, Engine, Numbers};
 use crate::quantiles::Quantiles;
 
 /// What a row is for.
@@ -220,6 +220,22 @@ fn dense(table: &mut Vec<u32>, key: u32, next: u32) -> u32 {
         table[key] = next + 1;
     }
     table[key] - 1
+}
+
+impl Additive for Accounting {
+    fn join(&mut self, other: Self, numbers: &Numbers) {
+        for Sums { row, lengths, threads } in other.sums {
+            let name = row.name.map_or_else(NameId::default, |name| numbers.name(name));
+            let sums = self.row(name, row.thread.unwrap_or_default());
+            sums.row.total += row.total;
+            sums.row.self_time += row.self_time;
+            sums.row.recursive += row.recursive;
+            sums.row.unfinished += row.unfinished;
+            sums.row.deduced += row.deduced;
+            sums.lengths.merge(lengths);
+            sums.threads.seen.extend(threads.seen);
+        }
+    }
 }
 
 impl Engine for Accounting {

@@ -1,6 +1,7 @@
 //! The tracks and names of a trace, for engines and printers.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
+use std::ops::Range;
 
 use anytrace_core::span::{Location, NameId, SpanSource, TimeUnit, Track, TrackId};
 
@@ -88,6 +89,33 @@ impl Directory {
         // All names in one allocation: a trace may have hundreds of thousands of short ones.
         self.name_bytes.extend_from_slice(name);
         self.name_ends.push(self.name_bytes.len());
+    }
+
+    /// True when no two names have one text.
+    pub(crate) fn has_different_names(&self) -> bool {
+        let mut known = HashSet::with_capacity(self.name_count());
+        self.ids().all(|id| known.insert(self.name(id)))
+    }
+
+    /// Adds the names of another part of the same trace; returns their numbers here. `None`, and nothing is added, where
+    /// its tracks are others. No two names of a directory have one text ([`Self::has_different_names`]).
+    pub(crate) fn join(&mut self, other: &Self) -> Option<Vec<NameId>> {
+        if self.tracks != other.tracks {
+            return None;
+        }
+        let own: HashMap<Vec<u8>, NameId> = self.ids().map(|id| (self.name(id).to_vec(), id)).collect();
+        let join = |id| match own.get(other.name(id)) {
+            Some(&known) => known,
+            None => {
+                self.add_name(other.name(id), other.location(id));
+                self.ids().end - 1
+            }
+        };
+        Some(other.ids().map(join).collect())
+    }
+
+    fn ids(&self) -> Range<NameId> {
+        0..NameId::try_from(self.name_count()).unwrap_or(NameId::MAX)
     }
 
     /// The source.

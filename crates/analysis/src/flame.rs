@@ -6,7 +6,7 @@ use anytrace_core::Error;
 use anytrace_core::span::{Span, TimeUnit};
 
 use crate::directory::Directory;
-use crate::pass::{About, Engine};
+use crate::pass::{About, Additive, Engine, Numbers};
 use crate::stacks::{ROOT, StackId, StackTable};
 
 /// Most frames of a stack. The weight of deeper frames goes to the frame [`DEEPER`] on top: otherwise each of a million
@@ -58,6 +58,24 @@ impl Engine for StackWeights {
                 continue;
             }
             let stack = span.stack as usize;
+            if stack >= self.weights.len() {
+                self.weights.resize(stack + 1, 0);
+            }
+            self.weights[stack] = self.weights[stack].saturating_add(weight);
+        }
+    }
+}
+
+impl Additive for StackWeights {
+    fn join(&mut self, other: Self, numbers: &Numbers) {
+        self.rootless = self.rootless.saturating_add(other.rootless);
+        for (stack, weight) in (0..).zip(other.weights) {
+            let stack = numbers.stack(stack);
+            if stack == ROOT {
+                self.rootless = self.rootless.saturating_add(weight);
+                continue;
+            }
+            let stack = stack as usize;
             if stack >= self.weights.len() {
                 self.weights.resize(stack + 1, 0);
             }

@@ -4,7 +4,7 @@
 //! a beginning, a span left open) are tolerated and counted.
 
 use anytrace_core::hash::Map;
-use anytrace_core::span::{BATCH_EDGES, Edge, EdgeFlags, EdgeKind, NameId, Span, TrackId};
+use anytrace_core::span::{BATCH_EDGES, Edge, EdgeBatch, EdgeFlags, EdgeKind, NameId, Span, TrackId, Value};
 
 use crate::filter::Resolved;
 use crate::stacks::{ROOT, StackTable};
@@ -109,9 +109,17 @@ impl Nest {
 
     /// Takes edges; returns the spans that ended among them and count, at most as many as there are edges.
     pub fn pair(&mut self, edges: &[Edge], filter: &Resolved) -> &[Span] {
+        self.pair_part(edges, &EdgeBatch::default(), filter)
+    }
+
+    /// As [`Self::pair`], of a part of a trace: `batch` has the attributes of spans that began before it. What ends
+    /// after it is not handed out.
+    pub fn pair_part(&mut self, edges: &[Edge], batch: &EdgeBatch, filter: &Resolved) -> &[Span] {
         self.spans.clear();
         for edge in edges {
             match edge.kind {
+                EdgeKind::Begin if edge.flags.has(EdgeFlags::RESUMED) => self.resume(edge, batch, filter),
+                EdgeKind::End if edge.flags.has(EdgeFlags::CONTINUES) => self.suspend(edge),
                 EdgeKind::Begin => self.begin(edge, filter),
                 EdgeKind::End => self.end(edge, filter),
                 EdgeKind::Instant | EdgeKind::Counter | EdgeKind::FlowOut | EdgeKind::FlowIn => {}
@@ -193,6 +201,40 @@ impl Nest {
         let (seq, start, name, cpu) = (edge.seq, edge.time, edge.name, edge.cpu);
         state.open.push(Frame { seq, start, inner: 0, name, stack, cpu, flags, is_kept });
         self.open += 1;
+    }
+
+    /// Begins a span that began before the part.
+    #[cold]
+    fn resume(&mut self, edge: &Edge, batch: &EdgeBatch, filter: &Resolved) {
+        if let Some(state) = self.tracks.get_mut(edge.track as usize) {
+            // Its true time is before that of whatever came before it in this part.
+            state.last = 0;
+        }
+        let (open, skipped) = (self.open, self.counts.too_deep);
+        self.begin(edge, filter);
+        if self.open == open || self.counts.too_deep > skipped {
+            return;
+        }
+        let frame = self.tracks.get_mut(edge.track as usize).and_then(|state| state.open.last_mut());
+        if let (Some(frame), Some((_, Value::U64(inside)))) = (frame, batch.attributes(edge).next()) {
+            frame.inner = inside;
+        }
+    }
+
+    /// Forgets a span that ends after the part.
+    #[cold]
+    fn suspend(&mut self, edge: &Edge) {
+        let Some(state) = self.tracks.get_mut(edge.track as usize) else { return };
+        if state.skipped > 0 {
+            state.skipped -= 1;
+            return;
+        }
+        let Some(frame) = state.open.pop() else { return };
+        self.open -= 1;
+        if frame.is_kept {
+            state.kept = state.kept.saturating_sub(1);
+            self.names.leave(edge.track, frame.name);
+        }
     }
 
     #[inline]

@@ -3,11 +3,11 @@
 //! Each thread has a row of bins of time, and cells of several bins with the busiest names. The end of a trace is not
 //! known ahead, so bins double their width whenever there are too few.
 
-use anytrace_core::span::{Edge, EdgeBatch, EdgeFlags, EdgeKind, NameId};
+use anytrace_core::span::{Edge, EdgeBatch, EdgeFlags, EdgeKind, NameId, Value};
 
 use crate::directory::ThreadIndex;
 use crate::filter::Resolved;
-use crate::pass::{About, Engine};
+use crate::pass::{About, Additive, Engine, Numbers};
 
 /// Bins of a row, at most.
 const BINS: usize = CELLS << CELL_SHIFT_MAX;
@@ -28,7 +28,7 @@ pub const ROWS_MAX: usize = 512;
 const DEPTH_MAX: usize = 1 << 16;
 
 /// The engine. It ignores the duration in the filter, which is not known before a span ends.
-#[derive(Debug, Default)]
+#[derive(Debug, Clone, Default)]
 pub struct Overview {
     grid: Grid,
     rows: Vec<Row>,
@@ -126,6 +126,14 @@ pub struct Column {
 impl Overview {
     /// Draws it: this many columns over the times that occurred.
     pub fn picture(&self, width: usize) -> Picture {
+        let Some(range) = self.range else { return self.draw(width) };
+        // The bins are as wide as the range of times wants them, whichever of its times came first.
+        let mut settled = self.clone();
+        settled.regrid(range);
+        settled.draw(width)
+    }
+
+    fn draw(&self, width: usize) -> Picture {
         let (from, to) = self.range.unwrap_or_default();
         let width = width.max(1);
         let mut lines = Vec::with_capacity(self.rows.len());
@@ -180,7 +188,7 @@ impl Overview {
         shown
     }
 
-    fn edge(&mut self, edge: &Edge, about: About<'_>) {
+    fn edge(&mut self, edge: &Edge, batch: &EdgeBatch, about: About<'_>) {
         let filter = about.filter;
         if !filter.keeps_track(edge.track) {
             return;
@@ -195,6 +203,9 @@ impl Overview {
             self.rows.resize_with(row + 1, Row::default);
         }
         let state = &mut self.tracks[track];
+        if edge.flags.has(EdgeFlags::RESUMED) || edge.flags.has(EdgeFlags::CONTINUES) {
+            return state.cross(edge, batch, filter);
+        }
         // Time never goes back here, so that stretches neither overlap nor count twice.
         let (since, now) = (state.last, edge.time.max(state.last));
         // The name that was innermost until this edge: it gets the time since the edge before.
@@ -340,6 +351,19 @@ impl TrackState {
         counts
     }
 
+    /// Takes the edge of a part of a trace, of a span that began before it or ends after it: another part counts it.
+    #[cold]
+    fn cross(&mut self, edge: &Edge, batch: &EdgeBatch, filter: &Resolved) {
+        if edge.kind == EdgeKind::End {
+            return self.end();
+        }
+        self.begin(edge, filter);
+        // The time since the track's last edge is that of the innermost span that is open now.
+        if let Some((_, Value::U64(last))) = batch.attributes(edge).nth(1) {
+            self.last = last;
+        }
+    }
+
     fn end(&mut self) {
         if self.skipped > 0 {
             self.skipped -= 1;
@@ -370,10 +394,45 @@ fn add_name(cell: &mut Cell, name: NameId, own: u64) {
     }
 }
 
+impl Additive for Overview {
+    /// Where more than 16 names share a stretch of time, which of the smaller ones are known may depend on the parts.
+    fn join(&mut self, mut other: Self, numbers: &Numbers) {
+        if let Some((from, to)) = other.range {
+            self.see(from, to);
+        }
+        if let Some(range) = self.range {
+            self.regrid(range);
+            other.regrid(range);
+        }
+        if self.rows.len() < other.rows.len() {
+            self.rows.resize_with(other.rows.len(), Row::default);
+        }
+        for (own, other) in self.rows.iter_mut().zip(other.rows) {
+            own.total += other.total;
+            own.spans += other.spans;
+            own.busy.iter_mut().zip(other.busy).for_each(|(own, other)| *own += other);
+            own.has_instant.iter_mut().zip(other.has_instant).for_each(|(own, other)| *own |= other);
+            for (own, other) in own.cells.iter_mut().zip(other.cells) {
+                other.into_iter().for_each(|(name, time)| add_name(own, numbers.name(name), time));
+            }
+        }
+        for (name, time) in (0..).zip(other.names).filter(|(_, time)| *time > 0) {
+            let name = numbers.name(name) as usize;
+            if name >= self.names.len() {
+                self.names.resize(name + 1, 0);
+            }
+            self.names[name] += time;
+        }
+        let threads = self.has_spans.len().max(other.has_spans.len());
+        self.has_spans.resize(threads, false);
+        self.has_spans.iter_mut().zip(other.has_spans).for_each(|(own, other)| *own |= other);
+    }
+}
+
 impl Engine for Overview {
     fn batch(&mut self, batch: &EdgeBatch, about: About<'_>) {
         for edge in batch.edges() {
-            self.edge(edge, about);
+            self.edge(edge, batch, about);
         }
     }
 }

@@ -23,7 +23,7 @@ use anytrace_core::{Error, SpanSink};
 use crate::directory::Directory;
 use crate::filter::{Resolved, SpanFilter};
 use crate::nest::{BATCH_SPANS, Nest, NestCounts};
-use crate::stacks::StackTable;
+use crate::stacks::{ROOT, StackId, StackTable};
 
 /// What engines may use besides spans.
 #[derive(Clone, Copy)]
@@ -71,6 +71,86 @@ pub struct Done {
     pub threads: u64,
     /// First beginning and last end of the spans that count.
     pub range: Option<(u64, u64)>,
+    /// Of each track, whether it has spans that count.
+    has_spans: Vec<bool>,
+}
+
+impl Done {
+    /// True when no two names have one text. Only then can it be added to that of another part.
+    pub fn can_be_joined(&self) -> bool {
+        self.directory.has_different_names() && self.stacks.as_ref().is_none_or(|stacks| stacks.folded() == 0)
+    }
+
+    /// Adds the result of a pass over another part of the same trace. `None`, and nothing is added, where they cannot be
+    /// one: other tracks, a text that is the name of two things, or more stacks than a table has room for.
+    pub fn join(&mut self, other: &Self) -> Option<Numbers> {
+        if !self.can_be_joined() || !other.can_be_joined() {
+            return None;
+        }
+        let names = self.directory.join(&other.directory)?;
+        let stacks = match (&mut self.stacks, &other.stacks) {
+            (Some(ours), Some(theirs)) => ours.merge_named(theirs, |name| number(&names, name)),
+            _ => Vec::new(),
+        };
+        if self.stacks.as_ref().is_some_and(|stacks| stacks.folded() > 0) {
+            return None;
+        }
+        let (ours, theirs) = (&mut self.counts, other.counts);
+        ours.spans += theirs.spans;
+        ours.unmatched_ends += theirs.unmatched_ends;
+        ours.misnamed_ends += theirs.misnamed_ends;
+        ours.left_open += theirs.left_open;
+        ours.backward += theirs.backward;
+        ours.too_deep += theirs.too_deep;
+        let (ours, theirs) = (&mut self.edges, other.edges);
+        ours.instants += theirs.instants;
+        ours.orphans += theirs.orphans;
+        ours.deduced += theirs.deduced;
+        ours.unfinished += theirs.unfinished;
+        let ranges = self.range.into_iter().chain(other.range);
+        self.range = ranges.reduce(|one, two| (one.0.min(two.0), one.1.max(two.1)));
+        let tracks = self.has_spans.len().max(other.has_spans.len());
+        self.has_spans.resize(tracks, false);
+        self.has_spans.iter_mut().zip(&other.has_spans).for_each(|(own, other)| *own |= other);
+        self.threads = threads(&self.directory, &self.has_spans);
+        Some(Numbers { names, stacks })
+    }
+}
+
+/// What names and stacks of one part of a trace are called in another ([`Done::join`]).
+#[derive(Debug)]
+pub struct Numbers {
+    names: Vec<NameId>,
+    stacks: Vec<StackId>,
+}
+
+impl Numbers {
+    /// The number of a name.
+    pub fn name(&self, name: NameId) -> NameId {
+        number(&self.names, name)
+    }
+
+    /// The number of a stack.
+    pub fn stack(&self, stack: StackId) -> StackId {
+        self.stacks.get(stack as usize).copied().unwrap_or(ROOT)
+    }
+}
+
+fn number(names: &[NameId], name: NameId) -> NameId {
+    names.get(name as usize).copied().unwrap_or_default()
+}
+
+/// An engine whose results of the parts of a trace can be added up.
+pub trait Additive: Engine + Send + Sized {
+    /// Adds the result of another part of the same trace.
+    fn join(&mut self, other: Self, numbers: &Numbers);
+}
+
+/// How many threads have spans that count.
+fn threads(directory: &Directory, has_spans: &[bool]) -> u64 {
+    let tracks = (0..).zip(has_spans).filter(|(_, has_spans)| **has_spans);
+    let threads: BTreeSet<_> = tracks.map(|(track, _)| directory.thread_of(track)).collect();
+    threads.len() as u64
 }
 
 /// Edges besides those of spans, and special ends of spans; only what the filter keeps.
@@ -119,15 +199,14 @@ impl<'a> Pass<'a> {
             self.hand_out();
         }
         let counts = self.nest.counts();
-        let tracks = (0..).zip(&self.has_spans).filter(|(_, has_spans)| **has_spans);
-        let threads: BTreeSet<_> = tracks.map(|(track, _)| self.directory.thread_of(track)).collect();
         Done {
-            threads: threads.len() as u64,
+            threads: threads(&self.directory, &self.has_spans),
             directory: self.directory,
             stacks: self.nest.into_stacks(),
             counts,
             edges: self.edges,
             range: self.range,
+            has_spans: self.has_spans,
         }
     }
 
@@ -197,7 +276,7 @@ impl SpanSink for Pass<'_> {
         }
         self.count(batch.edges());
         for edges in batch.edges().chunks(BATCH_EDGES) {
-            self.nest.pair(edges, &self.filter);
+            self.nest.pair_part(edges, batch, &self.filter);
             self.hand_out();
         }
         Ok(())
@@ -206,10 +285,17 @@ impl SpanSink for Pass<'_> {
 
 #[cfg(test)]
 mod tests {
+    use std::collections::BTreeMap;
+
+    use anytrace_core::TimeBound;
     use anytrace_core::span::TimeUnit;
 
     use super::*;
-    use crate::played::{Random, begin, edge, end, obvious, play, random_edges};
+    use crate::accounting::{Accounting, By, Row};
+    use crate::directory::ThreadIndex;
+    use crate::flame::{StackWeights, Weight};
+    use crate::overview::Overview;
+    use crate::played::{Random, begin, edge, end, obvious, parts, play, play_part, random_edges};
 
     #[derive(Default)]
     struct Count {
@@ -262,5 +348,94 @@ mod tests {
             let done = pass.finish();
             assert_eq!((done.edges, done.threads), (expected, expected.deduced));
         }
+    }
+
+    /// What the engines say of a trace, with names as text.
+    #[derive(Debug, PartialEq)]
+    struct Said {
+        rows: Vec<(String, ThreadIndex, u64, u64, u128, u128)>,
+        stacks: BTreeMap<Vec<String>, u64>,
+        overview: Vec<String>,
+        done: (u64, u64, u64, Option<(u64, u64)>),
+    }
+
+    fn said(accounting: Accounting, weights: &StackWeights, overview: &Overview, done: &Done) -> Said {
+        let text = |name: NameId| String::from_utf8_lossy(done.directory.name(name)).into_owned();
+        let row = |row: Row| {
+            let (total, own) = (u128::from(row.total), u128::from(row.self_time));
+            (text(row.name.unwrap()), row.thread.unwrap(), row.count, row.recursive, total, own)
+        };
+        let mut rows: Vec<_> = accounting.into_rows().into_iter().map(row).collect();
+        rows.sort();
+        let table = done.stacks.as_ref().unwrap();
+        let weight = |(stack, weight): (StackId, &u64)| (table.path(stack).into_iter().map(text).collect(), *weight);
+        let stacks = (0..).zip(weights.weights()).filter(|(_, weight)| **weight > 0).map(weight).collect();
+        let picture = overview.picture(37);
+        let mut drawn: Vec<String> = picture.names.iter().map(|(name, own)| format!("{} {own}", text(*name))).collect();
+        // Which of two names with the same time is first depends on their numbers.
+        drawn.sort();
+        for line in picture.lines {
+            let columns = line.columns.iter().map(|column| format!("{:.6} {}", column.busy, column.has_instant));
+            drawn.push(format!("{} {} {} {:?}", line.thread, line.busy, line.spans, columns.collect::<Vec<_>>()));
+        }
+        let counts = done.counts;
+        Said { rows, stacks, overview: drawn, done: (counts.spans, done.threads, done.edges.instants, done.range) }
+    }
+
+    #[test]
+    fn the_parts_of_a_trace_add_up_to_it() {
+        let bounds = |from, to| Some((TimeBound::Native(from), TimeBound::Native(to)));
+        for seed in 1..30 {
+            let mut random = Random(seed * 77);
+            let (tracks, names) = (1 + random.below(3) as u32, 2 + random.below(5) as u32);
+            let edges = random_edges(&mut random, tracks, names, 300);
+            let cuts: Vec<usize> = (0..random.below(6)).map(|_| 1 + random.below(290) as usize).collect();
+            let filter = || SpanFilter {
+                time: if seed % 3 == 0 { bounds(1100, 1900) } else { None },
+                depth: if seed % 4 == 0 { Some(1..4) } else { None },
+                duration: if seed % 5 == 0 { bounds(30, 4000) } else { None },
+                ..SpanFilter::default()
+            };
+            let engines = || (Accounting::new(By::NameAndThread), StackWeights::new(Weight::Time), Overview::default());
+            let (mut accounting, mut weights, mut overview) = engines();
+            let mut pass = Pass::new(filter(), true, vec![&mut accounting, &mut weights, &mut overview]);
+            play(&edges, TimeUnit::Nanoseconds, &mut pass);
+            let whole = pass.finish();
+            let mut joined = None;
+            for (turn, part) in (0..).zip(parts(&edges, &cuts)) {
+                let (mut accounting, mut weights, mut overview) = engines();
+                let mut pass = Pass::new(filter(), true, vec![&mut accounting, &mut weights, &mut overview]);
+                play_part(&part, (tracks, names), turn, 1000, &mut pass);
+                let done = pass.finish();
+                match &mut joined {
+                    None => joined = Some((accounting, weights, overview, done)),
+                    Some((all_accounting, all_weights, all_overview, all_done)) => {
+                        let numbers = Done::join(all_done, &done).unwrap();
+                        all_accounting.join(accounting, &numbers);
+                        all_weights.join(weights, &numbers);
+                        all_overview.join(overview, &numbers);
+                    }
+                }
+            }
+            let (all_accounting, all_weights, all_overview, all_done) = joined.unwrap();
+            let found = said(all_accounting, &all_weights, &all_overview, &all_done);
+            assert_eq!(found, said(accounting, &weights, &overview, &whole), "{seed} {cuts:?}");
+        }
+    }
+
+    #[test]
+    fn parts_that_cannot_be_one_are_refused() {
+        let done = |names: &[&str], threads: &[u64]| {
+            let mut pass = Pass::new(SpanFilter::default(), false, Vec::new());
+            for (track, thread) in (0..).zip(threads) {
+                pass.track(track, &Track { thread: *thread, ..Track::default() }).unwrap();
+            }
+            (0..).zip(names).for_each(|(id, name)| pass.name(id, name.as_bytes(), None).unwrap());
+            pass.finish()
+        };
+        let numbers = done(&["a", "b"], &[1]).join(&done(&["c", "b"], &[1])).unwrap();
+        assert_eq!([0, 1].map(|name| numbers.name(name)), [2, 1]);
+        assert!(done(&["a"], &[1]).join(&done(&["a"], &[2])).is_none(), "other threads");
+        assert!(done(&["a"], &[1]).join(&done(&["b", "b"], &[1])).is_none(), "two functions of one name");
     }
 }

@@ -1,7 +1,7 @@
 //! For tests: random edges that obey the contract, and a simple version of pairing them.
 
 use anytrace_core::span::{
-    Edge, EdgeBatch, EdgeFlags, EdgeKind, NO_CPU, NameId, SpanSink, SpanSource, TimeUnit, Track, TrackId,
+    Edge, EdgeBatch, EdgeFlags, EdgeKind, NO_CPU, NameId, SpanSink, SpanSource, TimeUnit, Track, TrackId, Value,
 };
 
 /// A linear congruential generator (Knuth's MMIX constants).
@@ -131,6 +131,75 @@ pub(crate) fn play(edges: &[Edge], unit: TimeUnit, sink: &mut dyn SpanSink) {
     for some in edges.chunks(100) {
         let mut batch = EdgeBatch::default();
         some.iter().for_each(|edge| batch.push(*edge));
+        sink.edges(&batch).unwrap();
+    }
+}
+
+/// An edge of a part of a trace, with the attributes of one that resumes.
+pub(crate) type PartEdge = (Edge, Option<[u64; 2]>);
+
+/// The parts of a trace that is cut before these places, as a format hands them out: each track begins with what is open
+/// there.
+pub(crate) fn parts(edges: &[Edge], cuts: &[usize]) -> Vec<Vec<PartEdge>> {
+    #[derive(Clone, Default)]
+    struct State {
+        /// Each open span, and the time of those inside it that have ended.
+        open: Vec<(Edge, u64)>,
+        last: u64,
+    }
+    let tracks = edges.iter().map(|edge| edge.track as usize + 1).max().unwrap_or_default();
+    let mut states = vec![State::default(); tracks];
+    let mut parts: Vec<Vec<PartEdge>> = vec![Vec::new()];
+    for (at, edge) in edges.iter().enumerate() {
+        if cuts.contains(&at) {
+            let (mut ends, mut begins) = (Vec::new(), Vec::new());
+            for state in &states {
+                for (open, inside) in &state.open {
+                    begins.push((Edge { flags: EdgeFlags::RESUMED, ..*open }, Some([*inside, state.last])));
+                }
+                for (open, _) in state.open.iter().rev() {
+                    ends.push((Edge { flags: EdgeFlags::CONTINUES, ..end(state.last, open.track, open.name) }, None));
+                }
+            }
+            parts.last_mut().unwrap().extend(ends);
+            parts.push(begins);
+        }
+        let state = &mut states[edge.track as usize];
+        state.last = edge.time;
+        match edge.kind {
+            EdgeKind::Begin => state.open.push((*edge, 0)),
+            EdgeKind::End => {
+                let (first, _) = state.open.pop().unwrap();
+                if let Some((_, inside)) = state.open.last_mut() {
+                    *inside += edge.time - first.time;
+                }
+            }
+            _ => {}
+        }
+        parts.last_mut().unwrap().push((*edge, None));
+    }
+    parts
+}
+
+/// Emits a part of a trace of so many tracks and names. Names have other numbers than in [`play`]: name `n` is the
+/// `(n + turn)`-th.
+pub(crate) fn play_part(part: &[PartEdge], counts: (u32, u32), turn: u32, origin: u64, sink: &mut dyn SpanSink) {
+    let (tracks, names) = counts;
+    sink.source(&SpanSource { format: "test", unit: TimeUnit::Nanoseconds, origin, epoch_ns: None }).unwrap();
+    for track in 0..tracks {
+        sink.track(track, &Track { thread: u64::from(track) + 100, ..Track::default() }).unwrap();
+    }
+    for number in 0..names {
+        let name = (number + names - turn % names) % names;
+        sink.name(number, format!("f{name}").as_bytes(), None).unwrap();
+    }
+    sink.name(names, b"inside", None).unwrap();
+    for some in part.chunks(100) {
+        let mut batch = EdgeBatch::default();
+        for (edge, attributes) in some {
+            batch.push(Edge { name: (edge.name + turn) % names, ..*edge });
+            attributes.iter().flatten().for_each(|value| batch.attribute(names, Value::U64(*value)));
+        }
         sink.edges(&batch).unwrap();
     }
 }

@@ -156,11 +156,16 @@ impl StackTable {
 
     /// Adds the stacks of another table and returns, for each of them, its id in this one.
     pub fn merge(&mut self, other: &Self) -> Vec<StackId> {
+        self.merge_named(other, |name| name)
+    }
+
+    /// As [`Self::merge`], where the other table's names have other numbers here.
+    pub fn merge_named(&mut self, other: &Self, number: impl Fn(u32) -> u32) -> Vec<StackId> {
         let mut ours: Vec<StackId> = Vec::with_capacity(other.len());
         for node in &other.nodes {
             // A parent always has a smaller number than its children.
             let parent = ours.get(node.parent as usize).copied().unwrap_or(ROOT);
-            ours.push(self.intern(parent, node.name));
+            ours.push(self.intern(parent, number(node.name)));
         }
         self.folded += other.folded;
         ours

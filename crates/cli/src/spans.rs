@@ -1,5 +1,7 @@
 //! From a path to a trace read as spans: what `stats`, `flame` and `timeline` begin with.
 
+mod parts;
+
 use std::path::Path;
 
 use anytrace_analysis::pass::{Done, Pass};
@@ -10,6 +12,8 @@ use crate::failure::Failure;
 use crate::progress::Progress;
 use crate::report::{Reporter, Way};
 use crate::{Verdict, open, paint};
+
+pub(crate) use parts::Request;
 
 /// What reading a trace gave.
 pub(crate) struct SpansRead {
@@ -49,12 +53,7 @@ pub(crate) fn read_spans(
     }
     reporter.print_rest()?;
     let done = pass.finish();
-    complain(&name, &done);
-    if spans.has_plain_time() && done.counts.spans == 0 && format.is_some() {
-        let origin = done.directory.source().origin;
-        let shown = anytrace_core::text::printable(&name);
-        paint::complain("note", format!("{shown}: no span is in --time; the trace's times begin at {origin}"));
-    }
+    complain(&name, spans, &done, format.is_some());
     if let Some(named) = named {
         named.complain(&name);
     }
@@ -67,9 +66,17 @@ fn no_spans(name: &str, format: &dyn Format) -> Failure {
     Failure::usage(format!("{name}: {} traces have no spans to show{have}", format.name()))
 }
 
-/// Reports what the engines had to leave out.
-fn complain(name: &str, done: &Done) {
+/// Reports what the engines had to leave out, and a time range without spans of a trace.
+pub(crate) fn complain(name: &str, spans: &SpanArguments, done: &Done, is_trace: bool) {
     let name = anytrace_core::text::printable(name);
+    complain_of_limits(&name, done);
+    if spans.has_plain_time() && done.counts.spans == 0 && is_trace {
+        let origin = done.directory.source().origin;
+        paint::complain("note", format!("{name}: no span is in --time; the trace's times begin at {origin}"));
+    }
+}
+
+fn complain_of_limits(name: &str, done: &Done) {
     let counts = done.counts;
     if counts.too_deep > 0 {
         let most = anytrace_analysis::nest::OPEN_MAX;

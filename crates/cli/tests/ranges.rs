@@ -90,6 +90,51 @@ fn examine(trace: &Path) {
 }
 
 #[test]
+fn spans_are_the_same_with_an_index_and_without_one() {
+    let folder = tempfile::tempdir().unwrap();
+    let selections: [&[&str]; 9] = [
+        &[],
+        &["--depth", "1..3"],
+        &["--time", "..1ms"],
+        &["--time", "20us..400us"],
+        &["--time", "300us.."],
+        &["--name", "[1-6]$", "--thread", "28976"],
+        &["--threads", "1", "--time", "100us..200us"],
+        &["--threads", "1"],
+        &["--time", "5s..6s"],
+    ];
+    let verbs: [&[&str]; 10] = [
+        &["stats"],
+        &["stats", "--format", "json"],
+        &["stats", "--by", "thread"],
+        &["stats", "--by", "name,thread", "--sort", "name", "-n", "5"],
+        &["stats", "--duration", "1500.."],
+        &["stats", "--longest", "4"],
+        &["flame"],
+        &["flame", "--by", "count", "--duration", "100.."],
+        &["timeline"],
+        &["timeline", "--width", "300"],
+    ];
+    for (number, sample) in samples().iter().filter(|path| path.extension().is_some_and(|e| e == "xray")).enumerate() {
+        let trace = folder.path().join(sample.file_name().unwrap());
+        let bytes = fs::read(sample).unwrap();
+        for bytes in [bytes.clone(), bytes[..bytes.len() / 2].to_vec()] {
+            fs::write(&trace, bytes).unwrap();
+            run(&["index", "--force", "--every", ["500", "3k"][number % 2], text(&trace)]);
+            assert!(index_of(&trace).exists());
+            for (verb, selection) in verbs.iter().flat_map(|verb| selections.map(|selection| (verb, selection))) {
+                let threads: &[&str] = if selection.contains(&"--threads") { &[] } else { &["--threads", "3"] };
+                let all = [verb, &[text(&trace)][..], threads, selection].concat();
+                let with = run(&all);
+                let without = run(&[&all[..], &["--no-index"]].concat());
+                assert_eq!(String::from_utf8_lossy(&with.stdout), String::from_utf8_lossy(&without.stdout), "{all:?}");
+                assert_eq!((said(&with), with.status.code()), (said(&without), without.status.code()), "{all:?}");
+            }
+        }
+    }
+}
+
+#[test]
 fn a_part_of_a_trace_is_the_same_with_an_index_and_without_one() {
     let folder = tempfile::tempdir().unwrap();
     for (number, sample) in samples().iter().enumerate() {

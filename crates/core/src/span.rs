@@ -173,7 +173,7 @@ impl EdgeFlags {
     pub const CHAINED: Self = Self(16);
     /// Begin: the span began before the part of the trace that is read ([`crate::OpenOptions::part`]). Number, time and
     /// processor are those of its true beginning, so that times may go back here; the first attribute is the time of the
-    /// spans inside it that ended before the part.
+    /// spans inside it that ended before the part, the second the time of the track's last edge before the part.
     pub const RESUMED: Self = Self(32);
     /// End: the span does not end here, only the part of the trace that is read does.
     pub const CONTINUES: Self = Self(64);

@@ -8,7 +8,9 @@ use anytrace_analysis::threshold::Threshold;
 use anytrace_core::{NameMatch, TimeBound};
 use clap::{Args, ValueEnum};
 
-use super::{CsvArguments, InputArguments, RANGE, TOP, number_range, rows, thread_id, time_bound, time_range};
+use super::{
+    CsvArguments, IndexUseArguments, InputArguments, RANGE, TOP, number_range, rows, thread_id, time_bound, time_range,
+};
 use crate::symbols::SymbolArguments;
 
 /// Which spans, and what they are called.
@@ -21,7 +23,7 @@ pub(crate) struct SpanArguments {
     /// Times
     #[arg(long, value_name = "A..B", value_parser = time_range, help = format!("Spans that begin in {RANGE}: with ns, \
           us, ms, s since the trace's earliest time; plain numbers are the trace's own times"))]
-    time: Option<(TimeBound, TimeBound)>,
+    pub(crate) time: Option<(TimeBound, TimeBound)>,
     /// Spans whose name matches
     #[arg(long, value_name = "REGEX", alias = "function")]
     name: Option<regex::bytes::Regex>,
@@ -175,6 +177,8 @@ pub(crate) struct StatsArguments {
     #[command(flatten)]
     pub(crate) csv: CsvArguments,
     #[command(flatten)]
+    pub(crate) index: IndexUseArguments,
+    #[command(flatten)]
     pub(crate) spans: SpanArguments,
     #[command(flatten)]
     pub(crate) input: InputArguments,
@@ -238,6 +242,8 @@ pub(crate) struct FlameArguments {
           the trace's unit, or with ns, us, ms, s"))]
     pub(crate) duration: Option<(TimeBound, TimeBound)>,
     #[command(flatten)]
+    pub(crate) index: IndexUseArguments,
+    #[command(flatten)]
     pub(crate) spans: SpanArguments,
     #[command(flatten)]
     pub(crate) input: InputArguments,
@@ -259,6 +265,8 @@ pub(crate) struct TimelineArguments {
     /// Use ASCII characters only
     #[arg(long)]
     pub(crate) ascii: bool,
+    #[command(flatten)]
+    pub(crate) index: IndexUseArguments,
     #[command(flatten)]
     pub(crate) spans: SpanArguments,
     #[command(flatten)]

@@ -13,7 +13,7 @@ use crate::arguments::{FlameArguments, FlameForm, WeightArgument};
 use crate::extension::form_of;
 use crate::failure::Failure;
 use crate::output::Output;
-use crate::spans::read_spans;
+use crate::spans::{Request, read_spans};
 use crate::units::grouped;
 use crate::{Verdict, paint, terminal};
 
@@ -63,12 +63,28 @@ pub(crate) fn run(options: &FlameArguments) -> Result<Verdict, Failure> {
 }
 
 fn add(graph: &mut FlameGraph, side: Side, file: &Path, options: &FlameArguments) -> Result<Verdict, Failure> {
-    let mut weights = StackWeights::new(match options.by {
+    let by = match options.by {
         WeightArgument::Time => Weight::Time,
         WeightArgument::Count => Weight::Count,
-    });
-    let pass = Pass::new(options.spans.filter(options.duration), true, vec![&mut weights]);
-    let read = read_spans(file, &options.spans, &options.input, pass)?;
+    };
+    let filter = || options.spans.filter(options.duration);
+    let request = Request {
+        path: file,
+        spans: &options.spans,
+        input: &options.input,
+        index: &options.index,
+        filter: &filter,
+        with_stacks: true,
+        engine: &|| StackWeights::new(by),
+    };
+    let (read, weights) = match request.read()? {
+        Some(read) => read,
+        None => {
+            let mut weights = StackWeights::new(by);
+            let pass = Pass::new(filter(), true, vec![&mut weights]);
+            (read_spans(file, &options.spans, &options.input, pass)?, weights)
+        }
+    };
     if let Some(stacks) = read.done.stacks
         && read.format != "unknown"
     {

@@ -21,7 +21,7 @@ use serde_json::Value;
 use crate::arguments::{ByArgument, StatsArguments, StatsForm, matching};
 use crate::failure::Failure;
 use crate::results::print_json;
-use crate::spans::{SpansRead, read_spans};
+use crate::spans::{Request, SpansRead, read_spans};
 use crate::{Verdict, for_each_file, terminal};
 
 /// Gaps listed, unless `--top` says otherwise.
@@ -71,6 +71,17 @@ pub(crate) fn run(options: &StatsArguments) -> Result<Verdict, Failure> {
 }
 
 fn one(path: &Path, options: &StatsArguments) -> Result<Results, Failure> {
+    let has_details = options.histogram.is_some() || options.longest.is_some() || options.gaps.is_some();
+    if !has_details
+        && !options.migrations
+        && !options.events
+        && let Some((read, accounting)) = in_parts(path, options)?
+    {
+        let (rows, rows_left) = rows(accounting, &read, options);
+        let name = path.display().to_string();
+        let (histograms, longest, gaps, migrations, events) = (None, None, None, None, None);
+        return Ok(Results { name, read, rows, rows_left, histograms, longest, gaps, migrations, events });
+    }
     let mut accounting = Accounting::new(by(options.by));
     let mut histograms = options.histogram.clone().map(|regex| Histograms::new(matching(regex)));
     let mut longest = options.longest.map(Longest::new);
@@ -86,12 +97,32 @@ fn one(path: &Path, options: &StatsArguments) -> Result<Results, Failure> {
     // Only the longest calls need their stacks, whose table grows with their number.
     let pass = Pass::new(options.spans.filter(options.duration), options.longest.is_some(), engines);
     let read = read_spans(path, &options.spans, &options.input, pass)?;
+    let (rows, rows_left) = rows(accounting, &read, options);
+    let name = path.display().to_string();
+    Ok(Results { name, read, rows, rows_left, histograms, longest, gaps, migrations, events })
+}
+
+/// The table alone, of a trace with an index.
+fn in_parts(path: &Path, options: &StatsArguments) -> Result<Option<(SpansRead, Accounting)>, Failure> {
+    let request = Request {
+        path,
+        spans: &options.spans,
+        input: &options.input,
+        index: &options.index,
+        filter: &|| options.spans.filter(options.duration),
+        with_stacks: false,
+        engine: &|| Accounting::new(by(options.by)),
+    };
+    request.read()
+}
+
+/// The rows that are shown, and how many more there are.
+fn rows(accounting: Accounting, read: &SpansRead, options: &StatsArguments) -> (Vec<Row>, usize) {
     let mut rows = sorted(accounting.into_rows(), &read.done.directory, options.sort.statistic());
     let all = rows.len();
     rows.truncate(options.top.unwrap_or(all));
-    let rows_left = all - rows.len();
-    let name = path.display().to_string();
-    Ok(Results { name, read, rows, rows_left, histograms, longest, gaps, migrations, events })
+    let left = all - rows.len();
+    (rows, left)
 }
 
 fn by(argument: ByArgument) -> By {

@@ -9,7 +9,7 @@ use anytrace_analysis::pass::Pass;
 
 use crate::arguments::TimelineArguments;
 use crate::failure::Failure;
-use crate::spans::read_spans;
+use crate::spans::{Request, read_spans};
 use crate::{Verdict, for_each_file, terminal};
 use draw::Look;
 
@@ -31,9 +31,23 @@ pub(crate) fn run(options: &TimelineArguments) -> Result<Verdict, Failure> {
 }
 
 fn one(path: &Path, options: &TimelineArguments, look: &Look) -> Result<(String, Verdict), Failure> {
-    let mut overview = Overview::default();
-    let pass = Pass::new(options.spans.filter(None), false, vec![&mut overview]);
-    let read = read_spans(path, &options.spans, &options.input, pass)?;
+    let request = Request {
+        path,
+        spans: &options.spans,
+        input: &options.input,
+        index: &options.index,
+        filter: &|| options.spans.filter(None),
+        with_stacks: false,
+        engine: &Overview::default,
+    };
+    let (read, overview) = match request.read()? {
+        Some(read) => read,
+        None => {
+            let mut overview = Overview::default();
+            let pass = Pass::new(options.spans.filter(None), false, vec![&mut overview]);
+            (read_spans(path, &options.spans, &options.input, pass)?, overview)
+        }
+    };
     let name = anytrace_core::text::printable(&path.display().to_string());
     Ok((draw::page(&name, &overview, &read.done, look), read.verdict))
 }

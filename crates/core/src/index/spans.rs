@@ -157,6 +157,22 @@ impl Index {
         self.has_spans().then(|| self.span_parts(u64::MAX, &wanted))
     }
 
+    /// About `count` parts that together have every span that begins in a range of time, in the trace's own unit, and
+    /// everything else that happens in it. `None` for a trace whose spans can only be read at once.
+    pub fn begun_in(&self, time: &RangeInclusive<u64>, count: usize) -> Option<Vec<Part>> {
+        let meets = |reach: &RangeInclusive<u64>| reach.start() <= time.end() && time.start() <= reach.end();
+        let begins = |at: &usize| self.spans_at(*at).is_some_and(|spans| spans.begins);
+        let last = (0..self.chunks.len()).rev().find(begins).unwrap_or(0);
+        let is_wanted = |at: usize| {
+            // The last part has what never ends.
+            at >= last || self.spans_of(at).is_some_and(|spans| spans.reach.iter().chain(&spans.starts).any(meets))
+        };
+        let wanted: Vec<bool> = (0..self.chunks.len()).map(is_wanted).collect();
+        let bytes: u64 = wanted.iter().enumerate().filter(|(_, is)| **is).map(|(at, _)| self.bytes(at, at + 1)).sum();
+        let most = if count < 2 { u64::MAX } else { bytes / count as u64 + 1 };
+        self.has_spans().then(|| self.span_parts(most, &wanted))
+    }
+
     /// The wanted chunks in parts of about `most` bytes.
     pub(super) fn span_parts(&self, most: u64, wanted: &[bool]) -> Vec<Part> {
         let begins = |at: usize| self.spans_at(at).is_some_and(|spans| spans.begins);

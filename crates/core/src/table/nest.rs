@@ -118,7 +118,7 @@ impl Nest {
     pub(super) fn resume(&mut self, edge: &Edge, batch: &EdgeBatch, wants_attributes: bool) -> Result<(), Error> {
         let inside = batch.attributes(edge).next();
         let (start, count) = edge.attributes;
-        let own = (start.saturating_add(1), count.saturating_sub(1));
+        let own = (start.saturating_add(2), count.saturating_sub(2));
         let flags = EdgeFlags(edge.flags.0 & !EdgeFlags::RESUMED.0);
         self.begin(&Edge { attributes: own, flags, ..*edge }, wants_attributes.then_some(batch))?;
         let nested = self.tracks.get_mut(edge.track as usize);

@@ -118,7 +118,7 @@ impl<'a> SpanEmitter<'a> {
             self.output.suspend(number, &before.last)?;
         }
         for call in &state.open {
-            self.output.resume(number, call)?;
+            self.output.resume(number, call, state.emitted)?;
         }
         if let Some(track) = self.output.tracks.get_mut(number) {
             track.last = state.emitted;
@@ -209,9 +209,9 @@ impl SpanOutput<'_> {
     }
 
     /// Begins a call that began before the part.
-    fn resume(&mut self, number: usize, call: &OpenCall) -> Result<(), Error> {
+    fn resume(&mut self, number: usize, call: &OpenCall, last: u64) -> Result<(), Error> {
         let name = self.names.by_number(call.function, self.out)?;
-        let inside = self.names.text("inside", self.out)?;
+        let (inside, since) = (self.names.text("inside", self.out)?, self.names.text("since", self.out)?);
         if self.batch.is_full() {
             self.flush()?;
         }
@@ -219,6 +219,7 @@ impl SpanOutput<'_> {
         let (seq, time, cpu, flags) = (call.seq, call.start, call.cpu, EdgeFlags::RESUMED);
         self.batch.push(Edge { seq, time, track, name, attributes: (0, 0), cpu, kind: EdgeKind::Begin, flags });
         self.batch.attribute(inside, Value::U64(call.inside));
+        self.batch.attribute(since, Value::U64(last));
         if let Some(track) = self.tracks.get_mut(number) {
             track.open.push(name);
         }
