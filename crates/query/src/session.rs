@@ -103,7 +103,8 @@ impl Room {
             return Err(DataFusionError::Plan(format!("--memory: expected at least {least}M, found {given}")));
         }
         let bytes = usize::try_from(memory_bytes).unwrap_or(usize::MAX);
-        let partitions = partitions.min(bytes / PARTITION_BYTES_MIN).max(1);
+        // The engine joins a single partition by hash, in memory.
+        let partitions = partitions.max(2).min(bytes / PARTITION_BYTES_MIN).max(1);
         let own = bytes / partitions;
         Ok(Self {
             partitions,
@@ -152,6 +153,8 @@ impl Session {
             .with_information_schema(true);
         if let Some(bytes) = room.merge_bytes {
             config.options_mut().execution.sort_spill_reservation_bytes = bytes;
+            // A hash join keeps one side in memory, whatever its size; sorted sides are merged from disk.
+            config.options_mut().optimizer.prefer_hash_join = false;
         }
         let context = SessionContext::new_with_config_rt(config, runtime.build_arc()?);
         functions::register(&context, &files);

@@ -239,6 +239,31 @@ fn a_sort_that_is_larger_than_the_memory_uses_the_disk_and_leaves_nothing_there(
 }
 
 #[test]
+fn a_join_that_is_larger_than_the_memory_uses_the_disk() {
+    let folder = tempfile::tempdir().unwrap();
+    let (trace, temporary) = (folder.path().join("long.lackey"), folder.path().join("temporary"));
+    std::fs::create_dir(&temporary).unwrap();
+    let address = |seq: u64| 0x1000_0000 + seq * 7_919 % 400_009;
+    let lines: String = (0..400_000).map(|seq| format!(" L {:08x},8\n", address(seq))).collect();
+    std::fs::write(&trace, lines).unwrap();
+    let join = "SELECT count(*) AS n, sum(a.seq) AS one, sum(b.seq) AS other, max(length(a.attributes)) AS longest \
+                FROM events a JOIN events b ON a.attributes = b.attributes";
+    let sum: u64 = (0..400_000).sum();
+    for (memory, threads) in [(32_u64 << 20, 1), (32 << 20, 2), (48 << 20, 4)] {
+        let limited = |sql: &str| {
+            let call = Call::sql(sql).file(&trace).temporary(&temporary);
+            call.with("memory_bytes", memory).with("threads", threads).prints()
+        };
+        let printed = limited(join);
+        assert!(printed.contains(&format!("400000,{sum},{sum},")), "{memory} bytes, {threads} threads: {printed}");
+        let analyzed = limited(&format!("EXPLAIN ANALYZE {join}"));
+        let is_spilled = analyzed.split("spill_count=").skip(1).any(|rest| !rest.starts_with('0'));
+        assert!(is_spilled, "{memory} bytes, {threads} threads: {analyzed}");
+        assert_eq!(std::fs::read_dir(&temporary).unwrap().count(), 0, "{memory} bytes, {threads} threads");
+    }
+}
+
+#[test]
 fn tables_and_columns_are_listed() {
     let path = example("relay.heph");
     let tables = Call::sql("").file(&path).with("action", "tables").with("format", "jsonl").prints();
