@@ -3,8 +3,8 @@
 use std::io::Write;
 
 use anytrace_core::{
-    Confidence, DumpOptions, Error, Format, FormatOption, Head, ImportOptions, Info, Input, OpenOptions, Outcome, Plan,
-    Rule, Sink, Summary, Target, Trace,
+    Compression, Confidence, DumpOptions, Error, Format, FormatOption, Head, ImportOptions, Info, Input, OpenOptions,
+    Outcome, Plan, Rule, Sink, Summary, Target, Trace,
 };
 
 use crate::options::OPTIONS;
@@ -54,7 +54,10 @@ impl Format for Apitrace {
 
     fn open(&self, input: Input, options: &OpenOptions) -> Result<Box<dyn Trace>, Error> {
         options.only("apitrace", &[], OPTIONS)?;
-        Ok(Box::new(Opened(Reader::new(input, options)?)))
+        // Frames are looked for only where marks are.
+        let is_zstd = matches!(input.layers(), [layer] if layer.compression == Compression::Zstd);
+        let compressed = if is_zstd && options.part.is_none() { input.still_compressed() } else { None };
+        Ok(Box::new(Opened { reader: Reader::new(input, options)?, compressed: compressed.and_then(Result::ok) }))
     }
 
     #[cfg(feature = "lanes")]
@@ -74,6 +77,11 @@ impl Format for Apitrace {
     #[cfg(feature = "lanes")]
     fn part_tables(&self) -> &'static [&'static str] {
         &["events", "calls", "args", "frames", "blobs"]
+    }
+
+    #[cfg(feature = "lanes")]
+    fn part_compressions(&self) -> &'static [Compression] {
+        &[Compression::Zstd]
     }
 
     #[cfg(feature = "lanes")]
@@ -100,11 +108,16 @@ impl Format for Apitrace {
 }
 
 /// An opened trace.
-struct Opened(Reader);
+struct Opened {
+    reader: Reader,
+    /// The file of a trace in zstd, whose frames can be decoded on their own.
+    #[cfg_attr(not(feature = "lanes"), expect(dead_code, reason = "only marks look at it"))]
+    compressed: Option<Input>,
+}
 
 impl Trace for Opened {
     fn info(self: Box<Self>, sink: &mut dyn Sink) -> Result<Info, Error> {
-        info::info(self.0, sink)
+        info::info(self.reader, sink)
     }
 
     fn dump(
@@ -113,15 +126,15 @@ impl Trace for Opened {
         out: &mut dyn Write,
         sink: &mut dyn Sink,
     ) -> Result<Summary, Error> {
-        dump::dump(self.0, options, out, sink)
+        dump::dump(self.reader, options, out, sink)
     }
 
     fn check(self: Box<Self>, sink: &mut dyn Sink) -> Result<Summary, Error> {
-        check::check(self.0, sink)
+        check::check(self.reader, sink)
     }
 
     fn rewrite(self: Box<Self>, plan: &Plan, out: &mut dyn Target, sink: &mut dyn Sink) -> Result<Outcome, Error> {
-        rewrite::rewrite(self.0, plan, out, sink)
+        rewrite::rewrite(self.reader, plan, out, sink)
     }
 
     #[cfg(feature = "lanes")]
@@ -131,7 +144,7 @@ impl Trace for Opened {
         out: &mut dyn anytrace_core::SpanSink,
         sink: &mut dyn Sink,
     ) -> Result<Summary, Error> {
-        crate::lanes::spans::spans(self.0, out, sink)
+        crate::lanes::spans::spans(self.reader, out, sink)
     }
 
     #[cfg(feature = "lanes")]
@@ -143,7 +156,7 @@ impl Trace for Opened {
         out: &mut dyn anytrace_core::table::RowSink,
         sink: &mut dyn Sink,
     ) -> Result<Summary, Error> {
-        crate::lanes::tables::read(self.0, table, scan, out, sink)
+        crate::lanes::tables::read(self.reader, table, scan, out, sink)
     }
 
     #[cfg(feature = "lanes")]
@@ -153,6 +166,6 @@ impl Trace for Opened {
         out: &mut dyn anytrace_core::index::MarkSink,
         sink: &mut dyn Sink,
     ) -> Result<(), Error> {
-        crate::lanes::marks::find(self.0, every_bytes.max(1), out, sink)
+        crate::lanes::marks::find(self.reader, self.compressed, every_bytes.max(1), out, sink)
     }
 }

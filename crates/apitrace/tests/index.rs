@@ -9,11 +9,13 @@ use anytrace_apitrace::tools::calls::{Call, CallOptions, CallVisitor, read_calls
 use anytrace_apitrace::tools::callset::CallSet;
 use anytrace_apitrace::tools::dictionary::Definition;
 use anytrace_apitrace::tools::dump::{DumpOptions, dump};
+use anytrace_apitrace::tools::index::find::{Choice, IndexLookup, late_reader};
 use anytrace_apitrace::tools::index::{Depth, Index, IndexFault, IndexOptions, Misfit, Obstacle, Wanted, build};
 use anytrace_apitrace::tools::jsonl::{JsonlOptions, jsonl};
 use anytrace_apitrace::tools::pickle::{PickleOptions, pickle};
 use anytrace_apitrace::tools::trim::{TrimOptions, trim};
-use anytrace_apitrace::{EventKind, Pairing, Reader, Totals};
+use anytrace_apitrace::{Apitrace, EventKind, Pairing, Reader, Totals};
+use anytrace_core::index as parts;
 use anytrace_core::testing::rewrite;
 use anytrace_core::{
     Collect, Diagnostic, Error, Input, MemoryTarget, OpenOptions, Passed, Place, Plan, Settings, Sink, Step,
@@ -255,6 +257,100 @@ fn every_trace_reads_with_an_index_as_without() {
         }
     }
     assert!(sought > 200, "{sought}");
+}
+
+/// Calls from a number on, as text and as JSON lines, and frames from a number on, with an index that all formats have.
+fn assert_same_in_parts(name: &str, bytes: &[u8], every: u64, random: &mut Random) -> usize {
+    let folder = tempfile::tempdir().unwrap();
+    let trace = folder.path().join("x.trace");
+    std::fs::write(&trace, bytes).unwrap();
+    let made = parts::build(&Apitrace, &trace, &options(1), every, &mut |_| {}, &mut Collect::default()).unwrap();
+    std::fs::write(parts::path_of(&trace, None), made.encode()).unwrap();
+    let all = calls(plain(bytes, 1)).1;
+    let mut late = 0;
+    for _ in 0..6 {
+        let (call, frame) = (random.below(all.calls + 2), random.below(9));
+        let set = |text: String| CallSet::parse([text.as_str()], &mut |_| unreachable!()).unwrap();
+        let open = |wanted: &Wanted| match late_reader(&trace, &Choice::Auto, None, &options(1), wanted).unwrap() {
+            IndexLookup::Reader(reader) => *reader,
+            IndexLookup::Nothing => plain(bytes, 1),
+            IndexLookup::Unused(why) => panic!("{name}: {why}"),
+        };
+        let calls = || set(format!("{call}-"));
+        let how = JsonlOptions { calls: calls(), ..JsonlOptions::default() };
+        let lines = |mut reader: Reader| {
+            let mut out = Vec::new();
+            jsonl(&mut reader, &how, &mut out, &mut Collect::default()).unwrap();
+            out
+        };
+        late += usize::from(open(&Wanted::from_call(call)).next_call() > 0);
+        let what = format!("{name} every {every} from {call}");
+        assert!(lines(open(&how.wanted())) == lines(plain(bytes, 1)), "{what}");
+        let from = format!("{call}-");
+        assert!(text(open(&Wanted::from_call(call)), &from) == text(plain(bytes, 1), &from), "{what}");
+        let frames = TrimOptions { frames: Some(set(format!("{frame}-"))), ..TrimOptions::default() };
+        assert!(trimmed(open(&frames.wanted()), &frames).0 == trimmed(plain(bytes, 1), &frames).0, "{what}");
+    }
+    late
+}
+
+#[test]
+fn the_index_of_all_formats_leads_to_calls_and_frames() {
+    let mut late = [0; 3];
+    for seed in 1..12 {
+        let mut random = Random(seed * 6271);
+        let version = random.below(7);
+        let raw = random_stream(&mut random, version, 300);
+        let snappy = build::snappy(&raw, 20 + random.below(3000) as usize);
+        let zstd = zstd_frames(&raw, &mut random);
+        for (late, (container, bytes)) in late.iter_mut().zip([("raw", &raw), ("snappy", &snappy), ("zstd", &zstd)]) {
+            let every = 1 + random.below(4000);
+            *late += assert_same_in_parts(&format!("{container} {seed} v{version}"), bytes, every, &mut random);
+        }
+    }
+    assert!(late.iter().all(|late| *late > 10), "{late:?}");
+    let mut late = 0;
+    for path in traces::all() {
+        let bytes = std::fs::read(&path).unwrap();
+        if bytes.len() < 200_000 {
+            let mut random = Random(bytes.len() as u64);
+            late += assert_same_in_parts(&path.display().to_string(), &bytes, 2000, &mut random);
+        }
+    }
+    assert!(late > 20, "{late}");
+}
+
+#[test]
+fn the_index_of_all_formats_is_not_used_for_another_trace_or_with_other_limits() {
+    let folder = tempfile::tempdir().unwrap();
+    let trace = folder.path().join("x.trace");
+    let raw = random_stream(&mut Random(5), 6, 300);
+    std::fs::write(&trace, &raw).unwrap();
+    let made = parts::build(&Apitrace, &trace, &options(1), 500, &mut |_| {}, &mut Collect::default()).unwrap();
+    let file = folder.path().join("other.atx");
+    std::fs::write(&file, made.encode()).unwrap();
+    let unused = |options: &OpenOptions| match late_reader(
+        &trace,
+        &Choice::File(file.clone()),
+        None,
+        options,
+        &Wanted::from_call(200),
+    )
+    .unwrap()
+    {
+        IndexLookup::Unused(why) => why,
+        IndexLookup::Reader(reader) => format!("from {}", reader.next_call()),
+        IndexLookup::Nothing => "nothing".to_owned(),
+    };
+    assert!(unused(&options(1)).starts_with("from "), "{}", unused(&options(1)));
+    let limits = anytrace_core::Limits::default().with_record_bytes_max(1 << 20);
+    let limited = unused(&OpenOptions { limits, ..options(1) });
+    assert!(limited.contains("limit of 16777216 record bytes, not 1048576"), "{limited}");
+    std::fs::write(&trace, random_stream(&mut Random(6), 6, 300)).unwrap();
+    let other = unused(&options(1));
+    assert!(!other.starts_with("from "), "{other}");
+    std::fs::write(&file, b"junk").unwrap();
+    assert!(!unused(&options(1)).starts_with("from "));
 }
 
 fn zstd_frames(raw: &[u8], random: &mut Random) -> Vec<u8> {

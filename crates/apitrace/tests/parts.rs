@@ -86,9 +86,11 @@ fn random_traces_of_every_version_are_the_same_in_parts() {
         let raw = random_stream(&mut random, version, 120);
         let raw_parts = examine_parts(&Apitrace, &raw);
         let snappy_parts = examine_parts(&Apitrace, &build::snappy(&raw, 20 + random.below(3000) as usize));
+        let zstd_parts = examine_parts(&Apitrace, &build::zstd_frames(&raw, 20 + random.below(3000) as usize));
         // Before version 3, reading begins only where no call is open: some of these never return. A long blob is one part.
         let fewest = if version < 3 { 2 } else { 7 };
-        assert!(raw_parts >= fewest && raw_parts == snappy_parts, "v{version}: {raw_parts} {snappy_parts}");
+        let all = [raw_parts, snappy_parts, zstd_parts];
+        assert!(all.iter().all(|parts| *parts >= fewest) && raw_parts == snappy_parts, "v{version}: {all:?}");
     }
 }
 
@@ -109,7 +111,12 @@ fn damage_beside_marks_is_the_same_in_parts() {
     for seed in 1..25 {
         let mut random = Random(seed * 104_729);
         let raw = random_stream(&mut random, 6, 60);
-        let mut bytes = if seed % 2 == 0 { build::snappy(&raw, 20 + random.below(900) as usize) } else { raw };
+        let chunk = 20 + random.below(900) as usize;
+        let mut bytes = match seed % 5 {
+            0 | 2 => build::snappy(&raw, chunk),
+            4 => build::zstd_frames(&raw, chunk),
+            _ => raw,
+        };
         let at = bytes.len() / 2 + random.below(bytes.len() as u64 / 2) as usize;
         match seed % 3 {
             0 => bytes.truncate(at),

@@ -5,6 +5,7 @@
 use std::io::Write;
 
 use crate::index::{Index, MarkSink, Needs, Open};
+use crate::layer::Compression;
 use crate::span::{Mangling, SymbolSource, Symbols};
 use crate::table::{RowSink, Scan, Table};
 use crate::{
@@ -88,6 +89,12 @@ pub trait Format: Sync {
     /// records that end in it, and reports what is wrong between its first byte and its last. All other tables are read
     /// from the start to the end of a trace.
     fn part_tables(&self) -> &'static [&'static str] {
+        &[]
+    }
+
+    /// Compressions in which reading can begin in the middle of a trace: each is the only one, and has parts that can be
+    /// decoded on their own. Traces in any other are read as one part.
+    fn part_compressions(&self) -> &'static [Compression] {
         &[]
     }
 

@@ -2,7 +2,7 @@
 
 use std::fs::File;
 use std::io::{self, Read};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -31,8 +31,17 @@ pub struct Input {
     layers: Vec<Layer>,
     progress: Arc<AtomicU64>,
     pub(crate) body: Body,
+    /// Of compressed bytes that can be read again.
+    origin: Option<Origin>,
     /// For tests: hand a cursor this many bytes at a time, as a slow pipe would.
     pub(crate) drip_bytes: Option<usize>,
+}
+
+/// Where compressed bytes are.
+#[derive(Clone)]
+enum Origin {
+    File(PathBuf),
+    Bytes(Arc<[u8]>),
 }
 
 pub(crate) enum Body {
@@ -76,7 +85,8 @@ impl Input {
         let head = read_head(&mut file).map_err(|error| Error::io(format_args!("cannot read {name}"), error))?;
         if Compression::detect(&head).is_some() {
             file.seek(0);
-            return Self::from_read(&name, Box::new(file), length);
+            let input = Self::from_read(&name, Box::new(file), length)?;
+            return Ok(Self { origin: Some(Origin::File(path.to_owned())), ..input });
         }
         Ok(Self {
             name,
@@ -84,6 +94,7 @@ impl Input {
             layers: Vec::new(),
             progress: Arc::default(),
             body: Body::File { head, file },
+            origin: None,
             drip_bytes: None,
         })
     }
@@ -120,13 +131,32 @@ impl Input {
             return Err(Error::io(format_args!("cannot map {name}"), io::Error::from(io::ErrorKind::Unsupported)));
         };
         let (layers, progress, file_bytes) = (Vec::new(), Arc::default(), Some(map.len() as u64));
-        Ok(Self { name, file_bytes, layers, progress, body: Body::Map(map), drip_bytes: None })
+        Ok(Self { name, file_bytes, layers, progress, body: Body::Map(map), origin: None, drip_bytes: None })
     }
 
     /// Takes the bytes of a file in memory without decompressing them.
     pub fn from_bytes_as_is(name: &str, bytes: Vec<u8>) -> Self {
         let (layers, progress, file_bytes) = (Vec::new(), Arc::default(), Some(bytes.len() as u64));
-        Self { name: name.to_owned(), file_bytes, layers, progress, body: Body::Bytes(bytes), drip_bytes: None }
+        Self {
+            name: name.to_owned(),
+            file_bytes,
+            layers,
+            progress,
+            body: Body::Bytes(bytes),
+            origin: None,
+            drip_bytes: None,
+        }
+    }
+
+    /// The bytes of a compressed file, or of compressed bytes in memory, as they are; `None` for others and for pipes.
+    ///
+    /// # Errors
+    /// As [`Self::open_as_is`].
+    pub fn still_compressed(&self) -> Option<Result<Self, Error>> {
+        Some(match self.origin.as_ref()? {
+            Origin::File(path) => Self::open_as_is(path),
+            Origin::Bytes(bytes) => Ok(Self::from_bytes_as_is(&self.name, bytes.to_vec())),
+        })
     }
 
     /// The input from an offset on, as if it began there: compression layers are recognized and removed.
@@ -163,7 +193,7 @@ impl Input {
         if Compression::detect(&bytes).is_some()
             && let Ok(input) = Self::from_read(name, Box::new(io::Cursor::new(bytes.clone())), Some(length))
         {
-            return input;
+            return Self { origin: Some(Origin::Bytes(bytes.into())), ..input };
         }
         Self::from_bytes_as_is(name, bytes)
     }
@@ -187,6 +217,7 @@ impl Input {
                     layers,
                     progress,
                     body: Body::Stream { head, rest },
+                    origin: None,
                     drip_bytes: None,
                 });
             };

@@ -1,9 +1,10 @@
 //! Hands out the places where reading can begin.
 
 use anytrace_core::index::{Mark, MarkSink};
-use anytrace_core::{Diagnostic, Error, Sink};
+use anytrace_core::{Diagnostic, Error, Input, Sink};
 
 use crate::lanes::points::{Finder, Status, Tee};
+use crate::lanes::zstd_frames;
 use crate::rules;
 use crate::wire::marks::{Shared, encode};
 use crate::wire::reader::Reader;
@@ -17,9 +18,10 @@ const SHARED_BYTES: u64 = 12 << 10;
 const USUAL_EVERY_BYTES: u64 = 1 << 20;
 
 /// Reads a trace and hands out its marks at the end, when it is known that readers give up nothing. There are none after
-/// the first damage.
+/// the first damage. `compressed` is the file of a trace in zstd.
 pub(crate) fn find(
     mut reader: Reader,
+    compressed: Option<Input>,
     every_bytes: u64,
     out: &mut dyn MarkSink,
     sink: &mut dyn Sink,
@@ -27,7 +29,9 @@ pub(crate) fn find(
     let status = Status::default();
     let limits = reader.limits;
     let mut finder = Finder::new(&status, every_bytes, limits.record_bytes_max).for_parts();
-    if reader.stream.can_begin_inside() {
+    let frames = compressed.and_then(|file| file.as_slice().map(zstd_frames::places)).unwrap_or_default();
+    if reader.stream.can_begin_inside() || reader.stream.is_raw() && frames.len() > 1 {
+        finder.zstd_places = frames;
         reader.track_places();
     } else {
         finder.close_container();
@@ -35,7 +39,8 @@ pub(crate) fn find(
     let mut held = Held { sink, reports: Vec::new(), is_full: false };
     let file_bytes = reader.read(&mut finder, &mut Tee { sink: &mut held, status: &status })?.trace_bytes;
     let (definitions, enters) = finder.take_known(reader.signatures());
-    let shared = Shared { limits, header: reader.header().clone(), definitions, enters };
+    let (longest_event, most_open) = (finder.longest_event, finder.most_open);
+    let shared = Shared { limits, header: reader.header().clone(), longest_event, most_open, definitions, enters };
     let shared = if finder.points.is_empty() { Vec::new() } else { shared.encode() };
     // A short trace is read from its start at once.
     let is_small = every_bytes < USUAL_EVERY_BYTES || shared.len() as u64 <= SHARED_BYTES.max(file_bytes / 100);

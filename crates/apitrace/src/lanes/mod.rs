@@ -22,3 +22,4 @@ pub(crate) mod tables;
 pub(crate) mod text;
 pub(crate) mod walk;
 pub mod wire;
+pub(crate) mod zstd_frames;

@@ -2,7 +2,8 @@
 //!
 //! ```text
 //! shared = 0, content | 1, length of the content (8 bytes), the content as a zstd frame
-//! content = limits (record bytes, depth, distinct keys), header (length, bytes), definitions, enters of open calls
+//! content = limits (record bytes, depth, distinct keys), header (length, bytes), longest event, most bytes of open calls,
+//!           definitions, enters of open calls
 //! state  = the point, the frame of the last call (0, or 1 + number, first call)
 //! ```
 //!
@@ -11,7 +12,7 @@
 use std::borrow::Cow;
 
 use anytrace_core::index::{Mark, Part};
-use anytrace_core::{Error, Input, Limits, OpenOptions};
+use anytrace_core::{Compression, Error, Input, Limits, OpenOptions};
 
 use crate::wire::container::{Container, parse_header};
 use crate::wire::point::{OpenEnter, Rows, SeekPoint, WAITING_MAX};
@@ -28,6 +29,9 @@ use crate::wire::seek::Start;
 pub(crate) struct Shared {
     pub(crate) limits: Limits,
     pub(crate) header: Header,
+    /// Bytes of the longest event, and of all calls open at a time, as counted by readers that keep blobs.
+    pub(crate) longest_event: u64,
+    pub(crate) most_open: u64,
     pub(crate) definitions: [Rows; 5],
     pub(crate) enters: Vec<OpenEnter>,
 }
@@ -43,13 +47,15 @@ impl Shared {
         let mut out = Writer(Vec::new());
         numbers_of(&self.limits).into_iter().for_each(|number| out.number(number));
         out.bytes(&self.header.raw);
+        out.number(self.longest_event);
+        out.number(self.most_open);
         out.definitions(&self.definitions);
         out.enters(&self.enters);
         pack(&out.0)
     }
 
     /// `None` for other bytes. The inner error is that the limits are not these.
-    fn decode(bytes: &[u8], limits: &Limits) -> Option<Result<Self, Error>> {
+    pub(crate) fn decode(bytes: &[u8], limits: &Limits) -> Option<Result<Self, Error>> {
         let content = unpack(bytes)?;
         let mut from = Parser { scan: Scan::new(&content) };
         for (name, wanted) in ["record bytes", "depth", "distinct keys"].into_iter().zip(numbers_of(limits)) {
@@ -61,10 +67,11 @@ impl Shared {
         }
         let raw = from.scan.string().ok()?;
         let header = parse_header(raw, &limits.with_record_bytes_max(raw.len() as u64)).ok()?;
+        let (longest_event, most_open) = (from.number()?, from.number()?);
         let definitions = from.definitions(header.version)?;
         let enters = from.enters()?;
         let is_all = header.raw == raw && from.scan.rest().is_empty();
-        is_all.then_some(Ok(Self { limits: *limits, header, definitions, enters }))
+        is_all.then_some(Ok(Self { limits: *limits, header, longest_event, most_open, definitions, enters }))
     }
 }
 
@@ -120,7 +127,8 @@ pub(crate) fn encode(point: &SeekPoint) -> Box<[u8]> {
     out.0.into()
 }
 
-fn decode(mark: &Mark, definitions: &[Rows; 5]) -> Option<SeekPoint> {
+/// The point of a mark; `None` for other bytes.
+pub(crate) fn decode(mark: &Mark, definitions: &[Rows; 5]) -> Option<SeekPoint> {
     let mut from = Parser { scan: Scan::new(&mark.state) };
     let mut waiting_left = WAITING_MAX;
     let mut point = from.point(None, definitions, &mut waiting_left)?;
@@ -166,8 +174,15 @@ impl Reader {
         shared: Shared,
         options: &OpenOptions,
     ) -> Result<Option<Self>, Error> {
-        let Some(point) = decode(mark, &shared.definitions).filter(|_| input.layers().is_empty()) else {
-            return Ok(None);
+        let Some(point) = decode(mark, &shared.definitions) else { return Ok(None) };
+        let input = match input.layers() {
+            [] => input,
+            // The frame is decoded on its own.
+            [layer] if layer.compression == Compression::Zstd => match input.still_compressed() {
+                Some(file) => file?.from_offset(point.place.file)?,
+                None => return Ok(None),
+            },
+            _ => return Ok(None),
         };
         let Shared { header, definitions, enters, .. } = shared;
         let start = Start {
@@ -194,7 +209,7 @@ mod tests {
         let mut definitions: [Rows; 5] = Default::default();
         definitions[0].push(3, b"\x01f\x01\x01x");
         let enters = vec![OpenEnter { call: 4, offset: 30, bytes: b"\x00\x00\x03\x00".as_slice().into() }];
-        Shared { limits: Limits::default(), header, definitions, enters }
+        Shared { limits: Limits::default(), header, longest_event: 90, most_open: 120, definitions, enters }
     }
 
     fn point() -> SeekPoint {

@@ -248,6 +248,12 @@ impl Stream {
         self.layers.is_empty() && matches!(self.own, Container::Raw | Container::Snappy)
     }
 
+    /// True where nothing but the outer compression has to be removed.
+    #[cfg(feature = "lanes")]
+    pub(crate) fn is_raw(&self) -> bool {
+        self.own == Container::Raw
+    }
+
     /// The container inside any gzip or zstd: Snappy, Brotli or raw.
     #[cfg(feature = "tools")]
     pub(crate) fn container_inside(&self) -> Container {

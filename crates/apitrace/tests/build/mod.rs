@@ -107,6 +107,11 @@ pub fn snappy(raw: &[u8], chunk_bytes: usize) -> Vec<u8> {
     out
 }
 
+/// In zstd, a frame for each so many bytes.
+pub fn zstd_frames(raw: &[u8], frame_bytes: usize) -> Vec<u8> {
+    raw.chunks(frame_bytes).flat_map(|chunk| zstd::bulk::compress(chunk, 1).unwrap()).collect()
+}
+
 /// A Snappy block of one literal: the raw length, a tag, the bytes.
 fn literal_block(raw: &[u8]) -> Vec<u8> {
     let mut out = leb(raw.len() as u64);

@@ -111,8 +111,13 @@ fn from_input(
 ) -> Result<Index, Error> {
     let input = open()?;
     watch(&input);
-    // Compressed data can only be read from their start.
-    let has_parts = input.layers().is_empty() && format.part_tables().contains(&EVENTS.name);
+    // Most compressed data can only be read from their start.
+    let can_begin_late = match input.layers() {
+        [] => true,
+        [layer] => format.part_compressions().contains(&layer.compression),
+        _ => false,
+    };
+    let has_parts = can_begin_late && format.part_tables().contains(&EVENTS.name);
     let seen = Cell::new(0);
     let mut found = Found::new(&seen);
     let mut tee = Tee { inner: sink, seen: &seen };

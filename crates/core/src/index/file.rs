@@ -30,7 +30,7 @@ use super::{Chunk, ChunkSpans, Index, Mark, NAMED_MAX, Pieces};
 /// The first bytes. The eighth bit and the line ends reveal a transfer in text mode.
 pub(super) const MAGIC: [u8; 8] = *b"\x89atx\r\n\x1a\n";
 
-pub(super) const VERSION: u32 = 2;
+pub(super) const VERSION: u32 = 3;
 
 pub(super) const HEADER_BYTES: usize = 16;
 pub(super) const ENTRY_BYTES: usize = 32;

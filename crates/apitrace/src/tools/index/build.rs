@@ -8,7 +8,8 @@ use anytrace_core::index::{Digest, Digester, Pieces};
 use anytrace_core::{Compression, Error, Input, OpenOptions, Sink};
 
 use crate::lanes::points::{Finder, Status, Tee};
-use crate::tools::index::{Index, IndexTotals, Obstacle, zstd_frames};
+use crate::lanes::zstd_frames;
+use crate::tools::index::{Index, IndexTotals, Obstacle};
 use crate::wire::container::Container;
 use crate::wire::reader::{Reader, Totals};
 use crate::wire::stream::DecodeStart;

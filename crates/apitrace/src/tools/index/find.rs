@@ -4,16 +4,17 @@ use std::ffi::OsString;
 use std::fs;
 use std::path::{Path, PathBuf};
 
+use anytrace_core::index::{self, Lookup};
 use anytrace_core::{Error, Input, OpenOptions};
 
-use crate::tools::index::file::INDEX_BYTES_MAX;
-use crate::tools::index::{Depth, Index, Wanted};
+use crate::tools::index::file::{INDEX_BYTES_MAX, IndexFault};
+use crate::tools::index::{Depth, Index, Wanted, parts};
 use crate::wire::reader::Reader;
 
 /// Which index to use.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub enum Choice {
-    /// The one next to the trace, if it exists.
+    /// The one next to the trace, if it exists: its own, or else the one that all formats have.
     #[default]
     Auto,
     /// None.
@@ -39,7 +40,8 @@ pub fn beside(trace: &Path) -> PathBuf {
     PathBuf::from(name)
 }
 
-/// Opens a trace shortly before the requested part, if an index allows it.
+/// Opens a trace shortly before the requested part, if an index allows it: the one that [`super::build`] makes, or the
+/// one that all formats have, which may be in `folder`.
 ///
 /// The index must match the trace: its size and samples of its content are compared, or all of it if the trace was
 /// modified after the index was made.
@@ -49,8 +51,8 @@ pub fn beside(trace: &Path) -> PathBuf {
 /// use anytrace_apitrace::tools::index::{Wanted, find::{Choice, IndexLookup, late_reader}};
 /// use anytrace_core::OpenOptions;
 ///
-/// let wanted = Wanted::from_call(9_000_000);
-/// match late_reader(Path::new("game.trace"), &Choice::Auto, &OpenOptions::default(), &wanted).unwrap() {
+/// let (trace, wanted) = (Path::new("game.trace"), Wanted::from_call(9_000_000));
+/// match late_reader(trace, &Choice::Auto, None, &OpenOptions::default(), &wanted).unwrap() {
 ///     IndexLookup::Reader(reader) => println!("at call {}", reader.next_call()),
 ///     IndexLookup::Nothing => println!("from the start"),
 ///     IndexLookup::Unused(why) => println!("from the start: {why}"),
@@ -62,29 +64,56 @@ pub fn beside(trace: &Path) -> PathBuf {
 pub fn late_reader(
     trace: &Path,
     choice: &Choice,
+    folder: Option<&Path>,
     options: &OpenOptions,
     wanted: &Wanted,
 ) -> Result<IndexLookup, Error> {
     if wanted.is_all() {
         return Ok(IndexLookup::Nothing);
     }
-    let path = match choice {
+    let (own, parts) = match choice {
         Choice::None => return Ok(IndexLookup::Nothing),
-        Choice::Auto => beside(trace),
-        Choice::File(path) => path.clone(),
+        Choice::Auto => (beside(trace), index::Choice::Auto(folder.map(Path::to_path_buf))),
+        Choice::File(path) => (path.clone(), index::Choice::File(path.clone())),
     };
-    let Some(index) = load(&path, *choice == Choice::Auto)? else { return Ok(IndexLookup::Nothing) };
-    let index = match index {
-        Ok(index) => index,
-        Err(why) => return Ok(IndexLookup::Unused(why)),
+    let loaded = match load(&own, *choice == Choice::Auto)? {
+        // A file that is not an index of this kind may be one of the other.
+        Some(Err(Refused::OtherKind)) | None => {
+            return match index::find(trace, "apitrace", &parts)? {
+                Lookup::Found(found) => in_parts(trace, &found, options, wanted),
+                Lookup::Nothing => Ok(IndexLookup::Nothing),
+                Lookup::Unused(_, why) => Ok(IndexLookup::Unused(why)),
+            };
+        }
+        Some(Err(Refused::Why(why))) => return Ok(IndexLookup::Unused(why)),
+        Some(Ok(index)) => index,
     };
-    // An input that cannot be mapped (a pipe, an empty file) is not seekable either.
-    let Ok(file) = Input::open_as_is(trace) else {
-        return Ok(IndexLookup::Unused("the trace is not a file that can be mapped".to_owned()));
-    };
-    if let Err(misfit) = index.check(file.as_slice().unwrap_or_default(), depth(trace, &path)) {
+    let Some(file) = mapped(trace) else { return Ok(not_mapped()) };
+    if let Err(misfit) = loaded.check(file.as_slice().unwrap_or_default(), depth(trace, &own)) {
         return Ok(IndexLookup::Unused(misfit.to_string()));
     }
+    begin(&loaded, file, options, wanted)
+}
+
+fn in_parts(trace: &Path, found: &index::Index, options: &OpenOptions, wanted: &Wanted) -> Result<IndexLookup, Error> {
+    let Some(file) = mapped(trace) else { return Ok(not_mapped()) };
+    match parts::index(found, &file, options) {
+        Ok(Some(index)) => begin(&index, file, options, wanted),
+        Ok(None) => Ok(IndexLookup::Nothing),
+        Err(why) => Ok(IndexLookup::Unused(why)),
+    }
+}
+
+/// An input that cannot be mapped (a pipe, an empty file) is not seekable either.
+fn mapped(trace: &Path) -> Option<Input> {
+    Input::open_as_is(trace).ok()
+}
+
+fn not_mapped() -> IndexLookup {
+    IndexLookup::Unused("the trace is not a file that can be mapped".to_owned())
+}
+
+fn begin(index: &Index, file: Input, options: &OpenOptions, wanted: &Wanted) -> Result<IndexLookup, Error> {
     if let Some(why) = index.refusal(options, wanted) {
         return Ok(IndexLookup::Unused(why));
     }
@@ -97,19 +126,31 @@ pub fn late_reader(
     })
 }
 
+/// Why a file is not used.
+enum Refused {
+    /// It is not one of these indexes.
+    OtherKind,
+    Why(String),
+}
+
 /// Reads an index file; the inner error is the reason why it is not one. `None` if it does not exist and may be
 /// missing.
-fn load(path: &Path, may_be_missing: bool) -> Result<Option<Result<Index, String>>, Error> {
+fn load(path: &Path, may_be_missing: bool) -> Result<Option<Result<Index, Refused>>, Error> {
     let name = path.display();
     let failed = |error| Error::io(format_args!("cannot read {name}"), error);
     let bytes = match fs::metadata(path) {
         Err(error) if may_be_missing && error.kind() == std::io::ErrorKind::NotFound => return Ok(None),
         Err(error) => Err(error),
-        Ok(meta) if !meta.is_file() => return Ok(Some(Err("the index is not a file".to_owned()))),
-        Ok(meta) if meta.len() > INDEX_BYTES_MAX => return Ok(Some(Err("the index is too large".to_owned()))),
+        Ok(meta) if !meta.is_file() => return Ok(Some(Err(Refused::Why("the index is not a file".to_owned())))),
+        Ok(meta) if meta.len() > INDEX_BYTES_MAX => {
+            return Ok(Some(Err(Refused::Why("the index is too large".to_owned()))));
+        }
         Ok(_) => fs::read(path),
     };
-    Ok(Some(Index::decode(&bytes.map_err(failed)?).map_err(|fault| fault.to_string())))
+    Ok(Some(Index::decode(&bytes.map_err(failed)?).map_err(|fault| match fault {
+        IndexFault::Magic => Refused::OtherKind,
+        fault => Refused::Why(fault.to_string()),
+    })))
 }
 
 /// How much of a trace to compare: all of it, unless it is older than the index.

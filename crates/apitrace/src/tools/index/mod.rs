@@ -11,7 +11,7 @@
 mod build;
 mod file;
 pub mod find;
-mod zstd_frames;
+mod parts;
 
 use anytrace_core::index::Pieces;
 use anytrace_core::{Error, Input, OpenOptions};

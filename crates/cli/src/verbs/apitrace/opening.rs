@@ -14,14 +14,13 @@ use crate::arguments::InputArguments;
 use crate::failure::Failure;
 use crate::progress::Progress;
 use crate::report::{Reporter, Way};
-use crate::{Verdict, open, paint};
+use crate::{Verdict, indexed, open, paint};
 
 /// Which index to use.
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Reading")]
 pub(super) struct IndexChoice {
-    /// Use an index to start late in the trace (see `anytrace apitrace index`): the one next to the trace, none, or
-    /// this file
+    /// Use an index to start late in the trace (see `anytrace index`): the one next to the trace, none, or this file
     #[arg(long, value_name = "auto|none|FILE", default_value = "auto", value_parser = parse_choice)]
     pub(super) index: Choice,
 }
@@ -116,7 +115,11 @@ fn begin_late(
             IndexLookup::Unused("standard input and --no-mmap do not support seeking".to_owned())
         }
         Choice::Auto if !can_seek => IndexLookup::Nothing,
-        _ => late_reader(path, choice, &open::open_options(options), wanted).map_err(|error| Failure::bare(&error))?,
+        _ => {
+            let folder = indexed::folder();
+            late_reader(path, choice, folder.as_deref(), &open::open_options(options), wanted)
+                .map_err(|error| Failure::bare(&error))?
+        }
     };
     match found {
         IndexLookup::Reader(reader) => Ok(Some(*reader)),

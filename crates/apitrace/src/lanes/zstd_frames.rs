@@ -12,7 +12,7 @@ const SKIPPABLE: [u8; 3] = [0x2a, 0x4d, 0x18];
 
 /// The places of frames, as long as each declares its content size. The table that may be at the end is not trusted;
 /// the frames themselves are read.
-pub(super) fn places(file: &[u8]) -> Vec<DecodeStart> {
+pub(crate) fn places(file: &[u8]) -> Vec<DecodeStart> {
     let mut places = Vec::new();
     let mut step = 1_u64;
     let mut number = 0_u64;
