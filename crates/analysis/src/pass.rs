@@ -362,8 +362,7 @@ mod tests {
     fn said(accounting: Accounting, weights: &StackWeights, overview: &Overview, done: &Done) -> Said {
         let text = |name: NameId| String::from_utf8_lossy(done.directory.name(name)).into_owned();
         let row = |row: Row| {
-            let (total, own) = (u128::from(row.total), u128::from(row.self_time));
-            (text(row.name.unwrap()), row.thread.unwrap(), row.count, row.recursive, total, own)
+            (text(row.name.unwrap()), row.thread.unwrap(), row.count, row.recursive, row.total, row.self_time)
         };
         let mut rows: Vec<_> = accounting.into_rows().into_iter().map(row).collect();
         rows.sort();

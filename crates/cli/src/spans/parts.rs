@@ -102,7 +102,7 @@ struct Peek(Option<SpanSource>);
 
 impl SpanSink for Peek {
     fn source(&mut self, source: &SpanSource) -> Result<(), Error> {
-        self.0 = Some(source.clone());
+        self.0 = Some(*source);
         Err(Error::usage("only the source was wanted"))
     }
 

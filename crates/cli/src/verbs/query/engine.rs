@@ -10,6 +10,7 @@ use serde_json::Value;
 use crate::Verdict;
 use crate::failure::Failure;
 use crate::output::Output;
+use crate::shell::become_program;
 
 /// The name of the program.
 const NAME: &str = if cfg!(windows) { "anytrace-query.exe" } else { "anytrace-query" };
@@ -41,7 +42,8 @@ pub(super) fn run(
     command.arg(request.to_string()).args(files);
     let failed = |error: io::Error| Failure::usage(format!("{}: {error}", engine.display()));
     if request["action"] == "prompt" {
-        return prompt(command).map_err(failed);
+        // The terminal and its signals are the prompt's.
+        return become_program(&mut command).map(verdict).map_err(failed);
     }
     // Ctrl-C ends the engine's work; this program then ends with the engine. Other signals reach only this program:
     // closing the lifeline ends the engine too.
@@ -71,19 +73,6 @@ pub(super) fn run(
         Verdict::Program(code) => Ok(Verdict::Program(code)),
         verdict => out.commit(verdict),
     }
-}
-
-/// Becomes the engine: the terminal and its signals are the prompt's.
-#[cfg(unix)]
-fn prompt(mut command: Command) -> io::Result<Verdict> {
-    Err(std::os::unix::process::CommandExt::exec(&mut command))
-}
-
-/// Ends with the engine; Ctrl-C ends a statement of it.
-#[cfg(not(unix))]
-fn prompt(mut command: Command) -> io::Result<Verdict> {
-    ctrlc::set_handler(|| {}).map_err(io::Error::other)?;
-    command.status().map(|status| verdict(status.code()))
 }
 
 /// The engine's standard input: when it is closed, the engine ends.
