@@ -29,7 +29,8 @@ pub(crate) fn find(
     let status = Status::default();
     let limits = reader.limits;
     let mut finder = Finder::new(&status, every_bytes, limits.record_bytes_max).for_parts();
-    let frames = compressed.and_then(|file| file.as_slice().map(zstd_frames::places)).unwrap_or_default();
+    let compressed = compressed.as_ref().and_then(Input::as_slice);
+    let frames = compressed.map(zstd_frames::places).unwrap_or_default();
     if reader.stream.can_begin_inside() || reader.stream.is_raw() && frames.len() > 1 {
         finder.zstd_places = frames;
         reader.track_places();
@@ -37,7 +38,8 @@ pub(crate) fn find(
         finder.close_container();
     }
     let mut held = Held { sink, reports: Vec::new(), is_full: false };
-    let file_bytes = reader.read(&mut finder, &mut Tee { sink: &mut held, status: &status })?.trace_bytes;
+    let trace_bytes = reader.read(&mut finder, &mut Tee { sink: &mut held, status: &status })?.trace_bytes;
+    let file_bytes = compressed.map_or(trace_bytes, |file| file.len() as u64);
     let (definitions, enters) = finder.take_known(reader.signatures());
     let (longest_event, most_open) = (finder.longest_event, finder.most_open);
     let shared = Shared { limits, header: reader.header().clone(), longest_event, most_open, definitions, enters };
