@@ -246,14 +246,12 @@ impl Access for Reader {
         Ok(index)
     }
 
-    fn note(&self, path: &Path, part: &Part) {
+    fn note(&self, path: &Path, part: &Part, length: u64) {
         let from = part.from.as_ref().map_or(0, |mark| mark.offset);
         self.status.parts.fetch_add(1, Ordering::Relaxed);
+        self.status.bytes.fetch_add(part.until.unwrap_or(length).saturating_sub(from), Ordering::Relaxed);
         match part.until {
-            Some(until) => {
-                self.status.bytes.fetch_add(until.saturating_sub(from), Ordering::Relaxed);
-                info!("reading {} from {from} to {until}", path.display());
-            }
+            Some(until) => info!("reading {} from {from} to {until}", path.display()),
             None => info!("reading {} from {from} to its end", path.display()),
         }
     }

@@ -41,6 +41,9 @@ pub(crate) async fn run(options: &ExecutorOptions) -> Result<(), String> {
         warn!("neither --root nor --bucket is given: this executor can open no trace");
     }
     let reader = Reader::new(allowed, Some(work.path.join("indexes")), Arc::clone(&state))?;
+    // A folder of its own: Ballista removes all folders beside its files when it ends.
+    let rows = work.path.join("rows");
+    std::fs::create_dir_all(&rows).map_err(|error| format!("{}: {error}", rows.display()))?;
     let access: Arc<dyn Access> = Arc::new(reader);
     let status = status::serve(&options.bind_host, options.common.metrics, state).await?;
     // Also where TLS is in front: ports that are taken are an error at once.
@@ -52,7 +55,7 @@ pub(crate) async fn run(options: &ExecutorOptions) -> Result<(), String> {
     }
     info!("anytrace-cluster {} executor on {flight}", env!("CARGO_PKG_VERSION"));
     tokio::select! {
-        ended = serve(options, tls.as_ref(), &work.path, &access, &health) => ended,
+        ended = serve(options, tls.as_ref(), &rows, &access, &health) => ended,
         ended = status => ended,
         () = overdue() => {
             warn!("tasks were still running after {} s", GRACE.as_secs());

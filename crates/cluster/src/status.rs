@@ -22,7 +22,7 @@ pub(crate) struct Status {
     is_ready: Box<dyn Fn() -> bool + Send + Sync>,
     /// Parts of traces whose reading began.
     pub(crate) parts: AtomicU64,
-    /// Their bytes, as far as a part says where it ends.
+    /// Their bytes.
     pub(crate) bytes: AtomicU64,
     /// Indexes that were made.
     pub(crate) indexes: AtomicU64,

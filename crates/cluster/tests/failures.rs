@@ -59,8 +59,45 @@ fn has_stage(work: &Path, stage: u32) -> bool {
     let folders = |of: &Path| -> Vec<std::path::PathBuf> {
         std::fs::read_dir(of).into_iter().flatten().filter_map(|entry| Some(entry.ok()?.path())).collect()
     };
-    let jobs = folders(work).into_iter().flat_map(|executor| folders(&executor));
+    let jobs = folders(work).into_iter().flat_map(|executor| folders(&executor.join("rows")));
     jobs.into_iter().any(|job| job.join(stage.to_string()).is_dir())
+}
+
+fn signal(id: u32, name: &str) {
+    assert!(Command::new("kill").args([name, &id.to_string()]).status().unwrap().success());
+}
+
+#[test]
+fn a_slow_executor_changes_no_row() {
+    let traces = Traces::new();
+    let file = traces.long(LONG_LINES, Some(100_000));
+    let (expected, _) = local(LONG, std::slice::from_ref(&file), 2);
+    let cluster = Cluster::start(2, traces.folder.path(), &[]);
+    let mut client = long(&cluster, &file);
+    let slow = cluster.executors[0].child.id();
+    // It runs a fifth of the time.
+    while client.try_wait().unwrap().is_none() {
+        signal(slow, "-STOP");
+        std::thread::sleep(Duration::from_millis(200));
+        signal(slow, "-CONT");
+        std::thread::sleep(Duration::from_millis(50));
+    }
+    let output = client.wait_with_output().unwrap();
+    assert_eq!((text(&output.stdout), output.status.code()), (expected, Some(0)), "{}", text(&output.stderr));
+}
+
+#[test]
+fn an_executor_that_hangs_changes_no_row() {
+    let traces = Traces::new();
+    let file = traces.long(LONG_LINES, Some(100_000));
+    let (expected, _) = local(LONG, std::slice::from_ref(&file), 2);
+    let cluster = Cluster::start(2, traces.folder.path(), &[]);
+    let client = long(&cluster, &file);
+    let victim = &cluster.executors[0];
+    wait_for("the scan", || victim.log().contains(": reading ").then_some(()), || victim.log());
+    signal(victim.child.id(), "-STOP");
+    let output = client.wait_with_output().unwrap();
+    assert_eq!((text(&output.stdout), output.status.code()), (expected, Some(0)), "{}", text(&output.stderr));
 }
 
 #[test]
@@ -191,7 +228,7 @@ fn an_interrupted_client_cancels_its_job() {
     let client = long(&cluster, &file);
     let first = &cluster.executors[0];
     wait_for("the scan", || first.log().contains(": reading ").then_some(()), || first.log());
-    assert!(Command::new("kill").args(["-INT", &client.id().to_string()]).status().unwrap().success());
+    signal(client.id(), "-INT");
     let output = client.wait_with_output().unwrap();
     assert_eq!(output.status.code(), Some(130), "{}", text(&output.stderr));
     let log = || cluster.scheduler.log();

@@ -50,8 +50,8 @@ pub trait Access: fmt::Debug + Send + Sync {
         Err(Error::unsupported(format!("{}: this process makes no index", path.display())))
     }
 
-    /// A part of a trace is about to be read; for logs and counters.
-    fn note(&self, _path: &Path, _part: &index::Part) {}
+    /// A part of a trace of `length` bytes is about to be read; for logs and counters.
+    fn note(&self, _path: &Path, _part: &index::Part, _length: u64) {}
 }
 
 /// Reads files as they are.

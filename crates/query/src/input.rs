@@ -184,7 +184,7 @@ impl TraceFile {
         if self.is_remote {
             self.check(&input.head())?;
         }
-        self.access.note(&self.path, &part);
+        self.access.note(&self.path, &part, self.bytes);
         let part = (part != index::Part::default()).then_some(part);
         let options = OpenOptions { threads: self.threads, limits: Limits::default(), part, ..OpenOptions::default() };
         format.open(input, &options)

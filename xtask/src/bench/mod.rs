@@ -18,7 +18,7 @@ pub(crate) mod measure;
 mod query;
 mod record;
 mod recorder;
-mod xray;
+pub(crate) mod xray;
 
 use std::fs::File;
 use std::io::{BufWriter, Write};

@@ -39,7 +39,7 @@ impl Access for Elsewhere {
         index::build_by(format, &open, &how, EVERY_BYTES, &mut damage).map(Arc::new)
     }
 
-    fn note(&self, path: &Path, part: &Part) {
+    fn note(&self, path: &Path, part: &Part, _length: u64) {
         let from = part.from.as_ref().map_or(0, |mark| mark.offset);
         self.parts.lock().unwrap().push((path.display().to_string(), from, part.until));
     }
