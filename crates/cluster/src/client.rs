@@ -368,17 +368,43 @@ impl std::fmt::Display for Causes<'_> {
     }
 }
 
-/// What Ballista says of a failure, without the frames in which its errors and tasks are nested.
+/// What Ballista says of a failure, without the frames in which its errors and tasks are nested: of a task it has the
+/// error as Rust shows it to programmers.
 fn plain(text: &str) -> String {
-    let mut text = text.trim();
+    let mut text = text.trim().to_owned();
+    while let Some(inner) = quoted(&text) {
+        text = inner;
+    }
     let frames = ["Execution error: ", "DataFusion error: ", "External error: ", "Error during planning: "];
     // The innermost error is what happened; what is before it says which task it happened to.
-    for frame in frames {
-        if let Some(at) = text.rfind(frame) {
-            text = text.get(at + frame.len()..).unwrap_or(text);
+    let start = frames.iter().filter_map(|frame| Some(text.rfind(frame)? + frame.len())).max();
+    text.get(start.unwrap_or(0)..).unwrap_or("").trim().to_owned()
+}
+
+/// The text in the first error that is shown with its kind and in quotes.
+fn quoted(text: &str) -> Option<String> {
+    const KINDS: [&str; 7] = [
+        "Execution(\"",
+        "Plan(\"",
+        "Internal(\"",
+        "General(\"",
+        "NotImplemented(\"",
+        "ResourcesExhausted(\"",
+        "Cancelled(\"",
+    ];
+    let start = KINDS.iter().filter_map(|kind| Some(text.find(kind)? + kind.len())).min()?;
+    let (mut inner, mut rest) = (String::new(), text.get(start..)?.chars());
+    loop {
+        match rest.next()? {
+            '"' => return Some(inner).filter(|inner| !inner.is_empty()),
+            '\\' => match rest.next()? {
+                'n' => inner.push('\n'),
+                't' => inner.push('\t'),
+                other => inner.push(other),
+            },
+            other => inner.push(other),
         }
     }
-    text.trim_matches(|c| matches!(c, '"' | ')' | '(')).to_owned()
 }
 
 #[cfg(test)]
@@ -390,6 +416,11 @@ mod tests {
         let text =
             "Job 1 failed due to stage 1 failed: Task failed: DataFusion error: Execution error: /a: cannot open";
         assert_eq!(plain(text), "/a: cannot open");
+        let text = r#"Job failed due to stage 2 failed: Task failed due to runtime execution error: DataFusionError(Execution("/a: \"b\" (c)"))"#;
+        assert_eq!(plain(text), "/a: \"b\" (c)");
+        let text = r#"stage 1: DataFusionError(ArrowError(ExternalError(Execution("General(\"/a: gone\")")), None))"#;
+        assert_eq!(plain(text), "/a: gone");
         assert_eq!(plain("anything else"), "anything else");
+        assert_eq!(plain("Execution(\"cut"), "Execution(\"cut");
     }
 }

@@ -179,13 +179,27 @@ fn a_missing_file_names_itself_and_one_outside_the_root_is_refused() {
     let said = text(&output.stderr);
     assert_eq!(output.status.code(), Some(2), "{said}");
     assert!(said.contains("absent.xray"), "{said}");
-    // There for the client, and gone when an executor reads it.
-    let moved = traces.bytes("root/moved.lackey", &std::fs::read(&file).unwrap(), None);
-    let mut client = cluster.client("SELECT count(*) FROM nothing", std::slice::from_ref(&moved), 2);
-    let output = client.output().unwrap();
+    let there = traces.bytes("root/there.lackey", &std::fs::read(&file).unwrap(), None);
+    let output = cluster.query("SELECT count(*) FROM nothing", &[there], 2);
     let said = text(&output.stderr);
     assert_eq!(output.status.code(), Some(2), "{said}");
     assert!(said.contains("nothing") && said.contains("tables: "), "{said}");
+}
+
+#[test]
+fn a_file_that_goes_away_names_itself() {
+    let traces = Traces::new();
+    let file = traces.long(LONG_LINES, Some(100_000));
+    let cluster = Cluster::start(1, traces.folder.path(), &[]);
+    let client = long(&cluster, &file);
+    let first = &cluster.executors[0];
+    wait_for("the scan", || first.log().contains(": reading ").then_some(()), || first.log());
+    std::fs::remove_file(&file).unwrap();
+    let output = client.wait_with_output().unwrap();
+    let said = text(&output.stderr);
+    assert_eq!(output.status.code(), Some(2), "{said}");
+    assert!(said.contains("long.lackey") && said.contains("cannot open"), "{said}");
+    assert!(said.lines().count() <= 5, "{said}");
 }
 
 #[test]
