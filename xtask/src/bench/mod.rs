@@ -158,6 +158,12 @@ fn program(options: &Options) -> Result<PathBuf, String> {
     Ok(root().join("target/dist/anytrace"))
 }
 
+/// The input of this name with so many MB, made once.
+pub(crate) fn input(name: &str, folder: &Path, megabytes: u64) -> Result<PathBuf, String> {
+    let input = INPUTS.iter().find(|input| input.name == name).ok_or_else(|| format!("no input is called {name}"))?;
+    make(input, folder, Some(megabytes))
+}
+
 fn make(input: &Input, folder: &Path, megabytes: Option<u64>) -> Result<PathBuf, String> {
     let megabytes = megabytes.unwrap_or(input.megabytes);
     let path = folder.join(format!("{}-{megabytes}.trace", input.name));

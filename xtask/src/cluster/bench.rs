@@ -1,4 +1,5 @@
-//! `cargo xtask cluster bench`: two executors of one processor each against the engine in one process with two threads.
+//! `cargo xtask cluster bench`: two executors of one processor each against the engine in one process with two threads,
+//! and what decoding costs in each format.
 
 use std::fs::File;
 use std::io::{BufWriter, Read, Write};
@@ -10,7 +11,7 @@ use std::time::{Duration, Instant};
 use serde_json::{Value, json};
 
 use crate::bench::measure::{Usage, measure};
-use crate::bench::xray;
+use crate::bench::{input, xray};
 use crate::shell::{output, root, run};
 
 /// Traces, and bytes of all of them unless an option says otherwise.
@@ -29,6 +30,17 @@ const QUERIES: [(&str, &str); 3] = [
     ("a thousandth of the records", "SELECT count(*), max(time) FROM events WHERE seq % 1000 = 1"),
 ];
 
+/// A statement for each format that reads every record.
+const FORMATS: [(&str, &str); 6] = [
+    ("xray", "SELECT kind, count(*), max(time) FROM events GROUP BY kind"),
+    ("cacheray", "SELECT kind, count(*), max(address) FROM accesses GROUP BY kind"),
+    ("heph", "SELECT stream, count(*), max(counter) FROM packets GROUP BY stream"),
+    ("lackey", "SELECT kind, count(*), max(address) FROM accesses GROUP BY kind"),
+    ("apitrace", "SELECT function, count(*), max(seq) FROM calls GROUP BY function"),
+    ("casemate", "SELECT kind, count(*), max(seq) FROM transitions GROUP BY kind"),
+];
+const FORMAT_MEGABYTES: u64 = 50;
+
 /// How long a process may take to be ready.
 const READY_TIME: Duration = Duration::from_secs(30);
 
@@ -40,6 +52,7 @@ pub(super) fn run_all(arguments: &[String], programs: &Path) -> Result<(), Strin
     };
     let alone = programs.join("examples/alone").display().to_string();
     let cluster = programs.join("anytrace-cluster").display().to_string();
+    formats(&alone)?;
     let files = traces(megabytes, &alone)?;
     let started = Started::new(&cluster, files.first().and_then(|file| file.parent()).ok_or("no traces")?)?;
     let mut slow = Vec::new();
@@ -60,6 +73,22 @@ pub(super) fn run_all(arguments: &[String], programs: &Path) -> Result<(), Strin
         }
     }
     if slow.is_empty() { Ok(()) } else { Err(slow.join("; ")) }
+}
+
+/// What decoding costs, with one thread.
+fn formats(alone: &str) -> Result<(), String> {
+    let folder = root().join("target/cluster/bench-formats");
+    std::fs::create_dir_all(&folder).map_err(|error| format!("{}: {error}", folder.display()))?;
+    println!("| format | CPU s | GB | CPU s/GB |\n|---|---|---|---|");
+    for (name, sql) in FORMATS {
+        let file = input(name, &folder, FORMAT_MEGABYTES)?;
+        let bytes = std::fs::metadata(&file).map_err(|error| format!("{}: {error}", file.display()))?.len();
+        let gigabytes = bytes as f64 / 1e9;
+        let command = words(alone, &request(sql, 1, None), &[file]);
+        let (usage, _) = best(|| Ok((measure(None, &command)?, gigabytes)))?;
+        println!("| {name} | {:.2} | {gigabytes:.2} | {:.1} |", usage.cpu_s, usage.cpu_s / gigabytes);
+    }
+    Ok(())
 }
 
 /// The traces and their indexes, made once.

@@ -52,7 +52,7 @@ pub(crate) struct QueryArguments {
     /// Partitions of a plan and threads that work on them, 1 to 64 [default: one per processor]
     #[arg(long, value_name = "N", value_parser = clap::builder::RangedU64ValueParser::<usize>::new().range(1..=64))]
     pub(crate) threads: Option<usize>,
-    /// Run on a cluster of anytrace-cluster at df://HOST:PORT, or on one inside a single process: local
+    /// Run by anytrace-cluster: df://HOST:PORT is a scheduler, local a cluster in one process
     #[arg(long, value_name = "ADDRESS")]
     pub(crate) cluster: Option<String>,
     /// Memory for sorting and grouping before they use the disk; suffixes k, M, G [default: no limit]
