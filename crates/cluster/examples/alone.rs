@@ -2,6 +2,8 @@
 //!
 //! `alone REQUEST FILE…` is `anytrace-query REQUEST FILE…`; `alone index FILE…` makes the indexes of traces.
 
+#![allow(clippy::print_stderr, reason = "a command talks to the person who runs it")]
+
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;

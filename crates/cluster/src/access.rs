@@ -34,13 +34,16 @@ pub(crate) enum Allowed {
     Only { roots: Vec<PathBuf>, buckets: Vec<String> },
 }
 
+/// An index that was made, or is about to be.
+type Slot = Arc<Mutex<Option<Arc<Index>>>>;
+
 /// Reads files and objects.
 pub(crate) struct Reader {
     allowed: Allowed,
     stores: Stores,
     /// Where indexes that are made here are kept.
     indexes: Option<PathBuf>,
-    known: Mutex<HashMap<u64, Arc<Mutex<Option<Arc<Index>>>>>>,
+    known: Mutex<HashMap<u64, Slot>>,
     status: Arc<Status>,
 }
 

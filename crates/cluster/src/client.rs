@@ -6,7 +6,7 @@
 use std::ffi::OsString;
 use std::path::Path;
 use std::process::ExitCode;
-use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -120,7 +120,6 @@ struct Remote {
     codec: Arc<PhysicalCodec>,
     job: Mutex<Option<String>>,
     stages: AtomicUsize,
-    rows: AtomicU64,
     _local: Option<(Local, Option<tempfile::TempDir>)>,
 }
 
@@ -169,7 +168,6 @@ impl Remote {
             codec,
             job: Mutex::default(),
             stages: AtomicUsize::new(0),
-            rows: AtomicU64::new(0),
             _local: local,
         })
     }
