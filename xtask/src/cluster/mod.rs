@@ -24,7 +24,7 @@ pub(crate) fn run_all(arguments: &[String]) -> Result<(), String> {
         None => test(),
         Some((first, rest)) if first == "bench" => {
             run(&mut of_cluster(&["build", "--release", "--bins", "--examples"]))?;
-            bench::run_all(rest, &target().join("release"))
+            bench::run_all(rest, &target(&folder()).join("release"))
         }
         Some((other, _)) => Err(format!("cluster has no {other}")),
     }
@@ -34,8 +34,9 @@ fn folder() -> PathBuf {
     root().join("crates/cluster")
 }
 
-fn target() -> PathBuf {
-    std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| folder().join("target"), PathBuf::from)
+/// Where cargo builds a workspace.
+fn target(workspace: &Path) -> PathBuf {
+    std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| workspace.join("target"), PathBuf::from)
 }
 
 /// Cargo in the cluster's workspace.
@@ -49,7 +50,9 @@ fn test() -> Result<(), String> {
     run(cargo().current_dir(folder()).args(["fmt", "--check"]))?;
     run(of_cluster(&["clippy", "--all-targets"]).args(["--", "-D", "warnings"]))?;
     let tools = tools()?;
+    run(cargo().args(["build", "--quiet", "--locked", "--package", "anytrace"]))?;
     let mut tests = of_cluster(&["test"]);
+    tests.env("ANYTRACE_COMMAND", target(&root()).join("debug/anytrace"));
     if let Some(tools) = &tools {
         tests.env("ANYTRACE_MOTO_SERVER", tools.join("moto_server"));
     }
@@ -93,7 +96,7 @@ fn units() -> Result<(), String> {
     }
     let units = folder().join("deploy/systemd");
     // They name a program where packages install it; here it is what was built.
-    let program = target().join("debug/anytrace-cluster").display().to_string();
+    let program = target(&folder()).join("debug/anytrace-cluster").display().to_string();
     let copies = root().join("target/cluster/units");
     std::fs::create_dir_all(&copies).map_err(|error| format!("{}: {error}", copies.display()))?;
     let mut names = Vec::new();
