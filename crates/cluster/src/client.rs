@@ -14,7 +14,7 @@ use anytrace_query::codec::PhysicalCodec;
 use anytrace_query::{Access, Engine, Options, Setup, TraceFile, program, receive};
 use async_trait::async_trait;
 use ballista_core::client::BallistaClient;
-use ballista_core::extension::{BallistaConfigGrpcEndpoint, EndpointOverrideFn};
+use ballista_core::extension::{BallistaConfigGrpcEndpoint, EndpointOverrideFn, SessionConfigExt};
 use ballista_core::serde::protobuf::execute_query_params::Query;
 use ballista_core::serde::protobuf::scheduler_grpc_client::SchedulerGrpcClient;
 use ballista_core::serde::protobuf::{
@@ -27,6 +27,7 @@ use datafusion::error::{DataFusionError, Result};
 use datafusion::execution::TaskContext;
 use datafusion::physical_plan::stream::RecordBatchStreamAdapter;
 use datafusion::physical_plan::{ExecutionPlan, SendableRecordBatchStream};
+use datafusion::prelude::SessionConfig;
 use datafusion_proto::physical_plan::AsExecutionPlan;
 use datafusion_proto::protobuf::PhysicalPlanNode;
 use futures::TryStreamExt;
@@ -314,6 +315,11 @@ async fn fetch(
 
 #[async_trait]
 impl Engine for Remote {
+    /// Without what the operators of a plan tell each other while they run, which does not reach other machines.
+    fn configure(&self, config: SessionConfig) -> SessionConfig {
+        config.upgrade_for_ballista()
+    }
+
     async fn run(
         &self,
         plan: Arc<dyn ExecutionPlan>,

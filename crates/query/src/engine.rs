@@ -7,6 +7,7 @@ use async_trait::async_trait;
 use datafusion::error::Result;
 use datafusion::execution::TaskContext;
 use datafusion::physical_plan::{ExecutionPlan, SendableRecordBatchStream};
+use datafusion::prelude::SessionConfig;
 
 use crate::access::{Access, Files};
 use crate::input::TraceFile;
@@ -14,6 +15,11 @@ use crate::input::TraceFile;
 /// Runs plans on other machines.
 #[async_trait]
 pub trait Engine: fmt::Debug + Send + Sync {
+    /// Changes how statements are planned, for plans that it can run.
+    fn configure(&self, config: SessionConfig) -> SessionConfig {
+        config
+    }
+
     /// Runs a plan and returns its partitions in their order. What was wrong with the traces is reported to `files`
     /// before the last row is returned.
     ///

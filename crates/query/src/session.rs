@@ -184,6 +184,9 @@ impl Session {
         if let Some(bytes) = room.merge_bytes {
             config.options_mut().execution.sort_spill_reservation_bytes = bytes;
         }
+        if let Some(engine) = &engine {
+            config = engine.configure(config);
+        }
         let context = SessionContext::new_with_config_rt(config, runtime.build_arc()?);
         functions::register(&context, &files);
         let parameters = parameters(&options.parameters);
