@@ -130,15 +130,6 @@ impl std::fmt::Debug for Remote {
     }
 }
 
-/// Forgets a job that has ended.
-struct Running<'a>(&'a Remote);
-
-impl Drop for Running<'_> {
-    fn drop(&mut self) {
-        *self.0.job.lock().unwrap_or_else(PoisonError::into_inner) = None;
-    }
-}
-
 impl Remote {
     async fn connect(
         address: String,
@@ -283,6 +274,11 @@ impl Remote {
         Ok(())
     }
 
+    /// The job to cancel, if there is one.
+    fn remember(&self, job: Option<String>) {
+        *self.job.lock().unwrap_or_else(PoisonError::into_inner) = job;
+    }
+
     fn fetch(&self, location: PartitionLocation, schema: &SchemaRef) -> SendableRecordBatchStream {
         let endpoints = self.endpoints.clone();
         let rows = futures::stream::once(fetch(location, endpoints)).try_flatten();
@@ -329,11 +325,14 @@ impl Engine for Remote {
         let schema = plan.schema();
         self.stages.store(0, Ordering::Relaxed);
         let job = self.submit(plan, &context).await?;
-        *self.job.lock().unwrap_or_else(PoisonError::into_inner) = Some(job.clone());
-        let running = Running(self);
-        let mut done = self.wait(&job).await?;
-        self.take_reports(&job, files).await?;
-        drop(running);
+        self.remember(Some(job.clone()));
+        let ended = match self.wait(&job).await {
+            Ok(done) => self.take_reports(&job, files).await.map(|()| done),
+            Err(error) => Err(error),
+        };
+        // Not where nobody waits any more: then the job still runs, and is canceled.
+        self.remember(None);
+        let mut done = ended?;
         done.partition_location.sort_by_key(|location| {
             (location.partition_id.as_ref().map(|id| id.partition_id), location.map_partition_id)
         });
