@@ -25,21 +25,24 @@ const SPEED_MIN: f64 = 0.8;
 const RUNS: usize = 3;
 
 const QUERIES: [(&str, &str); 3] = [
-    ("events by kind", "SELECT kind, count(*) AS n, min(time), max(time) FROM events GROUP BY kind ORDER BY n, 1"),
+    (
+        "events by kind",
+        "SELECT kind, count(*) AS n, min(time_ns), max(time_ns) FROM events GROUP BY kind ORDER BY n, 1",
+    ),
     ("calls by name", "SELECT name, count(*) AS n, sum(duration) AS total FROM calls GROUP BY name ORDER BY n, 1"),
-    ("a thousandth of the records", "SELECT count(*), max(time) FROM events WHERE seq % 1000 = 1"),
+    ("a thousandth of the records", "SELECT count(*), max(time_ns) FROM events WHERE seq % 1000 = 1"),
 ];
 
 /// A statement for each format that reads every record.
 const FORMATS: [(&str, &str); 6] = [
-    ("xray", "SELECT kind, count(*), max(time) FROM events GROUP BY kind"),
+    ("xray", "SELECT kind, count(*), max(time_ns) FROM events GROUP BY kind"),
     ("cacheray", "SELECT kind, count(*), max(address) FROM accesses GROUP BY kind"),
     ("heph", "SELECT stream, count(*), max(counter) FROM packets GROUP BY stream"),
     ("lackey", "SELECT kind, count(*), max(address) FROM accesses GROUP BY kind"),
-    ("apitrace", "SELECT function, count(*), max(seq) FROM calls GROUP BY function"),
+    ("apitrace", "SELECT function, count(*), max(call) FROM calls GROUP BY function"),
     ("casemate", "SELECT kind, count(*), max(seq) FROM transitions GROUP BY kind"),
 ];
-const FORMAT_MEGABYTES: u64 = 50;
+const FORMAT_MEGABYTES: u64 = 200;
 
 /// How long a process may take to be ready.
 const READY_TIME: Duration = Duration::from_secs(30);
