@@ -7,7 +7,7 @@ use serde_json::Value;
 use crate::shell::{cargo, output};
 
 /// Licenses anyone may combine with MIT OR Apache-2.0 without further duty than to name them.
-const ALLOWED: [&str; 13] = [
+const ALLOWED: [&str; 14] = [
     "MIT",
     "Apache-2.0",
     "Apache-2.0 WITH LLVM-exception",
@@ -22,13 +22,16 @@ const ALLOWED: [&str; 13] = [
     "BSL-1.0",
     // inferno: copyleft for its own files only, which we do not change.
     "CDDL-1.0",
+    // libbz2-rs-sys, which DataFusion's default features bring into the cluster: BSD in other words.
+    "bzip2-1.0.6",
 ];
 
 pub(crate) fn run() -> Result<(), String> {
     let mut used: BTreeMap<String, u32> = BTreeMap::new();
     let mut refused = Vec::new();
-    // The Python package is a workspace of its own.
-    let workspaces = [metadata("Cargo.toml")?, metadata("python/Cargo.toml")?];
+    // The Python package and the cluster are workspaces of their own.
+    let manifests = ["Cargo.toml", "python/Cargo.toml", "crates/cluster/Cargo.toml"];
+    let workspaces = manifests.into_iter().map(metadata).collect::<Result<Vec<Value>, String>>()?;
     for package in workspaces.iter().filter_map(|metadata| metadata["packages"].as_array()).flatten() {
         let name = package["name"].as_str().unwrap_or_default();
         let license = package["license"].as_str().unwrap_or_default().replace('/', " OR ");

@@ -8,6 +8,7 @@
 mod bench;
 mod book;
 mod casemate_tables;
+mod cluster;
 mod complexity;
 mod consumers;
 mod dist;
@@ -66,7 +67,7 @@ const HELP: &str = "cargo xtask CHORE
 
 /// The chores that describe their options themselves.
 fn usages() -> String {
-    [hostile::USAGE, dist::USAGE, new_format::USAGE].join("\n  ")
+    [cluster::USAGE, hostile::USAGE, dist::USAGE, new_format::USAGE].join("\n  ")
 }
 
 fn main() -> ExitCode {
@@ -87,6 +88,7 @@ fn main() -> ExitCode {
         "consumers" => consumers::run_all(rest),
         "python" => python::run_all(rest),
         "book" => book::run_all(rest),
+        "cluster" => cluster::run_all(rest),
         "tables" => tables::run(rest),
         "pictures" => pictures::run_all(rest),
         "viewer" => viewer::run_all(rest),

@@ -4,6 +4,7 @@
 //! the read can change what is read, and nothing else. A file that becomes shorter than it was when it was opened is an
 //! error that gives the first lost byte.
 
+use std::fmt;
 use std::fs::File;
 use std::io::{self, Read, Seek, SeekFrom};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -12,11 +13,30 @@ use crate::{Error, Rule};
 
 pub(crate) static CUT_SHORT: Rule = Rule::error("input/cut-short", "the file was truncated while being read");
 
-/// A regular file of a known length.
+/// Bytes that are read by ranges, as an object store serves them. They do not change while they are read.
+pub trait RangeRead: fmt::Debug + Send + Sync {
+    /// How many there are.
+    fn length(&self) -> u64;
+
+    /// Reads the bytes at `offset` into `buffer` and returns how many; 0 only at the end, or for an empty buffer.
+    ///
+    /// # Errors
+    /// When they cannot be read.
+    fn read_at(&self, offset: u64, buffer: &mut [u8]) -> io::Result<usize>;
+}
+
+/// What an [`OpenFile`] reads.
+#[derive(Debug)]
+enum Bytes {
+    File(File),
+    Ranges(Arc<dyn RangeRead>),
+}
+
+/// A regular file of a known length, or what is read as one.
 #[derive(Debug)]
 pub(crate) struct OpenFile {
     name: String,
-    file: File,
+    bytes: Bytes,
     /// Its length when it was opened: bytes appended later are not read.
     length: u64,
     at: u64,
@@ -24,7 +44,12 @@ pub(crate) struct OpenFile {
 
 impl OpenFile {
     pub(crate) fn new(name: &str, file: File, length: u64) -> Self {
-        Self { name: name.to_owned(), file, length, at: 0 }
+        Self { name: name.to_owned(), bytes: Bytes::File(file), length, at: 0 }
+    }
+
+    pub(crate) fn of_ranges(name: &str, ranges: Arc<dyn RangeRead>) -> Self {
+        let length = ranges.length();
+        Self { name: name.to_owned(), bytes: Bytes::Ranges(ranges), length, at: 0 }
     }
 
     /// Its present end.
@@ -43,7 +68,11 @@ impl OpenFile {
             return Ok(0);
         };
         loop {
-            match self.file.read(buffer) {
+            let read = match &mut self.bytes {
+                Bytes::File(file) => file.read(buffer),
+                Bytes::Ranges(ranges) => ranges.read_at(self.at, buffer),
+            };
+            match read {
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
                 Err(error) => return Err(Error::io(format_args!("cannot read {}", self.name), error)),
                 Ok(0) => {
@@ -59,7 +88,11 @@ impl OpenFile {
 
     /// Moves to an offset; false where the file has no such offset.
     pub(crate) fn seek(&mut self, offset: u64) -> bool {
-        let is_there = offset <= self.length && self.file.seek(SeekFrom::Start(offset)).is_ok();
+        let is_there = offset <= self.length
+            && match &mut self.bytes {
+                Bytes::File(file) => file.seek(SeekFrom::Start(offset)).is_ok(),
+                Bytes::Ranges(_) => true,
+            };
         if is_there {
             self.at = offset;
         }
@@ -72,10 +105,14 @@ impl OpenFile {
         if length == 0 {
             return Err(self);
         }
-        let Ok(map) = map(&self.file, length) else { return Err(self) };
+        let Bytes::File(file) = &self.bytes else { return Err(self) };
+        let Ok(map) = map(file, length) else { return Err(self) };
         // Without a guard, truncating the file would end the process.
         let Some(guard) = guard::Guard::new(&map) else { return Err(self) };
-        Ok(FileMap::new(self.name, self.file, map, guard))
+        match self.bytes {
+            Bytes::File(file) => Ok(FileMap::new(self.name, file, map, guard)),
+            Bytes::Ranges(_) => Err(self),
+        }
     }
 }
 
@@ -378,6 +415,32 @@ mod tests {
         assert_eq!(bytes.len(), 10);
         assert!(open.seek(4) && !open.seek(11));
         std::fs::remove_file(path).unwrap();
+    }
+
+    #[derive(Debug)]
+    struct Ranges(Vec<u8>);
+
+    impl RangeRead for Ranges {
+        fn length(&self) -> u64 {
+            self.0.len() as u64
+        }
+
+        fn read_at(&self, offset: u64, buffer: &mut [u8]) -> io::Result<usize> {
+            let at = usize::try_from(offset).unwrap();
+            self.0.get(at..).unwrap_or_default().read(buffer)
+        }
+    }
+
+    #[test]
+    fn ranges_are_read_and_moved_in_as_a_file_is_but_never_mapped() {
+        let mut open = OpenFile::of_ranges("ranges", Arc::new(Ranges((0..10).collect())));
+        let mut buffer = [0; 4];
+        assert_eq!(OpenFile::read(&mut open, &mut buffer).unwrap(), 4);
+        assert!(open.seek(8) && !open.seek(11));
+        assert_eq!(OpenFile::read(&mut open, &mut buffer).unwrap(), 2);
+        assert_eq!(buffer, [8, 9, 2, 3]);
+        assert_eq!(OpenFile::read(&mut open, &mut buffer).unwrap(), 0);
+        assert!(open.map().is_err());
     }
 
     #[test]

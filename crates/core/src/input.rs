@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use crate::file::{FileMap, OpenFile};
+use crate::file::{FileMap, OpenFile, RangeRead};
 use crate::layer::{Compression, Layer};
 use crate::{Error, Head};
 
@@ -97,6 +97,22 @@ impl Input {
             origin: None,
             drip_bytes: None,
         })
+    }
+
+    /// Takes bytes that are read by ranges; compression layers are recognized and removed.
+    ///
+    /// # Errors
+    /// [`crate::Kind::Io`] when the first bytes cannot be read.
+    pub fn from_ranges(name: &str, ranges: Arc<dyn RangeRead>) -> Result<Self, Error> {
+        let mut file = OpenFile::of_ranges(name, ranges);
+        let file_bytes = Some(file.length());
+        let head = read_head(&mut file).map_err(|error| Error::io(format_args!("cannot read {name}"), error))?;
+        if head.is_empty() || Compression::detect(&head).is_some() {
+            file.seek(0);
+            return Self::from_read(name, Box::new(file), file_bytes);
+        }
+        let (layers, progress, body) = (Vec::new(), Arc::default(), Body::File { head, file });
+        Ok(Self { name: name.to_owned(), file_bytes, layers, progress, body, drip_bytes: None })
     }
 
     /// Maps the input where it is a file that can be mapped, so that [`Self::as_slice`] has all bytes; otherwise

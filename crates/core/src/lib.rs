@@ -51,7 +51,7 @@ pub use cursor::{Cursor, Refill};
 pub use diagnostic::{Diagnostic, Effect, Rule, Severity};
 pub use entry::{Format, ImportOptions, Trace};
 pub use error::{Error, Kind};
-pub use file::cut_short;
+pub use file::{RangeRead, cut_short};
 pub use input::{Input, InputOptions};
 pub use layer::{Compression, Layer, LayerEnd, layer_rules};
 pub use limits::Limits;

@@ -21,18 +21,28 @@
 
 #![forbid(unsafe_code)]
 
+mod access;
+#[cfg(feature = "codec")]
+pub mod codec;
 mod columns;
 pub mod cookbook;
+mod engine;
 mod failure;
 mod functions;
 mod input;
 mod output;
+pub mod program;
 mod provider;
 mod pushdown;
+mod reports;
 mod session;
 mod source;
 
+pub use access::{Access, Files};
+pub use engine::{Engine, Setup};
 pub use failure::{message, table_names};
 pub use input::{OpenWith, TraceFile};
 pub use output::{Form, How};
+#[cfg(feature = "codec")]
+pub use reports::receive;
 pub use session::{MEMORY_BYTES_MIN, Options, Session};

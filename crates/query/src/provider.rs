@@ -21,7 +21,7 @@ use datafusion::physical_plan::ExecutionPlan;
 use datafusion::scalar::ScalarValue;
 
 use crate::columns;
-use crate::input::TraceFile;
+use crate::input::{Range, TraceFile};
 use crate::pushdown;
 use crate::source::{Part, TraceSource};
 
@@ -32,20 +32,25 @@ pub(crate) struct TraceTable {
     pub(crate) table: Table,
     parts: Vec<Part>,
     schema: TableSchema,
+    /// Bytes of a part, where parts are read by other processes.
+    part_bytes: Option<u64>,
 }
+
+/// Most parts of a table: a plan names each of them.
+const PARTS_MAX: u64 = 8192;
 
 /// The tables of some files: each is the union over those that have it. With more than one file each table has a column
 /// `file`, or `trace` where it has a `file` of its own.
-pub(crate) fn tables_of(files: &[Arc<TraceFile>], has_file_column: bool) -> Vec<TraceTable> {
+pub(crate) fn tables_of(files: &[Arc<TraceFile>], has_file_column: bool, part_bytes: Option<u64>) -> Vec<TraceTable> {
     let mut tables: Vec<TraceTable> = Vec::new();
     for file in files {
         for table in file.format.map(tables::all).unwrap_or_default() {
-            let part = Part { file: Arc::clone(file), table, range: index::Part::default() };
+            let part = Part { file: Arc::clone(file), table, range: Range::Part(index::Part::default()) };
             match tables.iter_mut().find(|known| known.table.name == table.name) {
                 Some(known) => known.parts.push(part),
                 None => {
                     let schema = TableSchema::builder(Arc::new(Schema::empty())).build();
-                    tables.push(TraceTable { table, parts: vec![part], schema });
+                    tables.push(TraceTable { table, parts: vec![part], schema, part_bytes });
                 }
             }
         }
@@ -93,11 +98,32 @@ impl TraceTable {
         !self.schema.table_partition_cols().is_empty()
     }
 
+    /// The files that have it, in order.
+    #[cfg(feature = "codec")]
+    pub(crate) fn files(&self) -> impl Iterator<Item = &TraceFile> {
+        self.parts.iter().map(|part| part.file.as_ref())
+    }
+
+    /// Bytes of a part, where parts are read by other processes.
+    #[cfg(feature = "codec")]
+    pub(crate) fn part_bytes(&self) -> Option<u64> {
+        self.part_bytes
+    }
+
+    /// Groups of parts, which are read side by side.
+    fn groups(&self, threads: usize) -> usize {
+        let bytes: u64 = self.parts.iter().map(|part| part.file.bytes).sum();
+        self.part_bytes.map_or(threads, |most| times(bytes, most).max(threads))
+    }
+
     /// The parts of all files in order: about so many of each.
     fn pieces(&self, filter: &Filter, threads: usize) -> Vec<PartitionedFile> {
         let mut pieces = Vec::new();
         for part in &self.parts {
-            let ranges = part.file.parts(&part.table, filter, threads);
+            let ranges = match self.part_bytes {
+                None => part.file.parts(&part.table, filter, threads),
+                Some(most) => part.file.shares(&part.table, filter, threads, times(part.file.bytes, most)),
+            };
             // Parts of a file are about the same length.
             let bytes = part.file.bytes / (ranges.len() as u64).max(1);
             for range in ranges {
@@ -134,8 +160,9 @@ impl TableProvider for TraceTable {
         // The first rows are those of the first part, whichever thread is first.
         let threads = if limit.is_some() { 1 } else { threads };
         let parts = self.pieces(&filter, threads);
+        let groups = if limit.is_some() { 1 } else { self.groups(threads) };
         let source = Arc::new(TraceSource::new(self.table.name, self.schema.clone(), filter));
-        let groups = spread(parts, threads);
+        let groups = spread(parts, groups);
         let config = FileScanConfigBuilder::new(ObjectStoreUrl::local_filesystem(), source)
             .with_file_groups(groups)
             .with_projection_indices(projection.cloned())?
@@ -150,6 +177,11 @@ impl TableProvider for TraceTable {
         // Whatever a scan leaves out, the engine looks at what is left once more.
         Ok(vec![TableProviderFilterPushDown::Inexact; filters.len()])
     }
+}
+
+/// How many parts of so many bytes there are, within what a plan may name.
+fn times(bytes: u64, most: u64) -> usize {
+    usize::try_from(bytes.div_ceil(most.max(1)).clamp(1, PARTS_MAX)).unwrap_or(1)
 }
 
 /// Parts in groups, which are read side by side: as even in bytes as the parts allow, and in their order, so that the

@@ -7,14 +7,21 @@ use std::sync::Arc;
 use anytrace_core::table::Table;
 use datafusion::arrow::array::RecordBatch;
 use datafusion::arrow::datatypes::SchemaRef;
-use datafusion::catalog::{MemorySchemaProvider, SchemaProvider};
+use datafusion::catalog::{MemorySchemaProvider, SchemaProvider, TableProvider};
 use datafusion::common::ParamValues;
+use datafusion::common::tree_node::{TreeNode, TreeNodeRecursion};
+use datafusion::datasource::source::DataSourceExec;
 use datafusion::error::{DataFusionError, Result};
 use datafusion::execution::SendableRecordBatchStream;
 use datafusion::execution::context::SQLOptions;
 use datafusion::execution::disk_manager::{DiskManagerBuilder, DiskManagerMode};
 use datafusion::execution::memory_pool::FairSpillPool;
 use datafusion::execution::runtime_env::RuntimeEnvBuilder;
+use datafusion::physical_plan::analyze::AnalyzeExec;
+use datafusion::physical_plan::empty::EmptyExec;
+use datafusion::physical_plan::explain::ExplainExec;
+use datafusion::physical_plan::placeholder_row::PlaceholderRowExec;
+use datafusion::physical_plan::{ExecutionPlan, execute_stream_partitioned};
 use datafusion::prelude::{SessionConfig, SessionContext};
 use datafusion::scalar::ScalarValue;
 use datafusion::sql::parser::{DFParser, Statement};
@@ -23,6 +30,7 @@ use futures::{StreamExt, TryStreamExt};
 use tokio::sync::mpsc;
 use tokio::task::JoinSet;
 
+use crate::engine::Engine;
 use crate::functions;
 use crate::input::TraceFile;
 use crate::output::{self, How};
@@ -75,13 +83,22 @@ pub struct Options {
     pub spill_folder: Option<PathBuf>,
     /// Values of `$1`, `$2`, or of `$name` where each is `name=value`.
     pub parameters: Vec<String>,
+    /// Bytes of a part of a trace that another process reads; as many parts as partitions where there is no number.
+    pub part_bytes: Option<u64>,
 }
 
 impl Default for Options {
     /// All files in one schema, a partition for each processor, no limit on memory.
     fn default() -> Self {
         let partitions = std::thread::available_parallelism().map_or(1, usize::from);
-        Self { schemas: Vec::new(), partitions, memory_bytes: None, spill_folder: None, parameters: Vec::new() }
+        Self {
+            schemas: Vec::new(),
+            partitions,
+            memory_bytes: None,
+            spill_folder: None,
+            parameters: Vec::new(),
+            part_bytes: None,
+        }
     }
 }
 
@@ -121,6 +138,8 @@ pub struct Session {
     /// The tables of each schema; the schema without a name is the default.
     tables: Vec<(Option<String>, Vec<Table>)>,
     parameters: Option<ParamValues>,
+    part_bytes: Option<u64>,
+    engine: Option<Arc<dyn Engine>>,
 }
 
 impl std::fmt::Debug for Session {
@@ -135,6 +154,18 @@ impl Session {
     /// # Errors
     /// For a schema that DataFusion refuses.
     pub async fn new(options: &Options, files: Vec<Arc<TraceFile>>) -> Result<Self> {
+        Self::with_engine(options, files, None).await
+    }
+
+    /// As [`Self::new`]; `engine` runs the plans of statements that read traces.
+    ///
+    /// # Errors
+    /// As [`Self::new`].
+    pub async fn with_engine(
+        options: &Options,
+        files: Vec<Arc<TraceFile>>,
+        engine: Option<Arc<dyn Engine>>,
+    ) -> Result<Self> {
         let mut runtime = RuntimeEnvBuilder::new();
         let mut room = Room { partitions: options.partitions, batch_rows: BATCH_ROWS, merge_bytes: None };
         if let Some(bytes) = options.memory_bytes {
@@ -156,10 +187,14 @@ impl Session {
             // A hash join keeps one side in memory, whatever its size; sorted sides are merged from disk.
             config.options_mut().optimizer.prefer_hash_join = false;
         }
+        if let Some(engine) = &engine {
+            config = engine.configure(config);
+        }
         let context = SessionContext::new_with_config_rt(config, runtime.build_arc()?);
         functions::register(&context, &files);
         let parameters = parameters(&options.parameters);
-        let mut session = Self { context, files, tables: Vec::new(), parameters };
+        let part_bytes = options.part_bytes;
+        let mut session = Self { context, files, tables: Vec::new(), parameters, part_bytes, engine };
         let mut schemas = options.schemas.clone();
         schemas.resize(session.files.len(), None);
         session.register(&schemas).await?;
@@ -176,7 +211,7 @@ impl Session {
         for name in names {
             let own = self.files.iter().zip(schemas).filter(|(_, schema)| **schema == name);
             let own: Vec<Arc<TraceFile>> = own.map(|(file, _)| Arc::clone(file)).collect();
-            let tables = tables_of(&own, own.len() > 1);
+            let tables = tables_of(&own, own.len() > 1, self.part_bytes);
             let known = tables.iter().map(|table| table.table).collect();
             self.add_schema(name.as_deref(), tables).await?;
             self.tables.push((name, known));
@@ -230,6 +265,26 @@ impl Session {
         &self.files
     }
 
+    /// A table of the default schema, as DataFusion sees it.
+    ///
+    /// # Errors
+    /// When there is none of this name.
+    pub async fn provider(&self, name: &str) -> Result<Arc<dyn TableProvider>> {
+        self.context.table_provider(name).await
+    }
+
+    /// What runs the plans of statements, if not this process.
+    pub fn engine(&self) -> Option<Arc<dyn Engine>> {
+        self.engine.clone()
+    }
+
+    /// Ends what an engine is running.
+    pub async fn cancel(&self) {
+        if let Some(engine) = &self.engine {
+            engine.cancel().await;
+        }
+    }
+
     /// Plans a statement and starts it.
     async fn start(&self, statement: Statement, explain: bool) -> Result<(SchemaRef, Batches)> {
         let state = self.context.state();
@@ -245,7 +300,18 @@ impl Session {
             frame = frame.explain(false, false)?;
         }
         let schema = Arc::new(frame.schema().as_arrow().clone());
-        let partitions = frame.execute_stream_partitioned().await?;
+        let partitions = match &self.engine {
+            None => frame.execute_stream_partitioned().await?,
+            Some(engine) => {
+                let task = Arc::new(frame.task_ctx());
+                let plan = frame.create_physical_plan().await?;
+                match leaves(&plan) {
+                    Leaves::Traces => engine.run(plan, task, &self.files).await?,
+                    Leaves::Others => execute_stream_partitioned(plan, task)?,
+                    Leaves::Both => return Err(DataFusionError::NotImplemented(MIXED.to_owned())),
+                }
+            }
+        };
         Ok((schema, in_order(partitions)))
     }
 
@@ -286,6 +352,37 @@ impl Session {
             results.finish()?;
         }
         Ok(())
+    }
+}
+
+/// Why a statement cannot run on a cluster.
+const MIXED: &str = "a statement on a cluster reads traces or information_schema, not both";
+
+/// What a plan reads.
+enum Leaves {
+    Traces,
+    Others,
+    Both,
+}
+
+fn leaves(plan: &Arc<dyn ExecutionPlan>) -> Leaves {
+    let (mut traces, mut others) = (false, false);
+    // Cannot fail: the closure does not.
+    let _ = plan.apply(|node| {
+        if node.children().is_empty() {
+            let is_constant = node.is::<EmptyExec>() || node.is::<PlaceholderRowExec>();
+            traces |= node.is::<DataSourceExec>();
+            others |= !node.is::<DataSourceExec>() && !is_constant;
+        }
+        // What is shown is the plan, not its rows.
+        others |= node.is::<ExplainExec>() || node.is::<AnalyzeExec>();
+        Ok(TreeNodeRecursion::Continue)
+    });
+    match (traces, others) {
+        (true, true) if plan.is::<ExplainExec>() || plan.is::<AnalyzeExec>() => Leaves::Others,
+        (true, true) => Leaves::Both,
+        (true, false) => Leaves::Traces,
+        (false, _) => Leaves::Others,
     }
 }
 

@@ -3,7 +3,6 @@
 use std::fmt;
 use std::sync::Arc;
 
-use anytrace_core::index;
 use anytrace_core::table::{self, BATCH_ROWS, Batch, Scan, Table};
 use anytrace_core::{Error, Format, tables};
 use datafusion::arrow::array::{
@@ -27,7 +26,8 @@ use tokio::sync::mpsc;
 use tokio::task::JoinHandle;
 
 use crate::columns::{self, Converter};
-use crate::input::{DamageSink, TraceFile};
+use crate::input::{DamageSink, Range, TraceFile};
+use crate::reports;
 
 /// Batches that wait for the engine; reading stops while there are so many.
 const WAITING_MAX: usize = 8;
@@ -40,15 +40,17 @@ pub(crate) struct Part {
     /// The table as its format has it.
     pub(crate) table: Table,
     /// What is read of the file.
-    pub(crate) range: index::Part,
+    pub(crate) range: Range,
 }
 
 /// One table of all files that have it.
 #[derive(Clone)]
 pub(crate) struct TraceSource {
-    name: &'static str,
+    /// The table's name.
+    pub(crate) name: &'static str,
     table_schema: TableSchema,
-    filter: table::Filter,
+    /// What all rows that are needed have in common.
+    pub(crate) filter: table::Filter,
     projection: SplitProjection,
     /// Most rows of a batch.
     batch_rows: usize,
@@ -69,12 +71,17 @@ impl FileSource for TraceSource {
         &self,
         _store: Arc<dyn ObjectStore>,
         _config: &FileScanConfig,
-        _partition: usize,
+        partition: usize,
     ) -> Result<Arc<dyn FileOpener>> {
         let schema = self.table_schema.file_schema();
         let wanted = Arc::new(schema.project(&self.projection.file_indices)?);
-        let (filter, batch_rows) = (self.filter.clone(), self.batch_rows);
-        let opener: Arc<dyn FileOpener> = Arc::new(TraceOpener { wanted, filter, batch_rows });
+        let opener: Arc<dyn FileOpener> = Arc::new(TraceOpener {
+            wanted,
+            filter: self.filter.clone(),
+            batch_rows: self.batch_rows,
+            metrics: self.metrics.clone(),
+            partition,
+        });
         ProjectionOpener::try_new(self.projection.clone(), opener, schema)
     }
 
@@ -131,6 +138,8 @@ struct TraceOpener {
     wanted: SchemaRef,
     filter: table::Filter,
     batch_rows: usize,
+    metrics: ExecutionPlanMetricsSet,
+    partition: usize,
 }
 
 impl FileOpener for TraceOpener {
@@ -138,11 +147,17 @@ impl FileOpener for TraceOpener {
         let part = file.extensions.get::<Part>().cloned();
         let part = part.ok_or_else(|| DataFusionError::Internal("a part of a scan without its trace".to_owned()))?;
         let (wanted, filter, batch_rows) = (Arc::clone(&self.wanted), self.filter.clone(), self.batch_rows);
+        let (metrics, partition) = (self.metrics.clone(), self.partition);
         let (sender, receiver) = mpsc::channel(WAITING_MAX);
         Ok(async move {
             let Some(format) = part.file.format else { return Ok(futures::stream::empty().boxed()) };
             let out = Sender { sender, batch_rows };
-            let thread = tokio::task::spawn_blocking(move || read(&part, format, wanted, filter, &out));
+            let thread = tokio::task::spawn_blocking(move || {
+                let mut damage = DamageSink::new(&part.file);
+                let result = read(&part, format, wanted, filter, &out, &mut damage);
+                reports::send(&part.file, damage, &metrics, partition);
+                result
+            });
             Ok(futures::stream::unfold((receiver, Some(thread)), next).boxed())
         }
         .boxed())
@@ -172,6 +187,7 @@ fn read(
     wanted: SchemaRef,
     filter: table::Filter,
     out: &Sender,
+    damage: &mut DamageSink<'_>,
 ) -> Result<()> {
     let own = columns::schema(&part.table);
     let indices: Vec<Option<usize>> = wanted.fields().iter().map(|field| own.index_of(field.name()).ok()).collect();
@@ -183,10 +199,13 @@ fn read(
         let rows = converter.convert(batch).and_then(|batch| widened(&batch, &indices, &wanted));
         out.send(&rows.map_err(|error| Error::unsupported(error.to_string()))?)
     };
-    let mut read = || {
+    let mut read = || -> std::result::Result<(), Error> {
         let options = part.file.span_options(format)?;
-        let trace = part.file.trace(format, part.range.clone())?;
-        tables::read(format, trace, part.table.name, &scan, &options, &mut take, &mut DamageSink(&part.file))
+        for piece in part.file.parts_of(&part.range, &part.table, &scan.filter)? {
+            let trace = part.file.trace(format, piece)?;
+            tables::read(format, trace, part.table.name, &scan, &options, &mut take, damage)?;
+        }
+        Ok(())
     };
     match read() {
         Err(error) if !(out.sender.is_closed() && error.to_string() == ENOUGH) => {

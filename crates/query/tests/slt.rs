@@ -8,6 +8,10 @@
 
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test may panic")]
 
+#[cfg(feature = "codec")]
+#[path = "common/encoded.rs"]
+mod encoded;
+
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -24,6 +28,9 @@ use sqllogictest::{DB, DBOutput, DefaultColumnType, Runner};
 
 /// Bytes between two marks of an index: few, so that small traces have parts.
 const EVERY_BYTES: u64 = 512;
+
+/// Bytes of a part of a plan for other processes, for the same reason.
+const PART_BYTES: u64 = 1500;
 
 fn folder() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/slt")
@@ -55,6 +62,8 @@ type Answer = Result<DBOutput<DefaultColumnType>, Failed>;
 struct Engine {
     partitions: usize,
     has_index: bool,
+    /// Plans become bytes and are run as another process runs them.
+    is_encoded: bool,
     runtime: tokio::runtime::Runtime,
     session: Option<Session>,
     /// Copies of the traces.
@@ -63,10 +72,10 @@ struct Engine {
 }
 
 impl Engine {
-    fn new(partitions: usize, has_index: bool) -> Self {
+    fn new(partitions: usize, has_index: bool, is_encoded: bool) -> Self {
         let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap();
         let copies = tempfile::tempdir().unwrap();
-        Self { partitions, has_index, runtime, session: None, copies, opened: 0 }
+        Self { partitions, has_index, is_encoded, runtime, session: None, copies, opened: 0 }
     }
 
     fn open(&mut self, words: &str) {
@@ -80,8 +89,10 @@ impl Engine {
             files.push(Arc::new(TraceFile::open(copy, Some(name), &with).unwrap()));
             schemas.push(schema.map(str::to_owned));
         }
-        let options = Options { schemas, partitions: self.partitions, ..Options::default() };
-        self.session = Some(self.runtime.block_on(Session::new(&options, files)).unwrap());
+        let part_bytes = self.is_encoded.then_some(PART_BYTES);
+        let options = Options { schemas, partitions: self.partitions, part_bytes, ..Options::default() };
+        let engine = self.is_encoded.then(encoded_engine).flatten();
+        self.session = Some(self.runtime.block_on(Session::with_engine(&options, files, engine)).unwrap());
     }
 
     /// A copy of a trace, damaged as is asked for, with its index beside it; and its name.
@@ -118,6 +129,16 @@ impl Engine {
         let rows = rules.into_iter().map(|rule| vec![rule]).collect();
         Ok(DBOutput::Rows { types: vec![DefaultColumnType::Text], rows })
     }
+}
+
+#[cfg(feature = "codec")]
+fn encoded_engine() -> Option<Arc<dyn anytrace_query::Engine>> {
+    Some(Arc::new(encoded::Encoded::default()))
+}
+
+#[cfg(not(feature = "codec"))]
+fn encoded_engine() -> Option<Arc<dyn anytrace_query::Engine>> {
+    None
 }
 
 /// A file of the repository.
@@ -174,15 +195,20 @@ fn rows(batch: &RecordBatch) -> Vec<Vec<String>> {
 }
 
 fn run_all(partitions: usize, has_index: bool) {
+    run_each(partitions, has_index, false);
+}
+
+fn run_each(partitions: usize, has_index: bool, is_encoded: bool) {
     let mut wrong = Vec::new();
     for script in scripts() {
-        let mut runner = Runner::new(|| async { Ok(Engine::new(partitions, has_index)) });
+        let mut runner = Runner::new(|| async { Ok(Engine::new(partitions, has_index, is_encoded)) });
         runner.with_column_validator(sqllogictest::strict_column_validator);
         if let Err(error) = runner.run_file(&script) {
             wrong.push(error.to_string());
         }
     }
-    assert!(wrong.is_empty(), "{partitions} partitions, index: {has_index}\n{}", wrong.join("\n"));
+    let of = format!("{partitions} partitions, index: {has_index}, encoded: {is_encoded}");
+    assert!(wrong.is_empty(), "{of}\n{}", wrong.join("\n"));
 }
 
 #[test]
@@ -223,6 +249,22 @@ fn four_partitions_with_an_index() {
 #[test]
 fn seven_partitions_with_an_index() {
     run_all(7, true);
+}
+
+#[cfg(feature = "codec")]
+#[test]
+fn plans_that_were_bytes_give_the_same_rows() {
+    for partitions in [1, 2, 4, 7] {
+        run_each(partitions, true, true);
+    }
+}
+
+#[cfg(feature = "codec")]
+#[test]
+fn shares_by_indexes_made_elsewhere_give_the_same_rows() {
+    for partitions in [1, 4] {
+        run_each(partitions, false, true);
+    }
 }
 
 #[test]

@@ -18,7 +18,7 @@ pub(crate) mod measure;
 mod query;
 mod record;
 mod recorder;
-mod xray;
+pub(crate) mod xray;
 
 use std::fs::File;
 use std::io::{BufWriter, Write};
@@ -156,6 +156,12 @@ fn program(options: &Options) -> Result<PathBuf, String> {
     }
     run_command(cargo().args(["build", "--quiet", "--profile", "dist", "--locked", "--package", "anytrace"]))?;
     Ok(root().join("target/dist/anytrace"))
+}
+
+/// The input of this name with so many MB, made once.
+pub(crate) fn input(name: &str, folder: &Path, megabytes: u64) -> Result<PathBuf, String> {
+    let input = INPUTS.iter().find(|input| input.name == name).ok_or_else(|| format!("no input is called {name}"))?;
+    make(input, folder, Some(megabytes))
 }
 
 fn make(input: &Input, folder: &Path, megabytes: Option<u64>) -> Result<PathBuf, String> {

@@ -52,6 +52,9 @@ pub(crate) struct QueryArguments {
     /// Partitions of a plan and threads that work on them, 1 to 64 [default: one per processor]
     #[arg(long, value_name = "N", value_parser = clap::builder::RangedU64ValueParser::<usize>::new().range(1..=64))]
     pub(crate) threads: Option<usize>,
+    /// Run by anytrace-cluster: df://HOST:PORT is a scheduler, local a cluster in one process
+    #[arg(long, value_name = "ADDRESS")]
+    pub(crate) cluster: Option<String>,
     /// Memory for sorting and grouping before they use the disk; suffixes k, M, G [default: no limit]
     #[arg(long, value_name = "BYTES", value_parser = byte_count)]
     pub(crate) memory: Option<u64>,

@@ -14,6 +14,7 @@ use crate::extension::form_of;
 use crate::failure::Failure;
 use crate::indexed::folder;
 use crate::terminal::stdout_is_terminal;
+use engine::Program;
 use inputs::{Inputs, Statement};
 
 /// What the extension of an output says.
@@ -29,7 +30,8 @@ const FORMS: [(&str, QueryForm); 7] = [
 
 pub(crate) fn run(options: &QueryArguments) -> Result<Verdict, Failure> {
     // Before anything is read, so that nobody waits for "not found".
-    let engine = engine::find()?;
+    let program = if options.cluster.is_some() { Program::Cluster } else { Program::Query };
+    let engine = engine::find(program)?;
     let output = options.output.as_deref().filter(|path| path.as_os_str() != "-");
     let form = form(options, output)?;
     let inputs = Inputs::of(options)?;
@@ -39,7 +41,7 @@ pub(crate) fn run(options: &QueryArguments) -> Result<Verdict, Failure> {
 
 /// The engine, where it is installed.
 pub(crate) fn engine_path() -> Option<PathBuf> {
-    engine::find().ok()
+    engine::find(Program::Query).ok()
 }
 
 fn form(options: &QueryArguments, output: Option<&Path>) -> Result<QueryForm, Failure> {
@@ -86,6 +88,7 @@ fn request(options: &QueryArguments, form: QueryForm, inputs: &Inputs) -> Result
         "memory_bytes": options.memory,
         "parameters": options.parameters,
         "index": index(options, inputs)?,
+        "cluster": options.cluster,
         "lifeline": action != "prompt",
         "progress": true,
         "history": history(),

@@ -72,6 +72,21 @@ pub fn build_bytes(
     Ok(index)
 }
 
+/// Makes the index of a trace that is not a file, without digests: whoever keeps it must know what it is of. Otherwise
+/// as [`build`].
+///
+/// # Errors
+/// As [`build`].
+pub fn build_by(
+    format: &dyn Format,
+    open: &Open<'_>,
+    options: &OpenOptions,
+    every_bytes: u64,
+    sink: &mut dyn Sink,
+) -> Result<Index, Error> {
+    from_input(format, open, options, every_bytes, &mut |_| {}, sink)
+}
+
 /// The same index, with what its chunks contain found from the rows of `events`: what a format that hands out rows with
 /// the marks is compared with.
 ///

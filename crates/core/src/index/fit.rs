@@ -10,6 +10,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use twox_hash::XxHash3_64;
 
+use crate::RangeRead;
+
 /// Smallest piece, and most pieces, so that the index stays small however long the file is.
 const PIECE_BYTES_MIN: u64 = 1 << 16;
 /// Most pieces of a file.
@@ -81,24 +83,62 @@ impl Pieces {
     /// # Errors
     /// The first difference.
     pub fn check(&self, file: &[u8], depth: Depth) -> Result<(), Misfit> {
-        let found = file.len() as u64;
+        let read = |start: u64, _: &mut Vec<u8>, length: usize| {
+            let start = usize::try_from(start).unwrap_or(file.len()).min(file.len());
+            let piece = file.get(start..start.saturating_add(length).min(file.len())).unwrap_or_default();
+            Ok::<_, std::convert::Infallible>(XxHash3_64::oneshot(piece))
+        };
+        match self.check_by(file.len() as u64, depth, read) {
+            Ok(fit) => fit,
+            Err(never) => match never {},
+        }
+    }
+
+    /// Compares a file that is read by ranges.
+    ///
+    /// # Errors
+    /// When it cannot be read; the value is the first difference.
+    pub fn check_ranges(&self, file: &dyn RangeRead, depth: Depth) -> io::Result<Result<(), Misfit>> {
+        self.check_by(file.length(), depth, |start, bytes, length| {
+            let left = usize::try_from(file.length().saturating_sub(start)).unwrap_or(usize::MAX);
+            bytes.resize(length.min(left), 0);
+            let mut have = 0;
+            while let Some(rest) = bytes.get_mut(have..).filter(|rest| !rest.is_empty()) {
+                match file.read_at(start + have as u64, rest)? {
+                    0 => return Err(io::ErrorKind::UnexpectedEof.into()),
+                    more => have += more,
+                }
+            }
+            Ok(XxHash3_64::oneshot(bytes))
+        })
+    }
+
+    /// Compares digests with those that `digest` has of the bytes from an offset on; it may use the buffer.
+    fn check_by<E>(
+        &self,
+        found: u64,
+        depth: Depth,
+        mut digest: impl FnMut(u64, &mut Vec<u8>, usize) -> Result<u64, E>,
+    ) -> Result<Result<(), Misfit>, E> {
         if found != self.file_bytes {
-            return Err(Misfit::Size { expected: self.file_bytes, found });
+            return Ok(Err(Misfit::Size { expected: self.file_bytes, found }));
         }
         let step = match depth {
             Depth::Full => 1,
             Depth::Samples => self.digests.len().div_ceil(SAMPLES).max(1),
         };
-        let piece = usize::try_from(self.piece_bytes).unwrap_or(usize::MAX);
         let last = self.digests.len().saturating_sub(1);
+        let mut buffer = Vec::new();
         for at in (0..self.digests.len()).step_by(step).chain([last]) {
-            let start = at.saturating_mul(piece).min(file.len());
-            let bytes = file.get(start..start.saturating_add(piece).min(file.len())).unwrap_or_default();
-            if self.digests.get(at).is_some_and(|digest| *digest != XxHash3_64::oneshot(bytes)) {
-                return Err(Misfit::Content { offset: start as u64, bytes: bytes.len() as u64 });
+            let Some(expected) = self.digests.get(at) else { continue };
+            let start = (at as u64).saturating_mul(self.piece_bytes).min(found);
+            let bytes = self.piece_bytes.min(found - start);
+            let length = usize::try_from(bytes).unwrap_or(usize::MAX);
+            if digest(start, &mut buffer, length)? != *expected {
+                return Ok(Err(Misfit::Content { offset: start, bytes }));
             }
         }
-        Ok(())
+        Ok(Ok(()))
     }
 }
 

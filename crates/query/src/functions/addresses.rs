@@ -35,6 +35,7 @@ fn of_addresses(
     let lookups: OnceLock<Result<Mutex<Vec<Lookup>>, String>> = OnceLock::new();
     Function {
         name,
+        files: files.to_vec(),
         signature: Signature::exact(vec![DataType::UInt64], Volatility::Immutable),
         returns: DataType::Utf8,
         call: Arc::new(move |arguments| {

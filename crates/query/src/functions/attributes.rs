@@ -12,6 +12,7 @@ use super::Function;
 pub(super) fn attr() -> Function {
     Function {
         name: "attr",
+        files: Vec::new(),
         signature: Signature::exact(vec![DataType::Utf8, DataType::Utf8], Volatility::Immutable),
         returns: DataType::Utf8,
         call: Arc::new(|arguments| {

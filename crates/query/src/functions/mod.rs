@@ -26,6 +26,9 @@ struct Function {
     signature: Signature,
     returns: DataType,
     call: Call,
+    /// The files in which it looks things up.
+    #[cfg_attr(not(feature = "codec"), allow(dead_code, reason = "only plans that are sent name them"))]
+    files: Vec<Arc<TraceFile>>,
 }
 
 impl std::fmt::Debug for Function {
@@ -75,7 +78,15 @@ impl ScalarUDFImpl for Function {
 
 /// Makes the functions known; those that look things up do so in these files.
 pub(crate) fn register(context: &SessionContext, files: &[Arc<TraceFile>]) {
-    let functions = [
+    for function in all(files) {
+        context.register_udf(ScalarUDF::new_from_impl(function));
+    }
+    let percentile = percentile_cont_udaf();
+    context.register_udaf(percentile.as_ref().clone().with_aliases(["percentile"]));
+}
+
+fn all(files: &[Arc<TraceFile>]) -> [Function; 7] {
+    [
         values::bucket(),
         values::hex(),
         values::duration(),
@@ -83,10 +94,18 @@ pub(crate) fn register(context: &SessionContext, files: &[Arc<TraceFile>]) {
         stacks::stack_path(files),
         addresses::symbol(files),
         addresses::line(files),
-    ];
-    for function in functions {
-        context.register_udf(ScalarUDF::new_from_impl(function));
-    }
-    let percentile = percentile_cont_udaf();
-    context.register_udaf(percentile.as_ref().clone().with_aliases(["percentile"]));
+    ]
+}
+
+/// The function of this name.
+#[cfg(feature = "codec")]
+pub(crate) fn named(name: &str, files: &[Arc<TraceFile>]) -> Option<ScalarUDF> {
+    all(files).into_iter().find(|function| function.name == name).map(ScalarUDF::new_from_impl)
+}
+
+/// The files of one of these functions; `None` for any other.
+#[cfg(feature = "codec")]
+pub(crate) fn files_of(function: &ScalarUDF) -> Option<&[Arc<TraceFile>]> {
+    let function: &dyn std::any::Any = function.inner().as_ref();
+    function.downcast_ref::<Function>().map(|function| function.files.as_slice())
 }

@@ -26,6 +26,7 @@ pub(super) fn stack_path(files: &[Arc<TraceFile>]) -> Function {
     let stacks: OnceLock<Result<Stacks, String>> = OnceLock::new();
     Function {
         name: "stack_path",
+        files: files.clone(),
         signature: Signature::exact(vec![DataType::UInt64], Volatility::Immutable),
         returns: DataType::Utf8,
         call: Arc::new(move |arguments| {

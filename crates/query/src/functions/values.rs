@@ -13,6 +13,7 @@ use super::Function;
 pub(super) fn bucket() -> Function {
     Function {
         name: "bucket",
+        files: Vec::new(),
         signature: Signature::exact(vec![DataType::Int64, DataType::Int64], Volatility::Immutable),
         returns: DataType::Int64,
         call: Arc::new(|arguments| {
@@ -34,6 +35,7 @@ pub(super) fn hex() -> Function {
     let of = |kind| TypeSignature::Exact(vec![kind]);
     Function {
         name: "hex",
+        files: Vec::new(),
         signature: Signature::one_of(vec![of(DataType::UInt64), of(DataType::Int64)], Volatility::Immutable),
         returns: DataType::Utf8,
         call: Arc::new(|arguments| {
@@ -56,6 +58,7 @@ pub(super) fn hex() -> Function {
 pub(super) fn duration() -> Function {
     Function {
         name: "duration",
+        files: Vec::new(),
         signature: Signature::exact(vec![DataType::Utf8], Volatility::Immutable),
         returns: DataType::Int64,
         call: Arc::new(|arguments| {

@@ -1,4 +1,4 @@
-//! Finds `anytrace-query` and runs it.
+//! Finds the program that runs SQL, `anytrace-query` or `anytrace-cluster`, and runs it.
 
 use std::io::{self, Read, Write};
 use std::path::{Path, PathBuf};
@@ -12,21 +12,49 @@ use crate::failure::Failure;
 use crate::output::Output;
 use crate::shell::become_program;
 
-/// The name of the program.
-const NAME: &str = if cfg!(windows) { "anytrace-query.exe" } else { "anytrace-query" };
+/// A program that runs SQL.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Program {
+    /// In one process.
+    Query,
+    /// On several machines.
+    Cluster,
+}
 
-/// The engine: beside this program, or else in PATH.
-pub(super) fn find() -> Result<PathBuf, Failure> {
-    let beside = std::env::current_exe().ok().and_then(|own| Some(own.parent()?.join(NAME)));
+impl Program {
+    const fn name(self) -> &'static str {
+        match self {
+            Self::Query => "anytrace-query",
+            Self::Cluster => "anytrace-cluster",
+        }
+    }
+
+    fn missing(self) -> Failure {
+        let what = match self {
+            Self::Query => "SQL needs the program anytrace-query",
+            Self::Cluster => "--cluster needs the program anytrace-cluster",
+        };
+        let name = self.name();
+        Failure::usage(format!(
+            "{what}, which is not beside anytrace and not in PATH\n  \
+             `cargo install {name}` installs it\n  \
+             without it, {}",
+            match self {
+                Self::Query =>
+                    "`anytrace convert --to parquet --table NAME` writes tables for DuckDB, Polars and others",
+                Self::Cluster => "`anytrace query` without --cluster runs the same SQL in one process",
+            }
+        ))
+    }
+}
+
+/// The program: beside this one, or else in PATH.
+pub(super) fn find(program: Program) -> Result<PathBuf, Failure> {
+    let name = format!("{}{}", program.name(), std::env::consts::EXE_SUFFIX);
+    let beside = std::env::current_exe().ok().and_then(|own| Some(own.parent()?.join(&name)));
     let path = std::env::var_os("PATH").unwrap_or_default();
-    let in_path = std::env::split_paths(&path).filter(|folder| folder.is_absolute()).map(|folder| folder.join(NAME));
-    beside.into_iter().chain(in_path).find(|file| file.is_file()).ok_or_else(|| {
-        Failure::usage(
-            "SQL needs the program anytrace-query, which is not beside anytrace and not in PATH\n  \
-             `cargo install anytrace-query` installs it\n  \
-             without it, `anytrace convert --to parquet --table NAME` writes tables for DuckDB, Polars and others",
-        )
-    })
+    let in_path = std::env::split_paths(&path).filter(|folder| folder.is_absolute()).map(|folder| folder.join(&name));
+    beside.into_iter().chain(in_path).find(|file| file.is_file()).ok_or_else(|| program.missing())
 }
 
 /// Runs the engine. It says itself what goes wrong; its results go to standard output, or to a file that is written

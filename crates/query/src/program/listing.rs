@@ -3,8 +3,9 @@
 use std::io::{self, Write};
 
 use anytrace_core::table::{ColumnType, Table};
-use anytrace_query::{Form, Session, cookbook};
 use serde_json::{Value, json};
+
+use crate::{Form, Session, cookbook};
 
 /// `--tables`.
 pub(crate) fn tables(session: &Session, form: Form, out: &mut dyn Write) -> io::Result<()> {

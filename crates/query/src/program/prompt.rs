@@ -5,7 +5,6 @@ use std::io::{BufWriter, Write};
 use std::path::Path;
 use std::process::ExitCode;
 
-use anytrace_query::{Form, How, Session, message, table_names};
 use rustyline::completion::{Completer, Pair};
 use rustyline::config::Configurer;
 use rustyline::error::ReadlineError;
@@ -13,8 +12,9 @@ use rustyline::history::FileHistory;
 use rustyline::validate::{ValidationContext, ValidationResult, Validator};
 use rustyline::{Context, Editor, Helper, Highlighter, Hinter};
 
-use crate::request::Request;
-use crate::{FAILED, INTERRUPTED, listing, spill};
+use crate::program::request::Request;
+use crate::program::{FAILED, INTERRUPTED, listing, spill};
+use crate::{Form, How, Session, message, table_names};
 
 /// Words of SQL that are completed.
 const WORDS: [&str; 26] = [
@@ -53,7 +53,7 @@ Statements end with a semicolon. Commands: \\d lists the tables, \\d TABLE its c
 pub(crate) async fn run(session: &Session, request: &Request) -> ExitCode {
     let mut editor: Editor<Words, FileHistory> = match Editor::new() {
         Ok(editor) => editor,
-        Err(error) => return crate::fail(&error.to_string()),
+        Err(error) => return crate::program::fail(&error.to_string()),
     };
     editor.set_helper(Some(Words::of(session)));
     editor.set_auto_add_history(true);
@@ -136,6 +136,7 @@ async fn answer(session: &Session, request: &Request, text: &str) {
     let result = tokio::select! {
         result = session.run(text, false, how, &mut out) => result,
         _ = tokio::signal::ctrl_c() => {
+            session.cancel().await;
             eprintln!("interrupted");
             return;
         }

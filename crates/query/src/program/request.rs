@@ -5,8 +5,9 @@ use std::path::PathBuf;
 
 use anytrace_core::index::Choice;
 use anytrace_core::span::{Mangling, SymbolSource};
-use anytrace_query::{Form, OpenWith, Options};
 use serde_json::Value;
+
+use crate::{Form, OpenWith, Options};
 
 /// What is to be done.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -42,6 +43,8 @@ pub(crate) struct Request {
     pub(crate) open: OpenWith,
     /// How statements are run.
     pub(crate) session: Options,
+    /// Where plans run, if not in this process.
+    pub(crate) cluster: Option<String>,
     /// Standard input ends when the program that asks does.
     pub(crate) has_lifeline: bool,
     /// Show on a terminal how far a query is.
@@ -98,7 +101,9 @@ pub(crate) fn parse(text: &str) -> Result<Request, String> {
             memory_bytes: number("memory_bytes"),
             spill_folder: None,
             parameters: texts(&json["parameters"]).into_iter().flatten().collect(),
+            part_bytes: None,
         },
+        cluster: json["cluster"].as_str().map(str::to_owned),
         has_lifeline: json["lifeline"].as_bool().unwrap_or(false),
         has_progress: json["progress"].as_bool().unwrap_or(false),
         history: json["history"].as_str().map(PathBuf::from),
