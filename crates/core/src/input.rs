@@ -42,6 +42,7 @@ pub struct Input {
 enum Origin {
     File(PathBuf),
     Bytes(Arc<[u8]>),
+    Ranges(Arc<dyn RangeRead>),
 }
 
 pub(crate) enum Body {
@@ -104,15 +105,22 @@ impl Input {
     /// # Errors
     /// [`crate::Kind::Io`] when the first bytes cannot be read.
     pub fn from_ranges(name: &str, ranges: Arc<dyn RangeRead>) -> Result<Self, Error> {
+        let input = Self::from_ranges_as_is(name, Arc::clone(&ranges))?;
+        let Body::File { head, mut file } = input.body else { return Ok(input) };
+        if head.is_empty() || Compression::detect(&head).is_some() {
+            file.seek(0);
+            let decoded = Self::from_read(name, Box::new(file), input.file_bytes)?;
+            return Ok(Self { origin: Some(Origin::Ranges(ranges)), ..decoded });
+        }
+        Ok(Self { body: Body::File { head, file }, ..input })
+    }
+
+    fn from_ranges_as_is(name: &str, ranges: Arc<dyn RangeRead>) -> Result<Self, Error> {
         let mut file = OpenFile::of_ranges(name, ranges);
         let file_bytes = Some(file.length());
         let head = read_head(&mut file).map_err(|error| Error::io(format_args!("cannot read {name}"), error))?;
-        if head.is_empty() || Compression::detect(&head).is_some() {
-            file.seek(0);
-            return Self::from_read(name, Box::new(file), file_bytes);
-        }
         let (layers, progress, body) = (Vec::new(), Arc::default(), Body::File { head, file });
-        Ok(Self { name: name.to_owned(), file_bytes, layers, progress, body, drip_bytes: None })
+        Ok(Self { name: name.to_owned(), file_bytes, layers, progress, body, origin: None, drip_bytes: None })
     }
 
     /// Maps the input where it is a file that can be mapped, so that [`Self::as_slice`] has all bytes; otherwise
@@ -172,6 +180,7 @@ impl Input {
         Some(match self.origin.as_ref()? {
             Origin::File(path) => Self::open_as_is(path),
             Origin::Bytes(bytes) => Ok(Self::from_bytes_as_is(&self.name, bytes.to_vec())),
+            Origin::Ranges(ranges) => Self::from_ranges_as_is(&self.name, Arc::clone(ranges)),
         })
     }
 
@@ -336,6 +345,19 @@ mod tests {
         assert_eq!(out, b"payload");
     }
 
+    #[derive(Debug)]
+    struct Ranges(Vec<u8>);
+
+    impl RangeRead for Ranges {
+        fn length(&self) -> u64 {
+            self.0.len() as u64
+        }
+
+        fn read_at(&self, offset: u64, buffer: &mut [u8]) -> io::Result<usize> {
+            self.0.get(offset as usize..).unwrap_or_default().read(buffer)
+        }
+    }
+
     #[test]
     fn an_input_can_begin_at_a_later_frame() {
         let folder = std::env::temp_dir().join(format!("anytrace-input-{}", std::process::id()));
@@ -345,6 +367,16 @@ mod tests {
         assert_eq!((as_is.layers().len(), as_is.as_slice().map(<[u8]>::len)), (0, Some(one.len() + two.len())));
         let later = as_is.from_offset(one.len() as u64).unwrap();
         assert_eq!((later.layers().len(), later.head().bytes), (1, &b"two"[..]));
+        let bytes = std::fs::read(&folder).unwrap();
+        let file = Input::open(&folder, InputOptions::default()).unwrap();
+        let memory = Input::from_bytes("memory", bytes.clone());
+        let ranges = Input::from_ranges("ranges", Arc::new(Ranges(bytes))).unwrap();
+        for input in [file, memory, ranges] {
+            assert_eq!(input.head().bytes, b"onetwo", "{}", input.name());
+            let later = input.still_compressed().unwrap().unwrap().from_offset(one.len() as u64).unwrap();
+            assert_eq!((later.layers().len(), later.head().bytes), (1, &b"two"[..]), "{}", input.name());
+        }
+        assert!(Input::from_bytes("memory", b"plain".to_vec()).still_compressed().is_none());
         std::fs::remove_file(&folder).unwrap();
     }
 
