@@ -219,9 +219,9 @@ impl Remote {
                 }
                 Some(job_status::Status::Queued(_) | job_status::Status::Running(_)) => {}
             }
-            if self._local.is_none() && last_asked.elapsed() > Duration::from_secs(1) {
+            if last_asked.elapsed() > Duration::from_secs(1) {
                 last_asked = Instant::now();
-                if self.has_executors().await {
+                if self._local.is_some() || self.has_executors().await {
                     last_seen = last_asked;
                 } else if last_seen.elapsed() > WITHOUT_EXECUTORS {
                     self.cancel().await;
