@@ -48,7 +48,10 @@ fn main() -> ExitCode {
     match ended {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
-            let _ = writeln!(std::io::stderr(), "anytrace-cluster: error: {error}");
+            // It may have names that someone else chose.
+            let error = error.to_string();
+            let lines: Vec<_> = error.lines().map(anytrace_core::text::printable).collect();
+            let _ = writeln!(std::io::stderr(), "anytrace-cluster: error: {}", lines.join("\n"));
             ExitCode::from(2)
         }
     }

@@ -76,23 +76,32 @@ pub fn late_reader(
         Choice::Auto => (beside(trace), index::Choice::Auto(folder.map(Path::to_path_buf))),
         Choice::File(path) => (path.clone(), index::Choice::File(path.clone())),
     };
-    let loaded = match load(&own, *choice == Choice::Auto)? {
-        // A file that is not an index of this kind may be one of the other.
-        Some(Err(Refused::OtherKind)) | None => {
-            return match index::find(trace, "apitrace", &parts)? {
-                Lookup::Found(found) => in_parts(trace, &found, options, wanted),
-                Lookup::Nothing => Ok(IndexLookup::Nothing),
-                Lookup::Unused(_, why) => Ok(IndexLookup::Unused(why)),
-            };
-        }
+    let refused = match load(&own, *choice == Choice::Auto)? {
+        Some(Ok(index)) => return in_calls(trace, &own, &index, options, wanted),
         Some(Err(Refused::Why(why))) => return Ok(IndexLookup::Unused(why)),
-        Some(Ok(index)) => index,
+        // A file that is not an index of this kind may be one of the other.
+        Some(Err(Refused::OtherKind(why))) => Some(why),
+        None => None,
     };
+    match index::find(trace, "apitrace", &parts)? {
+        Lookup::Found(found) => in_parts(trace, &found, options, wanted),
+        Lookup::Nothing => Ok(refused.map_or(IndexLookup::Nothing, IndexLookup::Unused)),
+        Lookup::Unused(_, why) => Ok(IndexLookup::Unused(why)),
+    }
+}
+
+fn in_calls(
+    trace: &Path,
+    path: &Path,
+    index: &Index,
+    options: &OpenOptions,
+    wanted: &Wanted,
+) -> Result<IndexLookup, Error> {
     let Some(file) = mapped(trace) else { return Ok(not_mapped()) };
-    if let Err(misfit) = loaded.check(file.as_slice().unwrap_or_default(), depth(trace, &own)) {
+    if let Err(misfit) = index.check(file.as_slice().unwrap_or_default(), depth(trace, path)) {
         return Ok(IndexLookup::Unused(misfit.to_string()));
     }
-    begin(&loaded, file, options, wanted)
+    begin(index, file, options, wanted)
 }
 
 fn in_parts(trace: &Path, found: &index::Index, options: &OpenOptions, wanted: &Wanted) -> Result<IndexLookup, Error> {
@@ -129,7 +138,7 @@ fn begin(index: &Index, file: Input, options: &OpenOptions, wanted: &Wanted) -> 
 /// Why a file is not used.
 enum Refused {
     /// It is not one of these indexes.
-    OtherKind,
+    OtherKind(String),
     Why(String),
 }
 
@@ -148,7 +157,7 @@ fn load(path: &Path, may_be_missing: bool) -> Result<Option<Result<Index, Refuse
         Ok(_) => fs::read(path),
     };
     Ok(Some(Index::decode(&bytes.map_err(failed)?).map_err(|fault| match fault {
-        IndexFault::Magic => Refused::OtherKind,
+        IndexFault::Magic => Refused::OtherKind(fault.to_string()),
         fault => Refused::Why(fault.to_string()),
     })))
 }
