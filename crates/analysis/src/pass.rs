@@ -81,8 +81,8 @@ impl Done {
         self.directory.has_different_names() && self.stacks.as_ref().is_none_or(|stacks| stacks.folded() == 0)
     }
 
-    /// Adds the result of a pass over another part of the same trace. `None`, and nothing is added, where they cannot be
-    /// one: other tracks, a text that is the name of two things, or more stacks than a table has room for.
+    /// Adds the result of a pass over another part of the same trace. `None` where they cannot be one: other tracks, a text
+    /// that is the name of two things, or more stacks than a table has room for. It is of no use then.
     pub fn join(&mut self, other: &Self) -> Option<Numbers> {
         if !self.can_be_joined() || !other.can_be_joined() {
             return None;

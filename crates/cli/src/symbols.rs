@@ -60,14 +60,17 @@ impl SymbolArguments {
 
     /// Names for a format's traces; `None` where no file is named.
     pub(crate) fn load(&self, format: &dyn Format) -> Result<Option<Box<dyn Symbols>>, Failure> {
+        let symbols = self.load_quietly(format)?;
+        symbols.iter().for_each(|symbols| complain(symbols.as_ref()));
+        Ok(symbols)
+    }
+
+    /// As [`Self::load`], for a caller that may have to begin again: [`complain`] prints what is to be said.
+    fn load_quietly(&self, format: &dyn Format) -> Result<Option<Box<dyn Symbols>>, Failure> {
         if self.sources.is_empty() {
             return Ok(None);
         }
-        let symbols = format.symbols(&self.sources, self.mangling()).map_err(|error| self.failure(&error))?;
-        for note in symbols.notes() {
-            paint::complain("note", anytrace_core::text::printable(note));
-        }
-        Ok(Some(symbols))
+        format.symbols(&self.sources, self.mangling()).map(Some).map_err(|error| self.failure(&error))
     }
 
     /// Why the files could not be read; names them where the error does not.
@@ -81,9 +84,24 @@ impl SymbolArguments {
 
     /// As [`Self::load`], and counts which functions have names.
     pub(crate) fn load_counted(&self, format: &dyn Format) -> Result<Option<CountedSymbols>, Failure> {
-        let Some(symbols) = self.load(format)? else { return Ok(None) };
-        let named = Named::default();
-        Ok(Some((Box::new(Counted { symbols, named: named.clone() }), named)))
+        Ok(self.load(format)?.map(counted))
+    }
+
+    /// As [`Self::load_counted`], but prints nothing yet.
+    pub(crate) fn load_counted_quietly(&self, format: &dyn Format) -> Result<Option<CountedSymbols>, Failure> {
+        Ok(self.load_quietly(format)?.map(counted))
+    }
+}
+
+fn counted(symbols: Box<dyn Symbols>) -> CountedSymbols {
+    let named = Named::default();
+    (Box::new(Counted { symbols, named: named.clone() }), named)
+}
+
+/// Prints what could not be read of the files.
+pub(crate) fn complain(symbols: &dyn Symbols) {
+    for note in symbols.notes() {
+        paint::complain("note", anytrace_core::text::printable(note));
     }
 }
 

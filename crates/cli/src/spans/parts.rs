@@ -16,7 +16,7 @@ use super::{SpansRead, complain};
 use crate::arguments::{IndexUseArguments, InputArguments, SpanArguments};
 use crate::failure::Failure;
 use crate::report::{Reporter, Way};
-use crate::{indexed, open};
+use crate::{indexed, open, symbols};
 
 /// Parts for each thread: those that are done early take more.
 const PARTS: usize = 4;
@@ -61,9 +61,11 @@ impl<E: Additive> Request<'_, E> {
         if parts.is_empty() || parts.iter().any(|part| part.from.is_none() && part.until.is_none()) {
             return Ok(None);
         }
-        let (symbols, named) = self.spans.symbols.load_counted(format)?.unzip();
+        // Reading at once loads them again, and says what is wrong with them.
+        let (symbols, named) = self.spans.symbols.load_counted_quietly(format)?.unzip();
         let job = Job { request: self, format, how, symbols: symbols.map(Arc::from) };
         let Some((engine, done, reports)) = job.run(&parts) else { return Ok(None) };
+        job.symbols.iter().for_each(|symbols| symbols::complain(symbols.as_ref()));
         let name = self.path.display().to_string();
         let mut reporter = Reporter::new(&name, Some(format), Way::Stderr, self.input.limit);
         reporter.take(reports)?;
