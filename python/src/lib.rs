@@ -3,7 +3,6 @@
 //! What a user sees (classes, documentation, conversions for pandas and Polars) is Python, in `python/anytrace`; it calls
 //! what is here. Reading happens in threads that never touch Python: the interpreter is released while they work.
 
-mod columns;
 mod convert;
 mod failure;
 mod gather;

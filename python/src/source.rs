@@ -15,9 +15,9 @@ use crate::failure::{Damage, Failure};
 use crate::keep::{Conditions, Wanted};
 use crate::opening::Opening;
 use crate::records::Records;
-use crate::stream::{Stream, schema_capsule};
+use crate::stream::{Stream, projected, schema_capsule};
 use crate::work::{self, Stop, StoppableFindings};
-use crate::{columns, convert, simulate, stats};
+use crate::{convert, simulate, stats};
 
 /// Name, type, whether it may be absent, and meaning.
 type AboutColumn = (&'static str, String, bool, &'static str);
@@ -129,7 +129,7 @@ impl Source {
         let table = self.table(table)?;
         let wanted = Wanted { columns, ..Wanted::default() };
         let (_, columns) = Conditions::new(&table, &wanted).map_err(Failure::Bare)?;
-        schema_capsule(py, &columns::schema(&table, &columns))
+        schema_capsule(py, &projected(&table, &columns))
     }
 
     /// One reading of a table.

@@ -3,21 +3,27 @@
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Instant;
 
+use anytrace_arrow::Converter;
 use anytrace_core::Error;
 use anytrace_core::table::Table;
 use arrow_array::ffi_stream::FFI_ArrowArrayStream;
 use arrow_array::{RecordBatch, RecordBatchReader};
 use arrow_schema::ffi::FFI_ArrowSchema;
-use arrow_schema::{ArrowError, SchemaRef};
+use arrow_schema::{ArrowError, Schema, SchemaRef};
 use pyo3::prelude::*;
 use pyo3::types::PyCapsule;
 
-use crate::columns::{self, Converter};
 use crate::failure::Failure;
 use crate::keep::{Conditions, Wanted};
 use crate::opening::Opening;
 use crate::producer::{Ended, Found, Producer};
 use crate::work::{SIGNALS_EVERY, is_main_thread};
+
+/// The schema of some columns of a table.
+pub(crate) fn projected(table: &Table, columns: &[usize]) -> SchemaRef {
+    let all = anytrace_arrow::schema(table);
+    Arc::new(Schema::new(columns.iter().filter_map(|column| all.fields().get(*column).cloned()).collect::<Vec<_>>()))
+}
 
 /// The columns of a stream as a capsule of Arrow's C interface.
 pub(crate) fn schema_capsule<'py>(py: Python<'py>, schema: &SchemaRef) -> Result<Bound<'py, PyCapsule>, Failure> {
@@ -39,7 +45,7 @@ impl Stream {
     /// A reading of some columns of a table.
     pub(crate) fn new(opening: Opening, table: Table, wanted: &Wanted, threads: usize) -> Result<Self, Failure> {
         let (conditions, columns) = Conditions::new(&table, wanted).map_err(Failure::Bare)?;
-        let schema = columns::schema(&table, &columns);
+        let schema = projected(&table, &columns);
         let failure = Arc::new(Kept::default());
         let file = opening.name.clone();
         let mut converter = Converter::new(Arc::clone(&schema));

@@ -42,7 +42,7 @@ fn allowed<'a>(package: &str, formats: &'a [String]) -> BTreeSet<&'a str> {
         // Recorders are linked into other people's programs: nothing of the house but an encoder comes with them.
         "heph-encoder" => of(&[]),
         "tracing-heph" => of(&["heph-encoder"]),
-        "anytrace-analysis" | "anytrace-export" | "anytrace-symbols" => of(&["anytrace-core"]),
+        "anytrace-analysis" | "anytrace-arrow" | "anytrace-export" | "anytrace-symbols" => of(&["anytrace-core"]),
         name if is_format(name) => of(&["anytrace-core"]),
         "anytrace-live" => of(&["anytrace-core", "anytrace-analysis", "anytrace-export", "anytrace-heph"]),
         "anytrace-formats" => formats.iter().map(String::as_str).chain(["anytrace-core"]).collect(),
@@ -56,7 +56,7 @@ fn allowed<'a>(package: &str, formats: &'a [String]) -> BTreeSet<&'a str> {
                 .collect()
         }
         "anytrace-view" => of(&["anytrace-core", "anytrace-analysis", "anytrace-export", "anytrace-formats"]),
-        "anytrace-query" => of(&["anytrace-core", "anytrace-formats", "anytrace-symbols"]),
+        "anytrace-query" => of(&["anytrace-arrow", "anytrace-core", "anytrace-formats", "anytrace-symbols"]),
         other => panic!("{other} has no place in the house: add it to ARCHITECTURE.md and to this test"),
     }
 }

@@ -201,6 +201,29 @@ fn marks_are_between_events_and_none_follow_damage() {
 }
 
 #[test]
+fn definitions_are_weighed_against_the_file_not_against_what_it_contains() {
+    let zstd = |filling: &mut dyn FnMut() -> Vec<u8>| {
+        let mut trace = build::Build::version(6);
+        for id in 0..400 {
+            // Which the index repeats.
+            trace.enter_new(0, id, &format!("function{id:060}"), &["data"]).end().leave(id).end();
+        }
+        for id in 0..3000 {
+            trace.enter(0, id % 400).argument(0, &build::blob(&filling())).end().leave(400 + id).end();
+        }
+        build::zstd_frames(&trace.bytes, 64 << 10)
+    };
+    let mut random = Random(31);
+    let dense = zstd(&mut || (0..150).flat_map(|_| random.next().to_le_bytes()).collect());
+    let sparse = zstd(&mut || vec![0; 1200]);
+    assert!(dense.len() > 3 << 20 && sparse.len() < 1 << 20, "{} {}", dense.len(), sparse.len());
+    let length = |bytes: &[u8]| find(bytes, 1 << 20).0.shared.map_or(0, |shared| shared.len());
+    assert!((12 << 10..=dense.len() / 100).contains(&length(&dense)), "{}", length(&dense));
+    assert_eq!(length(&sparse), 0);
+    assert!(!find(&sparse, 64 << 10).0.marks.is_empty(), "a shorter distance is a wish");
+}
+
+#[test]
 fn parts_that_do_not_fit_are_refused() {
     let bytes = random_stream(&mut Random(17), 6, 60);
     let (Found { marks, shared }, _) = find(&bytes, 500);

@@ -3,6 +3,7 @@
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test may panic")]
 
 use std::fs;
+use std::io::Read;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 
@@ -209,4 +210,59 @@ fn an_index_that_does_not_fit_is_ignored_with_a_note() {
     fs::write(trace, bytes).unwrap();
     let longer = run(&["query", text(trace), sql]);
     assert!(said(&longer).contains("index") && longer.stdout != fresh.stdout, "{}", said(&longer));
+}
+
+/// A program whose second and third functions have one name, and whose debug data cannot be read.
+fn program_with_notes(folder: &Path) -> PathBuf {
+    let packed = include_bytes!("../../xray/corpus/maps/fib-14.elf.gz");
+    let mut elf = Vec::new();
+    flate2::read::GzDecoder::new(&packed[..]).read_to_end(&mut elf).unwrap();
+    // Equally long to the linker, ended early to who reads the name.
+    let (ack, fib) = (b"_ZN4demo3ackEjj\0", b"_ZN4demo3fibEj\0\0");
+    for at in 0..elf.len() - ack.len() {
+        if elf[at..].starts_with(ack) {
+            elf[at..at + fib.len()].copy_from_slice(fib);
+        }
+    }
+    let number = |at: usize, bytes: usize| {
+        elf[at..at + bytes].iter().rev().fold(0_usize, |number, byte| number << 8 | usize::from(*byte))
+    };
+    let (headers, count, names) = (number(0x28, 8), number(0x3c, 2), number(0x3e, 2));
+    let names = number(headers + names * 64 + 0x18, 8);
+    let is_wanted = |header: &usize| elf[names + number(*header, 4)..].starts_with(b".debug_abbrev\0");
+    let header = (0..count).map(|section| headers + section * 64).find(is_wanted).unwrap();
+    // The section is compressed, its flags say.
+    elf[header + 9] |= 8;
+    let path = folder.join("fib");
+    fs::write(&path, elf).unwrap();
+    path
+}
+
+/// A Basic trace of one thread, in which the functions 2 and 3 are called in turn.
+fn basic_trace(calls: u64) -> Vec<u8> {
+    let head = [1 | 3 << 32, 1_000_000_000, 0, 0].map(u64::to_le_bytes).concat();
+    let record = |(at, kind): (u64, u64)| [kind << 24 | (2 + at / 2 % 2) << 32, at * 10, 7, 0].map(u64::to_le_bytes);
+    let records = (0..calls * 2).map(|at| record((at, at % 2)).concat());
+    std::iter::once(head).chain(records).collect::<Vec<_>>().concat()
+}
+
+#[test]
+fn what_cannot_be_read_of_a_program_is_said_once_where_an_indexed_trace_is_read_at_once_after_all() {
+    let folder = tempfile::tempdir().unwrap();
+    let trace = folder.path().join("fib.xray");
+    fs::write(&trace, basic_trace(4096)).unwrap();
+    let program = program_with_notes(folder.path());
+    let stats = |more: &[&str]| {
+        let output = run(&[&["stats", text(&trace), "-m", text(&program), "--threads=4"], more].concat());
+        assert_eq!(output.status.code(), Some(0), "{}", said(&output));
+        output
+    };
+    let without = stats(&["--no-index"]);
+    assert_eq!(said(&without).matches("no source locations").count(), 1, "{}", said(&without));
+    assert!(run(&["index", text(&trace), "--every=4k"]).status.success());
+    for verb in [&["--top=3"][..], &["--no-demangle"]] {
+        let (with, without) = (stats(verb), stats(&[verb, &["--no-index"]].concat()));
+        assert_eq!(with.stdout, without.stdout);
+        assert_eq!(said(&with), said(&without));
+    }
 }

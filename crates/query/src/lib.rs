@@ -24,7 +24,6 @@
 mod access;
 #[cfg(feature = "codec")]
 pub mod codec;
-mod columns;
 pub mod cookbook;
 mod engine;
 mod failure;

@@ -20,7 +20,6 @@ use datafusion::logical_expr::{Expr, TableProviderFilterPushDown};
 use datafusion::physical_plan::ExecutionPlan;
 use datafusion::scalar::ScalarValue;
 
-use crate::columns;
 use crate::input::{Range, TraceFile};
 use crate::pushdown;
 use crate::source::{Part, TraceSource};
@@ -63,7 +62,7 @@ pub(crate) fn tables_of(files: &[Arc<TraceFile>], has_file_column: bool, part_by
 
 /// All columns of all formats that have a table of this name. A column that one of them does not have is null there.
 fn joint_schema(parts: &[Part], has_file_column: bool) -> TableSchema {
-    let own: Vec<Schema> = parts.iter().map(|part| columns::schema(&part.table)).collect();
+    let own: Vec<Schema> = parts.iter().map(|part| anytrace_arrow::schema(&part.table)).collect();
     let mut fields: Vec<Field> = Vec::new();
     for field in own.iter().flat_map(|schema| schema.fields()) {
         if fields.iter().any(|known| known.name() == field.name()) {

@@ -3,6 +3,7 @@
 use std::fmt;
 use std::sync::Arc;
 
+use anytrace_arrow::Converter;
 use anytrace_core::table::{self, BATCH_ROWS, Batch, Scan, Table};
 use anytrace_core::{Error, Format, tables};
 use datafusion::arrow::array::{
@@ -25,7 +26,6 @@ use futures::{FutureExt, StreamExt};
 use tokio::sync::mpsc;
 use tokio::task::JoinHandle;
 
-use crate::columns::{self, Converter};
 use crate::input::{DamageSink, Range, TraceFile};
 use crate::reports;
 
@@ -189,7 +189,7 @@ fn read(
     out: &Sender,
     damage: &mut DamageSink<'_>,
 ) -> Result<()> {
-    let own = columns::schema(&part.table);
+    let own = anytrace_arrow::schema(&part.table);
     let indices: Vec<Option<usize>> = wanted.fields().iter().map(|field| own.index_of(field.name()).ok()).collect();
     let scanned: Vec<usize> = indices.iter().copied().flatten().collect();
     let mut converter = Converter::new(Arc::new(own.project(&scanned)?));
