@@ -39,7 +39,6 @@ export class Overlay {
   ) {}
 
   clear(frame: Frame): void {
-    this.context.setTransform(1, 0, 0, 1, 0, 0);
     this.context.clearRect(0, 0, frame.width, frame.height);
   }
 

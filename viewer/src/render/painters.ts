@@ -1,10 +1,12 @@
-// Two ways to draw a batch: WebGL2 with one instanced quad a rectangle, and a 2D canvas where there is no WebGL2.
+// Two ways to draw a batch: WebGL2 with one instanced quad a rectangle, and pixels of our own where there is no graphics
+// card.
 
-import { css, mix } from "../colors";
+import { mix } from "../colors";
 import { BATCH_STRIDE, type Batch } from "./batch";
+import { buildProgram } from "./surface";
 
 export interface RectPainter {
-  readonly kind: "webgl2" | "canvas";
+  readonly kind: "webgl2" | "pixels";
   draw(batch: Batch, width: number, height: number, background: number): void;
 }
 
@@ -31,14 +33,10 @@ void main() {
   result = vec4(color * fill.a, fill.a);
 }`;
 
-/** The best painter for a canvas; `force` is for tests. */
-export function choosePainter(canvas: HTMLCanvasElement, force: string | null): RectPainter {
-  if (force !== "canvas") {
-    const gl = canvas.getContext("webgl2", { antialias: false, alpha: false, depth: false, preserveDrawingBuffer: false });
-    const painter = gl && GlPainter.make(canvas, gl);
-    if (painter) return painter;
-  }
-  return new CanvasPainter(canvas.getContext("2d", { alpha: false }));
+/** A painter on a graphics card; null where there is none, or no WebGL2. */
+export function cardPainter(canvas: HTMLCanvasElement): RectPainter | null {
+  const gl = canvas.getContext("webgl2", { antialias: false, alpha: false, depth: false, preserveDrawingBuffer: false });
+  return gl && GlPainter.make(canvas, gl);
 }
 
 interface Program {
@@ -57,7 +55,7 @@ class GlPainter implements RectPainter {
   ) {}
 
   static make(canvas: HTMLCanvasElement, gl: WebGL2RenderingContext): GlPainter | null {
-    const program = buildProgram(gl);
+    const program = rectProgram(gl);
     if (program === null) return null;
     const painter = new GlPainter(gl, program);
     canvas.addEventListener("webglcontextlost", (event) => {
@@ -65,7 +63,7 @@ class GlPainter implements RectPainter {
       painter.program = null;
     });
     canvas.addEventListener("webglcontextrestored", () => {
-      painter.program = buildProgram(gl);
+      painter.program = rectProgram(gl);
       painter.capacity = 0;
     });
     return painter;
@@ -92,18 +90,9 @@ class GlPainter implements RectPainter {
   }
 }
 
-function buildProgram(gl: WebGL2RenderingContext): Program | null {
-  const program = gl.createProgram();
-  for (const [kind, source] of [[gl.VERTEX_SHADER, VERTEX], [gl.FRAGMENT_SHADER, FRAGMENT]] as const) {
-    const shader = gl.createShader(kind);
-    if (shader === null) return null;
-    gl.shaderSource(shader, source);
-    gl.compileShader(shader);
-    gl.attachShader(program, shader);
-  }
-  gl.linkProgram(program);
-  if (gl.getProgramParameter(program, gl.LINK_STATUS) !== true) return null;
-  gl.useProgram(program);
+function rectProgram(gl: WebGL2RenderingContext): Program | null {
+  const program = buildProgram(gl, VERTEX, FRAGMENT);
+  if (program === null) return null;
   gl.enable(gl.BLEND);
   gl.blendFunc(gl.ONE, gl.ONE_MINUS_SRC_ALPHA);
   const corners = gl.createBuffer();
@@ -125,32 +114,47 @@ function attribute(gl: WebGL2RenderingContext, program: WebGLProgram, name: stri
   gl.vertexAttribDivisor(at, divisor);
 }
 
-class CanvasPainter implements RectPainter {
-  readonly kind = "canvas";
+export class PixelPainter implements RectPainter {
+  readonly kind = "pixels";
+  private image: ImageData | null = null;
+  private pixels = new Uint32Array(0);
 
   constructor(private readonly context: CanvasRenderingContext2D | null) {}
 
   draw(batch: Batch, width: number, height: number, background: number): void {
-    const { context } = this;
-    if (context === null) return;
-    context.fillStyle = css(background);
-    context.fillRect(0, 0, width, height);
-    let last = -1;
-    for (let i = 0; i < batch.count; i++) {
-      const color = batch.color(i);
-      const share = batch.share(i);
-      const full = batch.height(i);
-      const filled = share === 255 ? full : Math.max(1, (full * share) / 255);
-      if (filled < full) {
-        context.fillStyle = css(mix(color, background, UNFILLED));
-        context.fillRect(batch.x(i), batch.y(i), batch.width(i), full - filled);
-        last = -1;
-      }
-      if (color !== last) {
-        context.fillStyle = css(color);
-        last = color;
-      }
-      context.fillRect(batch.x(i), batch.y(i) + full - filled, batch.width(i), filled);
+    if (this.image?.width !== width || this.image.height !== height) {
+      this.image = new ImageData(width, height);
+      this.pixels = new Uint32Array(this.image.data.buffer);
     }
+    fillPixels(this.pixels, width, height, batch, background);
+    this.context?.putImageData(this.image, 0, 0);
+  }
+}
+
+/** Draws a batch into rows of pixels, which have their bytes in the order of its colors. All colors are opaque. */
+export function fillPixels(pixels: Uint32Array, width: number, height: number, batch: Batch, background: number): void {
+  pixels.fill(background);
+  for (let i = 0; i < batch.count; i++) {
+    const left = Math.max(0, Math.round(batch.x(i)));
+    const right = Math.min(width, Math.round(batch.x(i) + batch.width(i)));
+    const y = batch.y(i);
+    const top = Math.max(0, Math.round(y));
+    const bottom = Math.min(height, Math.round(y + batch.height(i)));
+    if (left >= right || top >= bottom) continue;
+    const color = batch.color(i);
+    const share = batch.share(i);
+    const empty = share === 255 ? top : Math.min(bottom, Math.max(top, Math.round(y + batch.height(i) * (1 - share / 255))));
+    if (empty > top) fillRect(pixels, width, left, right, top, empty, mix(color, background, UNFILLED));
+    fillRect(pixels, width, left, right, empty, bottom, color);
+  }
+}
+
+/** Widths from which the engine's own filling is faster. */
+const WIDE = 24;
+
+function fillRect(pixels: Uint32Array, width: number, left: number, right: number, top: number, bottom: number, color: number): void {
+  for (let row = top * width; row < bottom * width; row += width) {
+    if (right - left >= WIDE) pixels.fill(color, row + left, row + right);
+    else for (let at = row + left; at < row + right; at++) pixels[at] = color;
   }
 }

@@ -8,6 +8,7 @@ import type { Note } from "../url";
 import { spanOf } from "../window";
 import type { Picture } from "../tiles";
 import { ACCENTS, markText, place } from "./overlay";
+import type { Size } from "./surface";
 
 /** The share of time in which something ran, in each column of the minimap: 0 to 1. */
 export function overviewOf(picture: Picture, range: Range, columns: number): Float32Array {
@@ -47,7 +48,7 @@ export interface MinimapInput {
   ratio: number;
 }
 
-export function drawMinimap(context: CanvasRenderingContext2D, width: number, height: number, input: MinimapInput): void {
+export function drawMinimap(context: CanvasRenderingContext2D, { width, height }: Size, input: MinimapInput): void {
   const { theme, ratio } = input;
   const ground = GROUNDS[theme].background;
   const blue = theme === "dark" ? pack(98, 140, 190) : pack(98, 150, 205);
@@ -109,7 +110,7 @@ export function axisTicks(view: Range, width: number, ratio: number, clock: Cloc
   return ticksOf(view, width / ratio, LABEL_SPACING, clock);
 }
 
-export function drawAxis(context: CanvasRenderingContext2D, width: number, height: number, input: AxisInput): void {
+export function drawAxis(context: CanvasRenderingContext2D, { width, height }: Size, input: AxisInput): void {
   const { ratio, theme, view, clock } = input;
   context.fillStyle = css(GROUNDS[theme].background);
   context.fillRect(0, 0, width, height);

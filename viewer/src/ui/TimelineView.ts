@@ -4,10 +4,11 @@ import { errorText, getTiles } from "../api";
 import { GROUNDS, css } from "../colors";
 import type { Clock } from "../format";
 import type { Names } from "../names";
-import { choosePainter, type RectPainter } from "../render/painters";
+import { cardPainter, PixelPainter, type RectPainter } from "../render/painters";
 import { Overlay } from "../render/overlay";
 import { Scene, type Drawn, type Frame } from "../render/scene";
 import { axisTicks, drawAxis, drawMinimap, overviewOf } from "../render/strips";
+import { isSoftware, resize, surfacesOf, type Size, type Surfaces } from "../render/surface";
 import { DEPTH_HEIGHT, layOut, depthY, visibleLines, type Layout, type Line } from "../rows";
 import { clockOf, type Controller } from "../state/controller";
 import { Counters } from "../state/counters";
@@ -41,6 +42,8 @@ export class TimelineView {
 
   private readonly painter: RectPainter;
   private readonly overlay: Overlay | null;
+  /** What lies over the rectangles, and these themselves if there is no graphics card; the axis; the minimap. */
+  private readonly surfaces: Surfaces;
   private readonly counters: Counters;
   private frameAsked = 0;
   private shownLines = "";
@@ -57,9 +60,10 @@ export class TimelineView {
   ) {
     this.scene = new Scene(names);
     this.loader = new Loader(() => this.paint(), (error) => this.failed(error));
-    this.painter = choosePainter(parts.rects, new URLSearchParams(location.search).get("painter"));
-    const context = parts.overlay.getContext("2d");
-    this.overlay = context && new Overlay(context, names);
+    const card = isSoftware() ? null : cardPainter(parts.rects);
+    this.surfaces = surfacesOf([card === null ? parts.rects : parts.overlay, parts.axis, parts.minimap]);
+    this.painter = card ?? new PixelPainter(this.surfaces.context);
+    this.overlay = this.surfaces.context && new Overlay(this.surfaces.context, names);
     this.counters = new Counters(() => this.invalidate());
     controller.store.subscribe((state, before) => this.changed(state, before));
     parts.scroll.addEventListener("scroll", () => this.update(), { passive: true });
@@ -176,11 +180,12 @@ export class TimelineView {
     const { store } = this.controller;
     const state = store.get();
     const { trace } = state;
-    const { stage, rects, overlay } = this.parts;
+    const { stage, rects, axis, minimap } = this.parts;
     stage.style.height = `${this.parts.scroll.clientHeight}px`;
-    const [width, height] = [size(rects, stage.clientWidth, this.ratio(), "width"), size(rects, this.parts.scroll.clientHeight, this.ratio(), "height")];
-    overlay.width !== width && (overlay.width = width);
-    overlay.height !== height && (overlay.height = height);
+    const sizes = [stage, axis, minimap].map((part) => sizeOf(part, this.ratio()));
+    const { width, height } = sizes[0] as Size;
+    resize(rects, { width, height });
+    this.surfaces.resize(sizes);
     if (width === 0 || height === 0) return;
     const clock = clockOf(trace);
     const frame = this.frame(state, clock, width, height);
@@ -188,24 +193,26 @@ export class TimelineView {
     this.scene.build(frame, want === null ? [] : this.loader.candidates(want));
     this.painter.draw(this.scene.batch, width, height, GROUNDS[state.theme].background);
     this.loader.painted();
-    this.paintOverlay(frame, state, clock);
-    this.paintStrips(state, clock);
+    this.surfaces.draw(0, (context) => this.paintOverlay(context, frame, state, clock));
+    this.surfaces.draw(1, (context) => drawAxis(context, sizes[1] as Size, { ...state, pointer: this.pointerX, clock, ratio: this.ratio() }));
+    this.surfaces.draw(2, (context) => this.paintMinimap(context, sizes[2] as Size, state));
+    this.surfaces.present();
     this.showLines(frame);
     this.loadNames();
     this.frames++;
     if (this.firstPaintMs === null && this.layout.rows > 0 && (this.scene.drawn > 0 || this.pending() === 0)) this.firstPaintMs = performance.now();
   }
 
-  private paintOverlay(frame: Frame, state: State, clock: Clock): void {
+  private paintOverlay(context: CanvasRenderingContext2D, frame: Frame, state: State, clock: Clock): void {
     const { overlay } = this;
     if (overlay === null) return;
-    overlay.clear(frame);
+    if (this.painter.kind === "webgl2") overlay.clear(frame);
     overlay.labels(frame, this.scene);
     const { trace } = state;
     if (trace) {
       overlay.gaps(frame, trace.damage);
       overlay.gaps(frame, trace.lost);
-      this.counters.draw(this.parts.overlay.getContext("2d"), frame, trace, clock);
+      this.counters.draw(context, frame, trace, clock);
     }
     overlay.mark(frame, state.mark);
     overlay.notes(frame, state.notes);
@@ -219,20 +226,15 @@ export class TimelineView {
     overlay.outline(frame, state.slice, true);
   }
 
-  private paintStrips(state: State, clock: Clock): void {
-    const { axis, minimap } = this.parts;
-    const ratio = this.ratio();
-    const axisContext = fitted(axis, ratio);
-    const gaps = state.trace === null ? [] : [...state.trace.damage, ...state.trace.lost];
-    if (axisContext) drawAxis(axisContext, axis.width, axis.height, { ...state, pointer: this.pointerX, clock, ratio });
-    const range = state.trace?.range ?? null;
-    const context = fitted(minimap, ratio);
-    if (context && range) {
-      const hits = state.search.answer?.hits.map((hit) => hit.start) ?? [];
-      drawMinimap(context, minimap.width, minimap.height, { ...state, range, columns: this.overview?.columns ?? null, gaps, hits, ratio });
-    } else if (context) {
+  private paintMinimap(context: CanvasRenderingContext2D, size: Size, state: State): void {
+    const { trace, search } = state;
+    if (trace?.range) {
+      const hits = search.answer?.hits.map((hit) => hit.start) ?? [];
+      const gaps = [...trace.damage, ...trace.lost];
+      drawMinimap(context, size, { ...state, range: trace.range, columns: this.overview?.columns ?? null, gaps, hits, ratio: this.ratio() });
+    } else {
       context.fillStyle = css(GROUNDS[state.theme].background);
-      context.fillRect(0, 0, minimap.width, minimap.height);
+      context.fillRect(0, 0, size.width, size.height);
     }
   }
 
@@ -312,16 +314,8 @@ export class TimelineView {
   }
 }
 
-/** Gives a canvas its size in device pixels; setting it clears, so only when it changed. */
-function size(canvas: HTMLCanvasElement, cssPixels: number, ratio: number, side: "width" | "height"): number {
-  const pixels = Math.max(0, Math.round(cssPixels * ratio));
-  if (canvas[side] !== pixels) canvas[side] = pixels;
-  return pixels;
+/** The size of a part of the page in device pixels. */
+function sizeOf(part: HTMLElement, ratio: number): Size {
+  const pixels = (css: number): number => Math.max(0, Math.round(css * ratio));
+  return { width: pixels(part.clientWidth), height: pixels(part.clientHeight) };
 }
-
-function fitted(canvas: HTMLCanvasElement, ratio: number): CanvasRenderingContext2D | null {
-  const width = size(canvas, canvas.clientWidth, ratio, "width");
-  const height = size(canvas, canvas.clientHeight, ratio, "height");
-  return width > 0 && height > 0 ? canvas.getContext("2d") : null;
-}
-

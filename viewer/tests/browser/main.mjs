@@ -13,6 +13,8 @@ const MOCK = fileURLToPath(new URL("../../mock/main.mjs", import.meta.url));
 /** Pans and zooms that are timed, and the bound of their 95th percentile. */
 const MOVES = 200;
 const MOVE_P95_MS = 50;
+/** The bound without a graphics card, beside other work. */
+const MOVE_P95_LOADED_MS = 250;
 /** Bytes of JavaScript's heap after the walk. */
 const HEAP_BYTES_MAX = 300_000_000;
 
@@ -141,8 +143,9 @@ async function moves(browser) {
   const heap = await page.evaluate(() => performance.memory.usedJSHeapSize);
   check(faults.length === 0, faults.join("; "));
   console.log(`${MOVES} pans and zooms: median ${times[times.length >> 1].toFixed(1)} ms, p95 ${p95.toFixed(1)} ms; heap ${(heap / 1e6).toFixed(0)} MB`);
-  // Without a graphics card and beside other work the frames take longer: the bound is for `--strict`.
-  check(!process.argv.includes("--strict") || p95 < MOVE_P95_MS, `p95 is above ${MOVE_P95_MS} ms`);
+  // The processor draws here, and does other work: the bound of an idle machine is for `--strict`.
+  const most = process.argv.includes("--strict") ? MOVE_P95_MS : MOVE_P95_LOADED_MS;
+  check(p95 < most, `p95 is above ${most} ms`);
   check(heap < HEAP_BYTES_MAX, `the page takes ${heap} bytes`);
   await page.close();
   server.stop();
