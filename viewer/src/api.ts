@@ -1,5 +1,6 @@
 // Requests to the server. Addresses are relative to the page's own, whose path begins with the token.
 
+import { formatBytes } from "./format";
 import { optionalText, asObject, asTexts, parseJson, type Json } from "./json";
 import {
   readCall, readCounter, readFlame, readSearch, readSelection, readSql, readTables, readTrace,
@@ -61,6 +62,15 @@ function query(parameters: Record<string, string | number | null | undefined>): 
     if (value !== null && value !== undefined && value !== "") parts.set(name, String(value));
   }
   return parts.toString();
+}
+
+/** The bytes of an answer, as long as they are not more than `most`. */
+export async function loadBytes(path: string, most: number, signal: AbortSignal): Promise<ArrayBuffer> {
+  const response = await ask(path, { signal });
+  const length = Number(response.headers.get("content-length") ?? 0);
+  if (length <= most) return response.arrayBuffer();
+  await response.body?.cancel();
+  throw new ServerError(0, `The window is too large: ${formatBytes(length)}, and at most ${formatBytes(most)} can be opened. Zoom in, or mark a shorter range.`);
 }
 
 /** The trace, or null if nothing changed since `after`. */

@@ -32,6 +32,7 @@ function start(): void {
     error: null,
     message: "",
     help: false,
+    perfetto: kept.perfetto !== null,
     editing: -1,
     panelHeight: Math.min(PANEL_HEIGHT, Math.round(window.innerHeight * 0.4)),
   });

@@ -24,9 +24,19 @@ export interface Kept {
   theme: "light" | "dark" | null;
   query: string;
   sql: string;
+  /** `anytrace view --perfetto`: the window for Perfetto's own page. Written by the command, never by the page. */
+  perfetto: PerfettoWindow | null;
 }
 
-export const NOTHING_KEPT: Kept = { view: null, mark: null, slice: null, notes: [], closed: [], tab: null, theme: null, query: "", sql: "" };
+/** A time as the command line has it: the trace's own number, nanoseconds from its start, or open. */
+export type Bound = { unit: "own" | "ns"; value: number } | null;
+
+export interface PerfettoWindow {
+  from: Bound;
+  to: Bound;
+}
+
+export const NOTHING_KEPT: Kept = { view: null, mark: null, slice: null, notes: [], closed: [], tab: null, theme: null, query: "", sql: "", perfetto: null };
 
 /** Longer texts are cut: browsers take addresses of some ten thousand characters. */
 const NOTE_CHARACTERS_MAX = 200;
@@ -63,7 +73,14 @@ export function readFragment(fragment: string): Kept {
     theme: theme === "light" || theme === "dark" ? theme : null,
     query: parts.get("q") ?? "",
     sql: parts.get("sql") ?? "",
+    perfetto: parts.has("perfetto") ? { from: readBound(parts.get("from")), to: readBound(parts.get("to")) } : null,
   };
+}
+
+function readBound(text: string | null): Bound {
+  const unit = text?.endsWith("ns") ? "ns" : "own";
+  const value = readNumber(text?.replace(/ns$/, ""));
+  return value === null ? null : { unit, value };
 }
 
 function readNumber(text: string | null | undefined): number | null {

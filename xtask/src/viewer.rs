@@ -51,6 +51,10 @@ pub(crate) fn run_all(arguments: &[String]) -> Result<(), String> {
         return skip("chromium is not installed: the viewer's page was not opened in a browser");
     }
     run(cargo().args(["build", "--quiet", "--locked", "--package", "anytrace"]))?;
+    // What is drawn is compared with what SQL finds; the tests have built the engine already.
+    if !root().join("target/debug/anytrace-query").exists() {
+        run(cargo().args(["build", "--quiet", "--locked", "--package", "anytrace-query"]))?;
+    }
     let mut browser = npm(&["run", "browser", "--"]);
     if let Some(folder) = screenshots {
         browser.arg("--screenshots").arg(std::path::absolute(folder).map_err(|error| error.to_string())?);

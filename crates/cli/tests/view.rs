@@ -6,6 +6,8 @@
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpStream;
+use std::os::unix::fs::PermissionsExt;
+use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
@@ -145,6 +147,58 @@ fn a_port_that_is_taken_is_an_error() {
     let output = anytrace().args(["view", "--no-open", "--port", port]).arg(example("relay.heph")).output().unwrap();
     assert_eq!(output.status.code(), Some(2));
     assert!(String::from_utf8_lossy(&output.stderr).contains("cannot listen on 127.0.0.1"));
+}
+
+#[test]
+fn a_socket_serves_its_user_and_goes_with_the_command() {
+    let folder = tempfile::tempdir().unwrap();
+    let socket = folder.path().join("view.sock");
+    let mut command = anytrace();
+    command.args(["view", "--no-open", "--socket"]).args([&socket, &example("relay.heph")]);
+    let mut child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    let mut line = String::new();
+    BufReader::new(child.stdout.as_mut().unwrap()).read_line(&mut line).unwrap();
+    let path = line.trim_end().strip_prefix("http://localhost/").unwrap();
+    let ask = |host: &str, path: &str| {
+        let mut stream = UnixStream::connect(&socket).unwrap();
+        write!(stream, "GET /{path}api/trace HTTP/1.1\r\nHost: {host}\r\nConnection: close\r\n\r\n").unwrap();
+        let mut answer = String::new();
+        stream.read_to_string(&mut answer).unwrap();
+        answer.split(' ').nth(1).unwrap().to_owned()
+    };
+    assert_eq!([ask("localhost", path), ask("localhost:8080", path), ask("127.0.0.1:9", path)], ["200"; 3]);
+    assert_eq!([ask("evil.example", path), ask("localhost", "")], ["403"; 2]);
+    assert_eq!(std::fs::metadata(&socket).unwrap().permissions().mode() & 0o777, 0o600);
+    let second = anytrace().args(["view", "--no-open", "--socket"]).args([&socket, &example("relay.heph")]).output();
+    let second = second.unwrap();
+    assert_eq!(second.status.code(), Some(2));
+    assert!(String::from_utf8_lossy(&second.stderr).contains("view.sock"), "{second:?}");
+    kill(Pid::from_raw(i32::try_from(child.id()).unwrap()), Signal::SIGTERM).unwrap();
+    let ended = child.wait_with_output().unwrap();
+    assert_eq!((ended.status.code(), socket.exists()), (Some(0), false));
+    assert!(String::from_utf8_lossy(&ended.stderr).contains("ssh -L"), "{ended:?}");
+}
+
+#[test]
+fn a_window_for_perfetto_is_in_the_address() {
+    let address = |arguments: &[&str]| {
+        let mut command = anytrace();
+        command.args(["view", "--no-open", "--perfetto"]).args(arguments).arg(example("threads4.xray"));
+        let mut child = command.stdout(Stdio::piped()).spawn().unwrap();
+        let mut line = String::new();
+        BufReader::new(child.stdout.as_mut().unwrap()).read_line(&mut line).unwrap();
+        child.kill().unwrap();
+        child.wait().unwrap();
+        line.trim_end().split_once("/#").unwrap().1.to_owned()
+    };
+    assert_eq!(address(&[]), "perfetto=1");
+    assert_eq!(address(&["--from=2ms", "--to", "2500us"]), "perfetto=1&from=2000000ns&to=2500000ns");
+    assert_eq!(address(&["--to=42"]), "perfetto=1&to=42");
+    let wrong: [&[&str]; 3] = [&["--perfetto", "--from=2ms", "--to=1ms"], &["--from=2ms"], &["--perfetto", "--to=soon"]];
+    for arguments in wrong {
+        let output = anytrace().args(["view", "--no-open"]).args(arguments).arg(example("threads4.xray")).output();
+        assert_eq!(output.unwrap().status.code(), Some(2), "{arguments:?}");
+    }
 }
 
 #[test]

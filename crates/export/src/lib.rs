@@ -12,6 +12,7 @@
 //! | speedscope | speedscope | [`speedscope`] |
 //! | Firefox processed profile | Firefox Profiler | [`firefox`] |
 //! | folded stacks of a trace | `flamegraph.pl`, inferno, speedscope | [`timeline`] |
+//! | pprof profile of a trace | `go tool pprof` | [`timeline`] |
 //! | SVG flame graph of a trace | browsers | [`timeline`] |
 //! | CSV | spreadsheets, databases | [`csv`], [`cells`] |
 //! | SVG plots | browsers | [`plot`], [`curves`] |
@@ -56,6 +57,7 @@ pub mod parquet;
 mod pen;
 pub mod perfetto;
 pub mod plot;
+mod pprof;
 mod proto;
 pub mod sarif;
 pub mod speedscope;

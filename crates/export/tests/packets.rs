@@ -6,6 +6,7 @@
 mod common;
 
 use std::collections::BTreeMap;
+use std::io::Read as _;
 
 use anytrace_core::span::TimeUnit;
 use common::{Played, Seen, hard, random};
@@ -236,4 +237,85 @@ fn everything_hard_is_carried() {
     assert_eq!(flags, ["tail", "deduced", "unfinished"]);
     let labels: Vec<_> = read.tracks.values().filter_map(|track| text(track, 2)).collect();
     assert_eq!(labels, ["main \"thread\" (lane 1)", "queue", "queue"]);
+}
+
+/// Stacks of a pprof profile: thread, names from the outermost in, calls and time.
+fn samples(profile: &Fields) -> Vec<(String, Vec<String>, u64, u64)> {
+    let texts: Vec<String> = raw(profile, 6).map(|text| String::from_utf8(text.clone()).unwrap()).collect();
+    assert_eq!(texts[0], "");
+    let at = |fields: &Fields, field| texts[usize::try_from(number(fields, field).unwrap()).unwrap()].clone();
+    let functions: BTreeMap<u64, String> = raw(profile, 5)
+        .map(|function| decode(function))
+        .map(|function| (number(&function, 1).unwrap(), at(&function, 2)))
+        .collect();
+    let locations: BTreeMap<u64, String> = raw(profile, 4)
+        .map(|location| decode(location))
+        .map(|location| {
+            let line = decode(raw(&location, 4).next().unwrap());
+            (number(&location, 1).unwrap(), functions[&number(&line, 1).unwrap()].clone())
+        })
+        .collect();
+    let numbers = |fields: &Fields, field| -> Vec<u64> {
+        let of = |value: &Wire| if let Wire::Number(value) = value { *value } else { panic!("{value:?}") };
+        fields.get(&field).into_iter().flatten().map(of).collect()
+    };
+    let types: Vec<_> = raw(profile, 1).map(|kind| decode(kind)).map(|kind| at(&kind, 1)).collect();
+    assert_eq!(types, ["calls", "time"]);
+    assert_eq!(at(profile, 14), "time");
+    let sample = |sample: &Vec<u8>| {
+        let sample = decode(sample);
+        let names = numbers(&sample, 1).iter().rev().map(|id| locations[id].clone()).collect();
+        let label = decode(raw(&sample, 3).next().unwrap());
+        assert_eq!(at(&label, 1), "thread");
+        let values = numbers(&sample, 2);
+        (at(&label, 2), names, values[0], values[1])
+    };
+    raw(profile, 2).map(sample).collect()
+}
+
+/// The values of a field that are bytes.
+fn raw(fields: &Fields, field: u64) -> impl Iterator<Item = &Vec<u8>> {
+    fields.get(&field).into_iter().flatten().map(move |value| match value {
+        Wire::Bytes(bytes) => bytes,
+        Wire::Number(_) => panic!("field {field} is a number"),
+    })
+}
+
+fn profile(played: &Played) -> Fields {
+    let mut bytes = Vec::new();
+    flate2::read::GzDecoder::new(played.written("pprof").as_slice()).read_to_end(&mut bytes).unwrap();
+    decode(&bytes)
+}
+
+#[test]
+fn a_profile_has_every_call_and_all_self_time_by_stack() {
+    for (n, unit) in [TimeUnit::Nanoseconds, TimeUnit::Ticks { per_second: None }, TimeUnit::Order].into_iter().enumerate() {
+        let played = random(n as u64, 2_000, unit);
+        let mut wanted: BTreeMap<(usize, usize, String), (u64, i128)> = BTreeMap::new();
+        for span in played.seen() {
+            let sum = wanted.entry((span.track, span.depth, span.name)).or_default();
+            *sum = (sum.0 + 1, sum.1 + span.own);
+        }
+        let mut found: BTreeMap<(usize, usize, String), (u64, i128)> = BTreeMap::new();
+        let mut stacks = std::collections::BTreeSet::new();
+        for (thread, names, calls, time) in samples(&profile(&played)) {
+            assert!(stacks.insert((thread.clone(), names.clone())), "{thread} {names:?} appears twice");
+            let track = thread.strip_prefix("process 1, thread ").unwrap().parse::<usize>().unwrap() - 10;
+            let sum = found.entry((track, names.len() - 1, names.last().unwrap().clone())).or_default();
+            *sum = (sum.0 + calls, sum.1 + i128::from(time));
+        }
+        assert_eq!(found, wanted);
+        assert_eq!(played.written("pprof"), played.written_in("pprof", 7), "the same trace gives the same bytes");
+    }
+}
+
+#[test]
+fn names_and_places_of_a_profile_are_as_they_are() {
+    let profile = profile(&hard());
+    let texts: Vec<_> = raw(&profile, 6).map(|text| String::from_utf8_lossy(text).into_owned()).collect();
+    assert!(texts.iter().any(|text| text.contains("bad\\xff\\xc3 \u{1f980};semi")), "{texts:?}");
+    let place = texts.iter().position(|text| text == "src/\"a\".c").unwrap();
+    let functions: Vec<_> = raw(&profile, 5).map(|function| decode(function)).collect();
+    let with_place = functions.iter().find(|function| number(function, 4) == Some(place as u64)).unwrap();
+    assert_eq!(number(with_place, 5), Some(42));
 }

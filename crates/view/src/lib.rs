@@ -2,8 +2,8 @@
 //!
 //! A thread a file reads each trace once and puts its slices on rows (`pyramid`); a window of any width is then drawn
 //! from few of them. Answers (`answers`) read the rows while they grow, so the page shows the first rows while the
-//! trace is still being read. The server ([`Server`]) listens on the loopback interface only; every address begins with
-//! a random token, and requests that name another host are refused.
+//! trace is still being read. The server ([`Server`]) listens on the loopback interface or a Unix socket only; every address
+//! begins with a random token, and requests that name another host are refused.
 //!
 //! ```no_run
 //! use anytrace_view::{Options, Server, Source};
@@ -26,10 +26,10 @@ mod pyramid;
 mod reading;
 mod report;
 mod shelf;
+mod socket;
 mod store;
 mod view;
 
-use std::net::{Ipv4Addr, SocketAddr, TcpListener};
 use std::path::PathBuf;
 use std::sync::Arc;
 
@@ -39,6 +39,7 @@ use anytrace_core::{Error, OpenOptions};
 pub use outline::pyramid_of;
 pub use report::report;
 
+use socket::Listening;
 use tokio::sync::Notify;
 use view::View;
 
@@ -66,6 +67,8 @@ pub struct Options {
     pub mangling: Mangling,
     /// The port; 0 is any that is free.
     pub port: u16,
+    /// A Unix socket to listen on, instead of a port.
+    pub socket: Option<PathBuf>,
     /// Read a trace again when its file changes.
     pub follow: bool,
     /// The program `anytrace-query`, where it is installed.
@@ -85,6 +88,7 @@ impl Default for Options {
             symbols: Vec::new(),
             mangling: Mangling::Demangled,
             port: 0,
+            socket: None,
             follow: false,
             query: None,
             index: Choice::None,
@@ -97,8 +101,7 @@ impl Default for Options {
 /// A server that has its address and does not answer yet.
 #[derive(Debug)]
 pub struct Server {
-    listener: TcpListener,
-    address: SocketAddr,
+    listening: Listening,
     token: String,
     options: Options,
     end: End,
@@ -119,25 +122,25 @@ impl End {
 const TOKEN_BYTES: usize = 16;
 
 impl Server {
-    /// Takes a port of the loopback interface and draws a token. Nothing is read yet.
+    /// Takes a port of the loopback interface, or a Unix socket, and draws a token. Nothing is read yet.
     ///
     /// # Errors
-    /// [`anytrace_core::Kind::Io`] where the port is taken or the system has no random numbers.
+    /// [`anytrace_core::Kind::Io`] where the port or the path of the socket is taken, or the system has no random numbers.
     pub fn bind(options: Options) -> Result<Self, Error> {
-        let wanted = SocketAddr::from((Ipv4Addr::LOCALHOST, options.port));
-        let failed = |error| Error::io(format_args!("cannot listen on {wanted}"), error);
-        let listener = TcpListener::bind(wanted).map_err(failed)?;
-        let address = listener.local_addr().map_err(failed)?;
+        let listening = match &options.socket {
+            Some(path) => Listening::on_socket(path)?,
+            None => Listening::on_port(options.port)?,
+        };
         let mut bytes = [0; TOKEN_BYTES];
         getrandom::fill(&mut bytes)
             .map_err(|error| Error::io("the system has no random numbers", std::io::Error::other(error.to_string())))?;
         let token = bytes.iter().map(|byte| format!("{byte:02x}")).collect();
-        Ok(Self { listener, address, token, options, end: End::default() })
+        Ok(Self { listening, token, options, end: End::default() })
     }
 
-    /// The address of the page, with the token.
+    /// The address of the page, with the token. That of a socket has no port: whoever leads a port there adds it.
     pub fn url(&self) -> String {
-        format!("http://{}/{}/", self.address, self.token)
+        format!("http://{}/{}/", self.listening.host(), self.token)
     }
 
     /// What ends this server.
@@ -160,10 +163,9 @@ impl Server {
         let view = Arc::new(View::new(self.options));
         reading::start(&view);
         let end = self.end.0;
-        let served =
-            runtime.block_on(http::serve(self.listener, self.address, self.token, Arc::clone(&view), async move {
-                end.notified().await
-            }));
+        let served = runtime.block_on(http::serve(Arc::new(self.listening), self.token, Arc::clone(&view), async move {
+            end.notified().await
+        }));
         view.stop();
         // An answer that is still being made sees that the server ends; nobody waits for it.
         runtime.shutdown_background();

@@ -131,6 +131,13 @@ export class PixelPainter implements RectPainter {
   }
 }
 
+/** A batch as an image. */
+export function imageOf(batch: Batch, width: number, height: number, background: number): ImageData {
+  const image = new ImageData(width, height);
+  fillPixels(new Uint32Array(image.data.buffer), width, height, batch, background);
+  return image;
+}
+
 /** Draws a batch into rows of pixels, which have their bytes in the order of its colors. All colors are opaque. */
 export function fillPixels(pixels: Uint32Array, width: number, height: number, batch: Batch, background: number): void {
   pixels.fill(background);

@@ -6,7 +6,7 @@ import { formatCount, formatDuration, type Clock } from "../format";
 import type { Hit, Range, Trace } from "../model";
 import type { Names } from "../names";
 import { plural } from "../rows";
-import { readFragment, writeFragment, type Kept, type SliceRef } from "../url";
+import { readFragment, writeFragment, type Bound, type Kept, type PerfettoWindow, type SliceRef } from "../url";
 import { around, clamp, nonEmpty, pan, spanOf, zoom } from "../window";
 import { NO_SEARCH, type SelectedSlice, type State, type Store } from "./store";
 
@@ -27,6 +27,8 @@ export interface Screen {
   neighbor(slice: SelectedSlice, step: 1 | -1): SelectedSlice | null;
   related(slice: SelectedSlice, step: 1 | -1): SelectedSlice | null;
   focusSearch(): void;
+  /** Saves what is visible as a picture. */
+  savePicture(): void;
 }
 
 export function clockOf(trace: Trace | null): Clock {
@@ -34,6 +36,16 @@ export function clockOf(trace: Trace | null): Clock {
   const perSecond = trace?.ticksPerSecond ?? null;
   const nsPerUnit = unit === "ns" ? 1 : unit === "tick" && perSecond !== null && perSecond > 0 ? 1e9 / perSecond : null;
   return { unit, nsPerUnit, origin: trace?.range?.start ?? 0, wallStartNs: trace?.wallStartNs ?? null };
+}
+
+/** A window of the command line on the axis. */
+export function boundsOf({ from, to }: PerfettoWindow, trace: Trace & { range: Range }): Range {
+  const { nsPerUnit } = clockOf(trace);
+  const at = (bound: Bound, open: number): number => {
+    if (bound === null) return open;
+    return bound.unit === "ns" ? trace.range.start + bound.value / (nsPerUnit ?? 1) : bound.value - Number(trace.origin);
+  };
+  return { start: at(from, trace.range.start), end: at(to, trace.range.end) };
 }
 
 export class Controller {
@@ -88,7 +100,8 @@ export class Controller {
     const range = trace.range === null ? null : nonEmpty(trace.range);
     const patch: Partial<State> = { trace: { ...trace, range }, error: trace.error };
     if (range !== null) {
-      if (state.trace?.range == null && this.kept.view) Object.assign(patch, { view: clamp(this.kept.view, range), fits: false });
+      if (state.trace?.range == null && this.kept.perfetto) Object.assign(patch, { view: clamp(boundsOf(this.kept.perfetto, { ...trace, range }), range), fits: false });
+      else if (state.trace?.range == null && this.kept.view) Object.assign(patch, { view: clamp(this.kept.view, range), fits: false });
       else if (state.fits) patch.view = range;
     }
     const first = state.trace === null;
@@ -315,8 +328,8 @@ export class Controller {
   }
 
   private clear(): void {
-    const { help, slice, mark, search } = this.store.get();
-    if (help) this.store.set({ help: false });
+    const { help, perfetto, slice, mark, search } = this.store.get();
+    if (help || perfetto) this.store.set({ help: false, perfetto: false });
     else if (slice !== null) this.store.set({ slice: null });
     else if (mark !== null) this.setMark(null);
     else if (search.query !== "") this.search("");
@@ -347,6 +360,7 @@ export class Controller {
       theme: state.themeChosen ? state.theme : null,
       query: state.search.query,
       sql: state.sql,
+      perfetto: null,
     };
     const fragment = writeFragment(this.kept);
     if (fragment === this.lastFragment) return;

@@ -37,6 +37,8 @@ export interface State {
   /** A short message for the status line, read aloud by screen readers. */
   message: string;
   help: boolean;
+  /** The dialog that hands the marked or visible range to Perfetto's own page. */
+  perfetto: boolean;
   /** Index of the note that is being edited, or -1. */
   editing: number;
   panelHeight: number;

@@ -8,6 +8,7 @@ import { useStore } from "../state/store";
 import { Bar } from "./Bar";
 import { Help } from "./Help";
 import { Panel } from "./Panel";
+import { Perfetto } from "./Perfetto";
 import { Timeline } from "./Timeline";
 
 export function App({ controller, names }: { controller: Controller; names: Names }) {
@@ -15,6 +16,7 @@ export function App({ controller, names }: { controller: Controller; names: Name
   const theme = useStore(store, (state) => state.theme);
   const message = useStore(store, (state) => state.message);
   const help = useStore(store, (state) => state.help);
+  const perfetto = useStore(store, (state) => state.perfetto);
   useEffect(() => {
     document.documentElement.dataset["theme"] = theme;
   }, [theme]);
@@ -27,6 +29,7 @@ export function App({ controller, names }: { controller: Controller; names: Name
       <Panel controller={controller} />
       <div class="visually-hidden" role="status" aria-live="polite">{message}</div>
       {help && <Help controller={controller} />}
+      {perfetto && <Perfetto controller={controller} />}
     </>
   );
 }

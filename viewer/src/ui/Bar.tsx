@@ -98,6 +98,7 @@ const FORMS: readonly [string, string][] = [
   ["perfetto", "Perfetto"],
   ["speedscope", "Speedscope"],
   ["folded", "Folded stacks"],
+  ["pprof", "pprof"],
   ["csv", "CSV"],
   ["svg", "SVG picture"],
 ];
@@ -114,6 +115,10 @@ function Export({ controller }: { controller: Controller }) {
     document.addEventListener("pointerdown", close);
     return () => document.removeEventListener("pointerdown", close);
   }, [open]);
+  const leave = (run: () => void): void => {
+    setOpen(false);
+    run();
+  };
   return (
     <div class="menu" ref={box} onKeyDown={(event) => event.key === "Escape" && setOpen(false)}>
       <button type="button" aria-expanded={open} aria-haspopup="true" onClick={() => setOpen(!open)} title="Save the marked or visible range">Export</button>
@@ -123,6 +128,8 @@ function Export({ controller }: { controller: Controller }) {
           {FORMS.map(([form, text]) => (
             <a key={form} href={exportPath(form, mark ?? controller.store.get().view)} download onClick={() => setOpen(false)}>{text}</a>
           ))}
+          <button type="button" onClick={() => leave(() => controller.screen?.savePicture())}>PNG of what is visible</button>
+          <button type="button" onClick={() => leave(() => controller.store.set({ perfetto: true }))}>Open in Perfetto…</button>
         </div>
       )}
     </div>

@@ -6,7 +6,7 @@ import { installHook } from "../hook";
 import type { Gap, Trace } from "../model";
 import type { Names } from "../names";
 import type { Drawn } from "../render/scene";
-import type { Line } from "../rows";
+import { baseName, type Line } from "../rows";
 import { clockOf, type Controller } from "../state/controller";
 import { useStore } from "../state/store";
 import { FLAG_BEFORE, FLAG_DEDUCED, FLAG_INSTANT, FLAG_OPEN } from "../tiles";
@@ -82,6 +82,7 @@ function connect(view: TimelineView, controller: Controller, names: Names, parts
     neighbor: (slice, step) => view.neighbor(slice, step),
     related: (slice, step) => view.related(slice, step),
     focusSearch: () => document.querySelector<HTMLInputElement>("#search")?.select(),
+    savePicture: () => view.still().toBlob((picture) => picture && save(picture, pictureName(controller))),
   };
   const box = (): { left: number; width: number } => stage.getBoundingClientRect();
   const inside = (x: number, y: number): [number, number] => [x - stage.getBoundingClientRect().left, y - stage.getBoundingClientRect().top];
@@ -102,6 +103,20 @@ function connect(view: TimelineView, controller: Controller, names: Names, parts
   }, controller);
   new Pointer({ ...surface, element: axis, marksAlways: true, isScrollable: () => false, clicked: () => undefined, moved: (x) => { view.hover(inside(x, 0)[0], -1); } }, controller);
   connectMinimap(parts.minimap, controller);
+}
+
+function pictureName(controller: Controller): string {
+  const name = controller.store.get().trace?.files[0]?.name ?? "trace";
+  return `${baseName(name).split(".")[0] ?? "trace"}-window.png`;
+}
+
+/** Lets the browser store a file. */
+function save(content: Blob, name: string): void {
+  const link = document.createElement("a");
+  link.href = URL.createObjectURL(content);
+  link.download = name;
+  link.click();
+  setTimeout(() => URL.revokeObjectURL(link.href), 60_000);
 }
 
 function gapAt(trace: Trace | null, time: number): Gap | null {

@@ -7,6 +7,7 @@ import type { Names } from "../names";
 import { cardPainter, PixelPainter, type RectPainter } from "../render/painters";
 import { Overlay } from "../render/overlay";
 import { Scene, type Drawn, type Frame } from "../render/scene";
+import { drawStill } from "../render/still";
 import { axisTicks, drawAxis, drawMinimap, overviewOf } from "../render/strips";
 import { isSoftware, resize, surfacesOf, type Size, type Surfaces } from "../render/surface";
 import { DEPTH_HEIGHT, layOut, depthY, visibleLines, type Layout, type Line } from "../rows";
@@ -193,7 +194,8 @@ export class TimelineView {
     this.scene.build(frame, want === null ? [] : this.loader.candidates(want));
     this.painter.draw(this.scene.batch, width, height, GROUNDS[state.theme].background);
     this.loader.painted();
-    this.surfaces.draw(0, (context) => this.paintOverlay(context, frame, state, clock));
+    if (this.painter.kind === "webgl2") this.overlay?.clear(frame);
+    this.surfaces.draw(0, (context) => this.paintOverlay(context, this.overlay, frame, state));
     this.surfaces.draw(1, (context) => drawAxis(context, sizes[1] as Size, { ...state, pointer: this.pointerX, clock, ratio: this.ratio() }));
     this.surfaces.draw(2, (context) => this.paintMinimap(context, sizes[2] as Size, state));
     this.surfaces.present();
@@ -203,16 +205,14 @@ export class TimelineView {
     if (this.firstPaintMs === null && this.layout.rows > 0 && (this.scene.drawn > 0 || this.pending() === 0)) this.firstPaintMs = performance.now();
   }
 
-  private paintOverlay(context: CanvasRenderingContext2D, frame: Frame, state: State, clock: Clock): void {
-    const { overlay } = this;
+  private paintOverlay(context: CanvasRenderingContext2D, overlay: Overlay | null, frame: Frame, state: State): void {
     if (overlay === null) return;
-    if (this.painter.kind === "webgl2") overlay.clear(frame);
     overlay.labels(frame, this.scene);
     const { trace } = state;
     if (trace) {
       overlay.gaps(frame, trace.damage);
       overlay.gaps(frame, trace.lost);
-      this.counters.draw(context, frame, trace, clock);
+      this.counters.draw(context, frame, trace, clockOf(trace));
     }
     overlay.mark(frame, state.mark);
     overlay.notes(frame, state.notes);
@@ -256,6 +256,22 @@ export class TimelineView {
     void this.names.load().then(() => {
       if (this.names.size !== before) this.invalidate();
     }, () => undefined);
+  }
+
+  /** What is visible as a picture. */
+  still(): HTMLCanvasElement {
+    const state = this.controller.store.get();
+    const clock = clockOf(state.trace);
+    const { width, height } = sizeOf(this.parts.stage, this.ratio());
+    const frame = this.frame(state, clock, width, height);
+    const { scene } = this;
+    const ratio = this.ratio();
+    return drawStill({
+      frame,
+      scene,
+      axis: (context, size) => drawAxis(context, size, { ...state, pointer: null, clock, ratio }),
+      overlay: (context) => this.paintOverlay(context, new Overlay(context, this.names), frame, state),
+    });
   }
 
   // The pointer and the keyboard.

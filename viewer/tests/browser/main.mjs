@@ -4,8 +4,9 @@
 //
 // Every check is a line; the first that fails ends the run with exit code 1. Needs Debian's chromium.
 
-import { mkdirSync, readdirSync } from "node:fs";
+import { mkdirSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
+import { gunzipSync } from "node:zlib";
 import { fileURLToPath } from "node:url";
 import { close, key, launch, open, PROGRAM, ROOT, settled, start } from "./common.mjs";
 
@@ -15,6 +16,8 @@ const MOVES = 200;
 const MOVE_P95_MS = 50;
 /** The bound without a graphics card, beside other work. */
 const MOVE_P95_LOADED_MS = 250;
+/** Random windows that are compared with SQL. */
+const WINDOWS = 50;
 /** Bytes of JavaScript's heap after the walk. */
 const HEAP_BYTES_MAX = 300_000_000;
 
@@ -88,6 +91,95 @@ async function searches(browser, server, text, expected) {
   console.log(`ok: search for ${text} finds ${expected}`);
 }
 
+/** What the menu saves: a picture that is not empty, and files that other programs know. */
+async function exports(browser, server) {
+  const { page, faults } = await open(browser, server.url);
+  const saved = async (text) => {
+    await page.getByRole("button", { name: "Export" }).click();
+    const [download] = await Promise.all([page.waitForEvent("download"), page.getByText(text, { exact: true }).click()]);
+    return { name: download.suggestedFilename(), bytes: readFileSync(await download.path()) };
+  };
+  const picture = await saved("PNG of what is visible");
+  check(picture.name === "threads4-window.png" && picture.bytes.subarray(1, 4).toString() === "PNG", `${picture.name} is no picture`);
+  const image = `data:image/png;base64,${picture.bytes.toString("base64")}`;
+  // How many colors it has: rows, names and the axis have many.
+  const [width, colors] = await page.evaluate(async (image) => {
+    const shown = Object.assign(new Image(), { src: image });
+    await shown.decode();
+    const canvas = Object.assign(document.createElement("canvas"), { width: shown.width, height: shown.height });
+    const context = canvas.getContext("2d");
+    context.drawImage(shown, 0, 0);
+    return [shown.width, new Set(new Uint32Array(context.getImageData(0, 0, shown.width, shown.height).data.buffer)).size];
+  }, image);
+  check(width === 1280 && colors > 20, `the picture is ${width} wide and has ${colors} colors`);
+  if (screenshots) writeFileSync(join(screenshots, "saved.png"), picture.bytes);
+  const profile = await saved("pprof");
+  check(profile.name === "threads4-window.pb.gz" && gunzipSync(profile.bytes).includes("thread"), `${profile.name} is no profile`);
+  check(faults.length === 0, faults.join("; "));
+  await page.close();
+  console.log("ok: a picture and a profile are saved");
+}
+
+/** In random windows: what is drawn is what SQL finds there, slice by slice, and each aggregate has as many as it says. */
+async function agreesWithSql(browser, server) {
+  const { page, faults } = await open(browser, server.url);
+  const answer = await page.evaluate(async () => (await fetch("api/sql", { method: "POST", body: 'SELECT thread, depth, start, start + duration AS "end" FROM spans' })).json());
+  check(Array.isArray(answer.rows) && answer.rows.length > 1000, `SQL does not answer: ${JSON.stringify(answer).slice(0, 200)}`);
+  const all = answer.rows.map((row) => row.map(Number)).map(([thread, depth, start, end]) => ({ thread, depth, start, end }));
+  const first = await state(page);
+  let seed = 12345;
+  const random = () => (seed = (seed * 1103515245 + 12345) % 2147483648) / 2147483648;
+  let [aggregates, slices] = [0, 0];
+  for (let n = 0; n < WINDOWS; n++) {
+    // Around a slice, so that there is something to see; narrow and wide ones.
+    const { start } = all[Math.floor(random() * all.length)];
+    const width = (first.range.end - first.range.start) * 10 ** (-(n % 2 === 0 ? 1 : 3) * random());
+    const from = Math.max(first.range.start, start - width * random());
+    const hash = `start=${from - first.range.start}&end=${from - first.range.start + width}`;
+    await page.evaluate((hash) => void (location.hash = hash), hash);
+    await page.waitForTimeout(60);
+    await settled(page);
+    const { view } = await state(page);
+    const rows = new Map();
+    for (const item of await items(page)) {
+      const key = `${item.thread} ${item.depth}`;
+      const within = all.filter((slice) => slice.thread === item.thread && slice.depth === item.depth && slice.start >= item.start && slice.end <= item.end);
+      check(within.length === item.count, `window ${hash}: ${JSON.stringify(item)}, SQL finds ${within.length}`);
+      rows.set(key, [...(rows.get(key) ?? []), item]);
+      if (item.count > 1) aggregates++;
+      else slices++;
+    }
+    for (const slice of all.filter((slice) => slice.start < view.end && slice.end > view.start)) {
+      const shown = rows.get(`${slice.thread} ${slice.depth}`)?.some((item) => item.start <= slice.start && slice.end <= item.end);
+      check(shown, `window ${hash}: ${JSON.stringify(slice)} is not drawn`);
+    }
+  }
+  check(aggregates > 100 && slices > 100, `${aggregates} aggregates and ${slices} slices are too few to compare`);
+  check(faults.length === 0, faults.join("; "));
+  await page.close();
+  console.log(`ok: ${WINDOWS} random windows: ${aggregates} aggregates and ${slices} slices are as SQL finds them`);
+}
+
+/** The window of `--perfetto` is handed to a page that says it is ready, under Perfetto's address. */
+async function handsOver(browser) {
+  const server = await start(PROGRAM, ["view", "--no-open", "--perfetto", "--from", "2ms", "--to", "3ms", join(ROOT, "examples/traces/threads4.xray")]);
+  const context = await browser.newContext();
+  const script = 'addEventListener("message", (e) => { if (e.data === "PING") e.source.postMessage("PONG", e.origin); else if (e.data.perfetto) { document.title = `got ${e.data.perfetto.buffer.byteLength} ${e.data.perfetto.title}`; } })';
+  await context.route("https://ui.perfetto.dev/**", (route) => route.fulfill({ contentType: "text/html", body: `<script>${script}</script>` }));
+  const page = await context.newPage();
+  await page.goto(server.url);
+  await settled(page);
+  const { view } = await state(page);
+  check(Math.abs((view.end - view.start) / ((await state(page)).range.end - (await state(page)).range.start) - 0.098) < 0.01, `the window is not of a millisecond: ${JSON.stringify(view)}`);
+  const [other] = await Promise.all([context.waitForEvent("page"), page.click("#perfetto-open:enabled")]);
+  await other.waitForFunction(() => document.title.startsWith("got "));
+  const [, bytes, title] = /^got (\d+) (.*)$/.exec(await other.title());
+  check(Number(bytes) > 1000 && title === "threads4.xray", `Perfetto got ${bytes} bytes of ${title}`);
+  await context.close();
+  server.stop();
+  console.log(`ok: Perfetto is handed ${bytes} bytes`);
+}
+
 /** Names from a hostile trace stay text. */
 async function hostile(browser) {
   const server = await start("node", [MOCK, "--kind", "hostile", "--slices", "2000"]);
@@ -158,12 +250,15 @@ try {
     const server = await start(PROGRAM, ["view", "--no-open", join(traces, file)]);
     await examine(browser, server, file);
     if (file === "threads4.xray") await refuses(server, file);
+    if (file === "threads4.xray") await agreesWithSql(browser, server);
+    if (file === "threads4.xray") await exports(browser, server);
     if (file === "relay.heph") await searches(browser, server, "polling", "8");
     server.stop();
   }
   const damaged = await start(PROGRAM, ["view", "--no-open", join(ROOT, "crates/xray/corpus/v5-gap-zero.xray")]);
   await examine(browser, damaged, "a damaged trace");
   damaged.stop();
+  await handsOver(browser);
   await hostile(browser);
   await words(browser);
   await moves(browser);

@@ -11,6 +11,7 @@ const FULL: Kept = {
   theme: "dark",
   query: "/a|b/",
   sql: "SELECT '%' AS x\nFROM spans",
+  perfetto: null,
 };
 
 test("what is written is read", () => {
@@ -32,4 +33,11 @@ test("long notes and many of them are cut", () => {
   const kept = readFragment(writeFragment({ ...NOTHING_KEPT, notes }));
   expect(kept.notes.length).toBe(100);
   expect(kept.notes[0]?.text.length).toBe(200);
+});
+
+test("the window for Perfetto has a unit or is the trace's own", () => {
+  expect(readFragment("#perfetto=1").perfetto).toEqual({ from: null, to: null });
+  expect(readFragment("#perfetto=1&from=1500ns&to=42").perfetto).toEqual({ from: { unit: "ns", value: 1500 }, to: { unit: "own", value: 42 } });
+  expect(readFragment("#perfetto=1&from=soon&to=").perfetto).toEqual({ from: null, to: null });
+  expect(readFragment("#from=1&to=2").perfetto).toBeNull();
 });

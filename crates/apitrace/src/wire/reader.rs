@@ -338,8 +338,8 @@ impl Reader {
         self.calls.waiting().filter(|(_, call)| !call.is_damaged).map(|(call, at)| Incomplete { call, seq: at.seq })
     }
 
-    /// Reads the header. Returns false when nothing follows it.
-    fn start<V: Visitor>(&mut self, visitor: &mut V, sink: &mut dyn Sink) -> Result<bool, Error> {
+    /// Reads the header. Returns false when nothing follows it. Once a trace: not compiled for each visitor.
+    fn start(&mut self, visitor: &mut dyn Visitor, sink: &mut dyn Sink) -> Result<bool, Error> {
         if let Some(resumed) = self.resumed.take() {
             return self.resume(*resumed, visitor, sink).map(|()| true);
         }

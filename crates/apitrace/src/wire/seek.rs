@@ -94,10 +94,10 @@ impl Reader {
     }
 
     /// Passes to the visitor what is known where reading begins.
-    pub(crate) fn resume<V: Visitor>(
+    pub(crate) fn resume(
         &mut self,
         resumed: Resumed,
-        visitor: &mut V,
+        visitor: &mut dyn Visitor,
         sink: &mut dyn Sink,
     ) -> Result<(), Error> {
         if let Some(reports) = resumed.reports {

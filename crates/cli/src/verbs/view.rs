@@ -4,12 +4,13 @@ use std::io::Write;
 use std::path::Path;
 use std::process::{Command, Stdio};
 
+use anytrace_core::TimeBound;
 use anytrace_core::index::Choice;
 use anytrace_view::{Options, Server, Source};
 
 use crate::arguments::{InputArguments, ViewArguments};
 use crate::failure::Failure;
-use crate::{Verdict, indexed, only_one_stdin, open, terminal};
+use crate::{Verdict, indexed, only_one_stdin, open, paint, terminal};
 
 pub(crate) fn run(options: &ViewArguments) -> Result<Verdict, Failure> {
     only_one_stdin(options.files.iter().map(std::path::PathBuf::as_path))?;
@@ -25,6 +26,7 @@ pub(crate) fn run(options: &ViewArguments) -> Result<Verdict, Failure> {
         symbols: options.symbols.sources().to_vec(),
         mangling: options.symbols.mangling(),
         port: options.port.unwrap_or(0),
+        socket: options.socket.clone(),
         follow: options.follow,
         query: super::query::engine_path(),
         index: index(options)?,
@@ -32,17 +34,41 @@ pub(crate) fn run(options: &ViewArguments) -> Result<Verdict, Failure> {
         threads: open::open_options(&options.input).threads,
     });
     let server = server.map_err(|error| Failure::bare(&error))?;
-    let (url, end) = (server.url(), server.end());
+    let (url, end) = (server.url() + &fragment(options)?, server.end());
     ctrlc::set_handler(move || end.now()).map_err(|error| Failure::usage(error.to_string()))?;
     let mut out = terminal::stdout();
     writeln!(out, "{url}")?;
     out.flush()?;
     drop(out);
-    if !options.no_open && has_display() {
+    if let Some(path) = &options.socket {
+        let path = path.display();
+        paint::complain("note", format_args!("the server listens on {path}: `ssh -L 8080:{path} HOST` leads a port there"));
+    } else if !options.no_open && has_display() {
         show(&url);
     }
     server.run().map_err(|error| Failure::bare(&error))?;
     Ok(Verdict::Fine)
+}
+
+/// The part of the address that asks the page for Perfetto's.
+fn fragment(options: &ViewArguments) -> Result<String, Failure> {
+    if !options.perfetto {
+        return Ok(String::new());
+    }
+    let is_backward = match (options.from, options.to) {
+        (Some(TimeBound::Native(from)), Some(TimeBound::Native(to)))
+        | (Some(TimeBound::Nanoseconds(from)), Some(TimeBound::Nanoseconds(to))) => from >= to,
+        _ => false,
+    };
+    if is_backward {
+        return Err(Failure::usage("the window is empty: --to is not after --from"));
+    }
+    let bound = |name: &str, bound: Option<TimeBound>| match bound {
+        Some(TimeBound::Native(time)) => format!("&{name}={time}"),
+        Some(TimeBound::Nanoseconds(time)) => format!("&{name}={time}ns"),
+        Some(TimeBound::Open) | None => String::new(),
+    };
+    Ok(format!("#perfetto=1{}{}", bound("from", options.from), bound("to", options.to)))
 }
 
 /// The indexes that are used, as in `query`.

@@ -11,7 +11,7 @@ pub(crate) mod words;
 
 use crate::limits::{CATAPULT_EVENTS, FOLDED_DEPTH, Limit, PERFETTO_DEPTH, SHEET_ROWS, SPEEDSCOPE_BYTES};
 pub use crate::timeline::output::{Outlet, Timeline};
-use crate::{chrome, csv, firefox, folded, otlp, perfetto, speedscope, svg};
+use crate::{chrome, csv, firefox, folded, otlp, perfetto, pprof, speedscope, svg};
 
 /// A row of the table of outputs.
 pub struct TimelineOutput {
@@ -28,7 +28,7 @@ pub struct TimelineOutput {
 }
 
 /// Every timeline output, by name.
-pub static OUTPUTS: [TimelineOutput; 8] = [
+pub static OUTPUTS: [TimelineOutput; 9] = [
     TimelineOutput {
         name: "chrome",
         extension: "json",
@@ -70,6 +70,13 @@ pub static OUTPUTS: [TimelineOutput; 8] = [
         help: "Perfetto's protobuf (TrackEvent)",
         limits: &[PERFETTO_DEPTH],
         open: |outlet| Box::new(perfetto::Perfetto::new(outlet.out)),
+    },
+    TimelineOutput {
+        name: "pprof",
+        extension: "pb.gz",
+        help: "calls and self time per stack, for go tool pprof",
+        limits: &[FOLDED_DEPTH],
+        open: |outlet| Box::new(pprof::open(outlet.out)),
     },
     TimelineOutput {
         name: "speedscope",

@@ -1,7 +1,6 @@
 //! A listener that has at most so many connections at once: one more waits until another ends.
 
 use std::io;
-use std::net::SocketAddr;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll};
@@ -9,8 +8,12 @@ use std::time::Duration;
 
 use axum::serve::Listener;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
-use tokio::net::{TcpListener, TcpStream};
+use tokio::net::TcpListener;
+#[cfg(unix)]
+use tokio::net::UnixListener;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+
+use crate::socket::Listening;
 
 /// Connections at once. A browser opens six for a page.
 const CONNECTIONS_MAX: usize = 256;
@@ -20,40 +23,74 @@ const PAUSE: Duration = Duration::from_millis(100);
 
 /// The listener.
 pub(super) struct Bounded {
-    inner: TcpListener,
+    inner: Inner,
     places: Arc<Semaphore>,
 }
 
+enum Inner {
+    Port(TcpListener),
+    #[cfg(unix)]
+    Socket(UnixListener),
+}
+
 impl Bounded {
-    pub(super) fn new(inner: TcpListener) -> Self {
-        Self { inner, places: Arc::new(Semaphore::new(CONNECTIONS_MAX)) }
+    /// Listens as is said, within a runtime.
+    pub(super) fn new(listening: &Listening) -> io::Result<Self> {
+        let inner = match listening {
+            Listening::Port(listener, _) => {
+                listener.set_nonblocking(true)?;
+                Inner::Port(TcpListener::from_std(listener.try_clone()?)?)
+            }
+            #[cfg(unix)]
+            Listening::Socket(socket) => {
+                socket.listener.set_nonblocking(true)?;
+                Inner::Socket(UnixListener::from_std(socket.listener.try_clone()?)?)
+            }
+        };
+        Ok(Self { inner, places: Arc::new(Semaphore::new(CONNECTIONS_MAX)) })
     }
 }
 
+impl Inner {
+    async fn accept(&self) -> io::Result<Box<dyn Stream>> {
+        Ok(match self {
+            Self::Port(listener) => Box::new(listener.accept().await?.0),
+            #[cfg(unix)]
+            Self::Socket(listener) => Box::new(listener.accept().await?.0),
+        })
+    }
+}
+
+/// What a connection reads from and writes to.
+trait Stream: AsyncRead + AsyncWrite + Send + Unpin {}
+
+impl<S: AsyncRead + AsyncWrite + Send + Unpin> Stream for S {}
+
 impl Listener for Bounded {
     type Io = Connection;
-    type Addr = SocketAddr;
+    /// Nobody asks who it is: it is somebody on this machine.
+    type Addr = ();
 
-    async fn accept(&mut self) -> (Connection, SocketAddr) {
+    async fn accept(&mut self) -> (Connection, ()) {
         // The semaphore is never closed, so there is always a place in the end.
         let place = Arc::clone(&self.places).acquire_owned().await.ok();
         loop {
             match self.inner.accept().await {
-                Ok((stream, address)) => return (Connection { stream, _place: place }, address),
+                Ok(stream) => return (Connection { stream, _place: place }, ()),
                 // The connection is gone again, or there are no file descriptors left.
                 Err(_) => tokio::time::sleep(PAUSE).await,
             }
         }
     }
 
-    fn local_addr(&self) -> io::Result<SocketAddr> {
-        self.inner.local_addr()
+    fn local_addr(&self) -> io::Result<()> {
+        Ok(())
     }
 }
 
 /// A connection, and its place.
 pub(super) struct Connection {
-    stream: TcpStream,
+    stream: Box<dyn Stream>,
     _place: Option<OwnedSemaphorePermit>,
 }
 

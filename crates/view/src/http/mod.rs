@@ -5,7 +5,6 @@ mod body;
 mod connections;
 mod parameters;
 
-use std::net::SocketAddr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -16,6 +15,7 @@ use axum::response::Response;
 use tokio::sync::Semaphore;
 
 use crate::answers::{self, Problem, Reply, Work};
+use crate::socket::Listening;
 use crate::view::View;
 pub(crate) use parameters::Parameters;
 
@@ -35,8 +35,7 @@ pub(crate) const QUICK: usize = 4;
 /// What every request needs.
 struct App {
     view: Arc<View>,
-    /// Values of the header `Host` that name this server.
-    hosts: [String; 2],
+    listening: Arc<Listening>,
     token: String,
     /// A permit for each answer from a pyramid that is computed at the same time.
     quick: Arc<Semaphore>,
@@ -48,19 +47,16 @@ struct App {
 
 /// Answers until `end` is ready.
 pub(crate) async fn serve(
-    listener: std::net::TcpListener,
-    address: SocketAddr,
+    listening: Arc<Listening>,
     token: String,
     view: Arc<View>,
     end: impl Future<Output = ()>,
 ) -> std::io::Result<()> {
-    listener.set_nonblocking(true)?;
-    let listener = tokio::net::TcpListener::from_std(listener)?;
-    let port = address.port();
+    let bounded = connections::Bounded::new(&listening)?;
     let threads = view.options.threads.clamp(1, 64);
     let app = App {
         view,
-        hosts: [format!("127.0.0.1:{port}"), format!("localhost:{port}")],
+        listening,
         token,
         quick: Arc::new(Semaphore::new(QUICK)),
         thorough: Arc::new(Semaphore::new(threads)),
@@ -68,7 +64,7 @@ pub(crate) async fn serve(
     };
     let router = Router::new().fallback(handle).with_state(Arc::new(app));
     tokio::select! {
-        served = async { axum::serve(connections::Bounded::new(listener), router).await } => served,
+        served = async { axum::serve(bounded, router).await } => served,
         () = end => Ok(()),
     }
 }
@@ -91,7 +87,7 @@ async fn handle(State(app): State<Arc<App>>, request: Request) -> Response {
 /// The part of the path behind the token, where the request may be answered at all.
 fn admitted<'a>(app: &App, request: &'a Request) -> Result<&'a str, Problem> {
     let host = request.headers().get(header::HOST).and_then(|host| host.to_str().ok());
-    let is_ours = host.is_some_and(|host| app.hosts.iter().any(|own| own.eq_ignore_ascii_case(host)));
+    let is_ours = host.is_some_and(|host| app.listening.is_named(host));
     // A page of another site may have a name that leads here: its requests carry that name.
     if !is_ours || request.headers().get_all(header::HOST).iter().count() != 1 {
         return Err(Problem::new(403, "this server answers only under its own address"));
@@ -112,7 +108,7 @@ fn admitted<'a>(app: &App, request: &'a Request) -> Result<&'a str, Problem> {
 
 fn is_own_origin(app: &App, origin: &HeaderValue) -> bool {
     let host = origin.to_str().ok().and_then(|origin| origin.strip_prefix("http://"));
-    host.is_some_and(|host| app.hosts.iter().any(|own| own.eq_ignore_ascii_case(host)))
+    host.is_some_and(|host| app.listening.is_named(host))
 }
 
 /// Compares in a time that depends on the lengths only.

@@ -196,7 +196,8 @@ const IDEAS: &[Idea] = &[
         None,
         |one| one.argument.get_possible_values().len() == format_names().len() && one.offers(&format_names()),
         &["from-format", "input-type", "from"],
-        &[],
+        // Where the window for Perfetto begins.
+        &[("view", "from")],
         ("NAME", ""),
     ),
     idea(
