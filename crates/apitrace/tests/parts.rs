@@ -203,13 +203,14 @@ fn marks_are_between_events_and_none_follow_damage() {
 #[test]
 fn definitions_are_weighed_against_the_file_not_against_what_it_contains() {
     let zstd = |filling: &mut dyn FnMut() -> Vec<u8>| {
-        let mut trace = build::Build::version(6);
-        for id in 0..400 {
+        let (mut trace, mut names) = (build::Build::version(6), Random(7));
+        for id in 0..1000 {
             // Which the index repeats.
-            trace.enter_new(0, id, &format!("function{id:060}"), &["data"]).end().leave(id).end();
+            let name = format!("f{:016x}{:016x}", names.next(), names.next());
+            trace.enter_new(0, id, &name, &["data"]).end().leave(id).end();
         }
-        for id in 0..3000 {
-            trace.enter(0, id % 400).argument(0, &build::blob(&filling())).end().leave(400 + id).end();
+        for id in 0..4000 {
+            trace.enter(0, id % 1000).argument(0, &build::blob(&filling())).end().leave(1000 + id).end();
         }
         build::zstd_frames(&trace.bytes, 64 << 10)
     };

@@ -30,7 +30,7 @@ fn a_trace_is_written_in_every_output_from_a_file_and_from_a_pipe() {
     for output in &OUTPUTS {
         let by_name = convert(&path, output.name, &[]);
         assert_eq!(by_name.status.code(), Some(0), "{}", String::from_utf8_lossy(&by_name.stderr));
-        assert!(by_name.stdout.len() > 500, "{}", output.name);
+        assert!(by_name.stdout.len() > 250, "{}", output.name);
         if output.extension.ends_with("json") {
             serde_json::from_slice::<Value>(&by_name.stdout).unwrap();
         }

@@ -194,7 +194,8 @@ fn a_window_for_perfetto_is_in_the_address() {
     assert_eq!(address(&[]), "perfetto=1");
     assert_eq!(address(&["--from=2ms", "--to", "2500us"]), "perfetto=1&from=2000000ns&to=2500000ns");
     assert_eq!(address(&["--to=42"]), "perfetto=1&to=42");
-    let wrong: [&[&str]; 3] = [&["--perfetto", "--from=2ms", "--to=1ms"], &["--from=2ms"], &["--perfetto", "--to=soon"]];
+    let wrong: [&[&str]; 3] =
+        [&["--perfetto", "--from=2ms", "--to=1ms"], &["--from=2ms"], &["--perfetto", "--to=soon"]];
     for arguments in wrong {
         let output = anytrace().args(["view", "--no-open"]).args(arguments).arg(example("threads4.xray")).output();
         assert_eq!(output.unwrap().status.code(), Some(2), "{arguments:?}");

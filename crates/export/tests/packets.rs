@@ -289,7 +289,9 @@ fn profile(played: &Played) -> Fields {
 
 #[test]
 fn a_profile_has_every_call_and_all_self_time_by_stack() {
-    for (n, unit) in [TimeUnit::Nanoseconds, TimeUnit::Ticks { per_second: None }, TimeUnit::Order].into_iter().enumerate() {
+    for (n, unit) in
+        [TimeUnit::Nanoseconds, TimeUnit::Ticks { per_second: None }, TimeUnit::Order].into_iter().enumerate()
+    {
         let played = random(n as u64, 2_000, unit);
         let mut wanted: BTreeMap<(usize, usize, String), (u64, i128)> = BTreeMap::new();
         for span in played.seen() {

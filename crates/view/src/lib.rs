@@ -163,9 +163,10 @@ impl Server {
         let view = Arc::new(View::new(self.options));
         reading::start(&view);
         let end = self.end.0;
-        let served = runtime.block_on(http::serve(Arc::new(self.listening), self.token, Arc::clone(&view), async move {
-            end.notified().await
-        }));
+        let served =
+            runtime.block_on(http::serve(Arc::new(self.listening), self.token, Arc::clone(&view), async move {
+                end.notified().await
+            }));
         view.stop();
         // An answer that is still being made sees that the server ends; nobody waits for it.
         runtime.shutdown_background();

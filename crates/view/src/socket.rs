@@ -133,7 +133,8 @@ mod tests {
         for host in ["localhost", "LOCALHOST:8080", "127.0.0.1:1"] {
             assert!(socket.is_named(host), "{host}");
         }
-        for host in ["evil.example", "evil.example:80", "localhost.evil.example", "localhost:x", "localhost:80:80", ""] {
+        for host in ["evil.example", "evil.example:80", "localhost.evil.example", "localhost:x", "localhost:80:80", ""]
+        {
             assert!(!socket.is_named(host), "{host}");
         }
     }

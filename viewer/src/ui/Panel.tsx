@@ -14,7 +14,7 @@ const HEIGHT_STEP = 32;
 /** How much of the window stays for the timeline. */
 const TIMELINE_MIN = 180;
 
-const SECTION_TITLES: Record<string, string> = { heph: "Tasks and losses", casemate: "Casemate", apitrace: "Frames and calls", memory: "Memory" };
+const SECTION_TITLES: Record<string, string> = { memory: "Memory" };
 
 function tabsOf(sections: readonly string[]): [string, string][] {
   return [

@@ -42,7 +42,10 @@ pub(crate) fn run(options: &ViewArguments) -> Result<Verdict, Failure> {
     drop(out);
     if let Some(path) = &options.socket {
         let path = path.display();
-        paint::complain("note", format_args!("the server listens on {path}: `ssh -L 8080:{path} HOST` leads a port there"));
+        paint::complain(
+            "note",
+            format_args!("the server listens on {path}: `ssh -L 8080:{path} HOST` leads a port there"),
+        );
     } else if !options.no_open && has_display() {
         show(&url);
     }

@@ -9,6 +9,7 @@ mod section;
 mod selection;
 mod slice;
 pub(crate) mod sql;
+mod tables;
 mod tiles;
 mod trace;
 

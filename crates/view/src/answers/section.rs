@@ -7,7 +7,7 @@ use anytrace_core::span::TimeUnit;
 use anytrace_core::{Diagnostic, Error, Format, Info, Sink, Trace};
 use serde_json::{Value, json};
 
-use super::{Problem, Reply, Work};
+use super::{Problem, Reply, Work, tables};
 use crate::axis::Axis;
 use crate::view::{File, View};
 
@@ -32,6 +32,8 @@ pub(super) fn names(view: &View) -> Vec<&'static str> {
     let formats = || view.files.iter().filter_map(|file| file.state().format);
     let mut names = vec!["Summary", "Check"];
     names.extend(formats().any(Format::has_accesses).then_some("memory"));
+    let pages = tables::PAGES.iter().map(|(name, _)| *name);
+    names.extend(pages.filter(|name| formats().any(|format| !tables::on(name, format).is_empty())));
     names.retain(|_| formats().next().is_some() && view.files.iter().all(|file| file.source.path.as_os_str() != "-"));
     names
 }
@@ -48,7 +50,8 @@ pub(super) fn section(work: &Work<'_>, name: &str) -> Result<Reply, Problem> {
         let made = match name {
             "Summary" => page.summary(),
             "Check" => page.check(),
-            _ => page.memory(),
+            "memory" => page.memory(),
+            name => tables::page(&page, name),
         };
         blocks.extend(made.unwrap_or_else(|error| vec![text(&error.to_string())]));
         work.check()?;
@@ -57,7 +60,7 @@ pub(super) fn section(work: &Work<'_>, name: &str) -> Result<Reply, Problem> {
     Ok(Reply::Json(json!({"title": title, "blocks": blocks})))
 }
 
-fn text(text: &str) -> Value {
+pub(super) fn text(text: &str) -> Value {
     json!({"kind": "text", "text": text})
 }
 
@@ -79,23 +82,29 @@ fn counts(title: &str, column: &str, rows: &[(String, u64)]) -> Value {
 }
 
 /// A trace and its format.
-type Opened = (&'static dyn Format, Box<dyn Trace>);
+pub(super) type Opened = (&'static dyn Format, Box<dyn Trace>);
 
 /// A page of one file.
-struct Page<'a> {
-    work: &'a Work<'a>,
-    file: &'a File,
+pub(super) struct Page<'a> {
+    pub(super) work: &'a Work<'a>,
+    pub(super) file: &'a File,
     axis: Axis,
 }
 
 impl Page<'_> {
-    fn open(&self) -> Result<Option<Opened>, Error> {
+    pub(super) fn open(&self) -> Result<Option<Opened>, Error> {
         let Some((format, input)) = crate::reading::open(&self.file.source)? else { return Ok(None) };
         Ok(Some((format, format.open(input, &self.file.source.open)?)))
     }
 
-    fn findings(&self) -> Findings<'_> {
+    pub(super) fn findings(&self) -> Findings<'_> {
         Findings { work: self.work, first: Vec::new(), count: 0 }
+    }
+
+    /// Where a record is on an axis of records.
+    pub(super) fn link(&self, record: u64) -> Value {
+        let (start, end) = (self.axis.place(record), self.axis.place(record.saturating_add(1)));
+        json!({"start": start, "end": end, "track": Value::Null})
     }
 
     fn summary(&self) -> Result<Vec<Value>, Error> {
@@ -119,11 +128,8 @@ impl Page<'_> {
         if findings.count == 0 {
             return Ok(vec![text(&format!("No rule is broken in {records} {noun}s."))]);
         }
-        let link = |found: &Diagnostic| {
-            let record = found.record.filter(|_| self.file.shelf().read().unit() == TimeUnit::Order)?;
-            let (start, end) = (self.axis.place(record), self.axis.place(record.saturating_add(1)));
-            Some(json!({"start": start, "end": end, "track": Value::Null}))
-        };
+        let is_by_order = self.file.shelf().read().unit() == TimeUnit::Order;
+        let link = |found: &Diagnostic| found.record.filter(|_| is_by_order).map(|record| self.link(record));
         let row = |found: &Diagnostic| {
             let severity = format!("{:?}", found.severity).to_lowercase();
             json!([severity, found.code(), found.record, found.to_string()])
@@ -227,7 +233,7 @@ fn heat_map(heat: &anytrace_analysis::heat::Heat) -> Value {
 }
 
 /// The first diagnostics, and how many there are.
-struct Findings<'a> {
+pub(super) struct Findings<'a> {
     work: &'a Work<'a>,
     first: Vec<Diagnostic>,
     count: u64,

@@ -1,0 +1,113 @@
+//! The pages of a format: those of its tables that a person reads from top to bottom.
+
+use anytrace_core::span::TimeUnit;
+use anytrace_core::table::{Batch, BatchColumn, RowSink, Scan, Table, Values};
+use anytrace_core::{Error, Format, tables};
+use serde_json::{Value, json};
+
+use super::section::{Page, text};
+use crate::reading::span_options;
+
+/// Rows of a table that are shown.
+const ROWS_MAX: usize = 1000;
+
+/// Why reading stops although nothing is wrong.
+const ENOUGH: &str = "no more rows are shown";
+
+/// The pages, with the tables on each. A page is there if the format of some file has one of them.
+pub(super) const PAGES: [(&str, &[&str]); 4] = [
+    ("Losses", &["streams", "loss"]),
+    ("Frames", &["frames", "blobs"]),
+    ("Breaches", &["breaches"]),
+    ("Types", &["types", "regions"]),
+];
+
+/// A page's tables that a format has.
+pub(super) fn on(page: &str, format: &dyn Format) -> Vec<Table> {
+    let wanted = PAGES.iter().find(|(name, _)| *name == page).map_or(&[][..], |(_, tables)| tables);
+    tables::all(format).into_iter().filter(|table| wanted.contains(&table.name)).collect()
+}
+
+/// A page of one file.
+pub(super) fn page(page: &Page<'_>, name: &str) -> Result<Vec<Value>, Error> {
+    let mut blocks = Vec::new();
+    let wanted = page.open()?.map_or_else(Vec::new, |(format, _)| on(name, format));
+    for table in wanted {
+        let Some((format, trace)) = page.open()? else { break };
+        let mut rows = Rows { table, made: Vec::new(), links: Vec::new(), page };
+        let options = span_options(page.work.view, format)?;
+        let read = tables::read(format, trace, table.name, &Scan::default(), &options, &mut rows, &mut page.findings());
+        let is_cut = match read {
+            Err(error) if rows.made.len() < ROWS_MAX => return Err(error),
+            read => read.is_err(),
+        };
+        blocks.push(rows.block());
+        if is_cut {
+            blocks.push(text(&format!("Only the first {ROWS_MAX} rows are shown: SQL has all, in {}.", table.name)));
+        }
+    }
+    Ok(blocks)
+}
+
+/// The first rows of a table.
+struct Rows<'a> {
+    table: Table,
+    made: Vec<Value>,
+    links: Vec<Value>,
+    page: &'a Page<'a>,
+}
+
+impl RowSink for Rows<'_> {
+    fn rows(&mut self, batch: Batch) -> Result<(), Error> {
+        let seq = self.table.column("seq").and_then(|at| batch.columns.get(at));
+        let is_by_order = self.page.file.shelf().read().unit() == TimeUnit::Order;
+        for row in 0..batch.rows {
+            if self.made.len() == ROWS_MAX {
+                return Err(Error::usage(ENOUGH));
+            }
+            self.made.push(batch.columns.iter().map(|column| cell(column, row)).collect());
+            let record = seq.filter(|_| is_by_order).and_then(|column| cell(column, row).as_u64());
+            self.links.push(record.map_or(Value::Null, |record| self.page.link(record)));
+        }
+        Ok(())
+    }
+}
+
+impl Rows<'_> {
+    fn block(&self) -> Value {
+        let is_number = |name: &str| {
+            let column = self.table.columns.iter().find(|column| column.name == name);
+            !column.is_some_and(|column| matches!(format!("{:?}", column.kind).as_str(), "Text" | "Bytes" | "Name"))
+        };
+        let column = |name: &str| json!({"name": name, "align": if is_number(name) { "right" } else { "left" }});
+        json!({
+            "kind": "table",
+            "title": format!("{}: {}", self.table.name, self.table.help),
+            "columns": self.table.columns.iter().map(|one| column(one.name)).collect::<Vec<_>>(),
+            "rows": self.made,
+            "links": self.links,
+        })
+    }
+}
+
+/// A value of a table; numbers of addresses too.
+fn cell(column: &BatchColumn, row: usize) -> Value {
+    let strings = |bytes: &[u8]| Value::from(String::from_utf8_lossy(bytes));
+    if !column.is_valid(row) {
+        return Value::Null;
+    }
+    match &column.values {
+        Values::Boolean(values) => values.get(row).map_or(Value::Null, |value| json!(value)),
+        Values::Int32(values) => values.get(row).map_or(Value::Null, |value| json!(value)),
+        Values::Int64(values) => values.get(row).map_or(Value::Null, |value| json!(value)),
+        Values::UInt32(values) => values.get(row).map_or(Value::Null, |value| json!(value)),
+        Values::UInt64(values) => values.get(row).map_or(Value::Null, |value| json!(value)),
+        Values::Float64(values) => values.get(row).map_or(Value::Null, |value| json!(value)),
+        Values::Text(values) => strings(values.get(row)),
+        Values::Bytes(values) => values.get(row).iter().map(|byte| format!("{byte:02x}")).collect::<String>().into(),
+        Values::Name { keys, names } => {
+            let at = keys.get(row).and_then(|key| usize::try_from(*key).ok());
+            at.map_or(Value::Null, |at| strings(names.0.get(at)))
+        }
+    }
+}
