@@ -3,6 +3,7 @@
 mod attributes;
 mod export;
 mod flame;
+mod page;
 mod rows;
 mod search;
 mod section;

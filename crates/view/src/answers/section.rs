@@ -4,15 +4,12 @@ use anytrace_analysis::heat::HeatCounter;
 use anytrace_analysis::reuse::{Parts, Reuse, ReuseOptions, Sample};
 use anytrace_core::access::DataOnly;
 use anytrace_core::span::TimeUnit;
-use anytrace_core::{Diagnostic, Error, Format, Info, Sink, Trace};
+use anytrace_core::{Diagnostic, Error, Format, Info};
 use serde_json::{Value, json};
 
+use super::page::{Page, text};
 use super::{Problem, Reply, Work, tables};
-use crate::axis::Axis;
-use crate::view::{File, View};
-
-/// Diagnostics that are listed.
-const FINDINGS_MAX: usize = 1000;
+use crate::view::View;
 
 /// Rows of a table of kinds or threads.
 const ROWS_MAX: usize = 1000;
@@ -60,10 +57,6 @@ pub(super) fn section(work: &Work<'_>, name: &str) -> Result<Reply, Problem> {
     Ok(Reply::Json(json!({"title": title, "blocks": blocks})))
 }
 
-pub(super) fn text(text: &str) -> Value {
-    json!({"kind": "text", "text": text})
-}
-
 /// A table of names and numbers.
 fn counts(title: &str, column: &str, rows: &[(String, u64)]) -> Value {
     let all: u64 = rows.iter().map(|(_, count)| count).sum();
@@ -81,32 +74,7 @@ fn counts(title: &str, column: &str, rows: &[(String, u64)]) -> Value {
     })
 }
 
-/// A trace and its format.
-pub(super) type Opened = (&'static dyn Format, Box<dyn Trace>);
-
-/// A page of one file.
-pub(super) struct Page<'a> {
-    pub(super) work: &'a Work<'a>,
-    pub(super) file: &'a File,
-    axis: Axis,
-}
-
 impl Page<'_> {
-    pub(super) fn open(&self) -> Result<Option<Opened>, Error> {
-        let Some((format, input)) = crate::reading::open(&self.file.source)? else { return Ok(None) };
-        Ok(Some((format, format.open(input, &self.file.source.open)?)))
-    }
-
-    pub(super) fn findings(&self) -> Findings<'_> {
-        Findings { work: self.work, first: Vec::new(), count: 0 }
-    }
-
-    /// Where a record is on an axis of records.
-    pub(super) fn link(&self, record: u64) -> Value {
-        let (start, end) = (self.axis.place(record), self.axis.place(record.saturating_add(1)));
-        json!({"start": start, "end": end, "track": Value::Null})
-    }
-
     fn summary(&self) -> Result<Vec<Value>, Error> {
         let Some((format, trace)) = self.open()? else { return Ok(vec![text("The file is empty.")]) };
         let mut findings = self.findings();
@@ -230,22 +198,4 @@ fn heat_map(heat: &anytrace_analysis::heat::Heat) -> Value {
         "cells": cells,
         "row_names": rows.iter().map(name).collect::<Vec<_>>(),
     })
-}
-
-/// The first diagnostics, and how many there are.
-pub(super) struct Findings<'a> {
-    work: &'a Work<'a>,
-    first: Vec<Diagnostic>,
-    count: u64,
-}
-
-impl Sink for Findings<'_> {
-    fn report(&mut self, diagnostic: Diagnostic) -> Result<(), Error> {
-        self.work.check().map_err(|problem| Error::usage(problem.text))?;
-        self.count += 1;
-        if self.first.len() < FINDINGS_MAX {
-            self.first.push(diagnostic);
-        }
-        Ok(())
-    }
 }

@@ -1,11 +1,11 @@
 //! The pages of a format: those of its tables that a person reads from top to bottom.
 
 use anytrace_core::span::TimeUnit;
-use anytrace_core::table::{Batch, BatchColumn, RowSink, Scan, Table, Values};
+use anytrace_core::table::{Batch, BatchColumn, Column, ColumnType, RowSink, Scan, Table, Values};
 use anytrace_core::{Error, Format, tables};
 use serde_json::{Value, json};
 
-use super::section::{Page, text};
+use super::page::{Page, text};
 use crate::reading::span_options;
 
 /// Rows of a table that are shown.
@@ -75,15 +75,14 @@ impl RowSink for Rows<'_> {
 
 impl Rows<'_> {
     fn block(&self) -> Value {
-        let is_number = |name: &str| {
-            let column = self.table.columns.iter().find(|column| column.name == name);
-            !column.is_some_and(|column| matches!(format!("{:?}", column.kind).as_str(), "Text" | "Bytes" | "Name"))
+        let column = |column: &Column| {
+            let is_text = matches!(column.kind, ColumnType::Text | ColumnType::Bytes | ColumnType::Name);
+            json!({"name": column.name, "align": if is_text { "left" } else { "right" }})
         };
-        let column = |name: &str| json!({"name": name, "align": if is_number(name) { "right" } else { "left" }});
         json!({
             "kind": "table",
             "title": format!("{}: {}", self.table.name, self.table.help),
-            "columns": self.table.columns.iter().map(|one| column(one.name)).collect::<Vec<_>>(),
+            "columns": self.table.columns.iter().map(column).collect::<Vec<_>>(),
             "rows": self.made,
             "links": self.links,
         })
