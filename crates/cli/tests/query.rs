@@ -83,6 +83,18 @@ fn results_are_csv_on_a_pipe_and_the_extension_says_what_a_file_is() {
 }
 
 #[test]
+fn an_object_is_written_only_by_a_cluster() {
+    if !has_engine() {
+        return;
+    }
+    let output = query(&[example("rows.lackey").to_str().unwrap(), "SELECT 1", "-o", "s3://bucket/rows.csv"]);
+    let text = said(&output);
+    assert_eq!(output.status.code(), Some(2), "{text}");
+    assert!(text.contains("s3://bucket/rows.csv") && text.contains("--cluster"), "{text}");
+    assert!(!Path::new("s3:").exists());
+}
+
+#[test]
 fn the_sql_is_the_last_word_a_file_or_standard_input() {
     if !has_engine() {
         return;

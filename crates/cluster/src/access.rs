@@ -9,7 +9,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use anytrace_core::index::{self, Choice, Depth, Index, Lookup, Part};
 use anytrace_core::{Diagnostic, Error, Format, Input, InputOptions, OpenOptions, Sink};
-use anytrace_query::Access;
+use anytrace_query::{Access, Place};
 use log::info;
 use twox_hash::XxHash3_64;
 
@@ -247,6 +247,13 @@ impl Access for Reader {
         let index = Arc::new(self.make(path, format, identity)?);
         *made = Some(Arc::clone(&index));
         Ok(index)
+    }
+
+    fn create(&self, path: &Path, is_replaced: bool) -> Result<Box<dyn Place>, Error> {
+        match (path.to_str().and_then(parts), &self.allowed) {
+            (Some((bucket, key)), Allowed::All) => Ok(Box::new(self.stores.create(bucket, key, is_replaced)?)),
+            _ => Err(Error::unsupported(format!("{}: this process writes no such object", path.display()))),
+        }
     }
 
     fn note(&self, path: &Path, part: &Part, length: u64) {

@@ -1,14 +1,15 @@
-//! Objects of a store, read by ranges.
+//! Objects of a store: read by ranges, written in parts.
 
 use std::collections::HashMap;
-use std::io;
+use std::io::{self, Write};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use anytrace_core::{Error, RangeRead};
+use anytrace_query::Place;
 use futures::TryStreamExt;
 use object_store::aws::AmazonS3Builder;
 use object_store::path::Path;
-use object_store::{ObjectMeta, ObjectStore, ObjectStoreExt};
+use object_store::{MultipartUpload, ObjectMeta, ObjectStore, ObjectStoreExt};
 use tokio::runtime::Handle;
 
 /// Bytes that are asked for at once where the reader goes on from one range to the next.
@@ -16,6 +17,9 @@ const AHEAD_BYTES: u64 = 4 << 20;
 
 /// Bytes that are asked for where nobody knows how many are needed.
 const LEAST_BYTES: u64 = 256 << 10;
+
+/// Bytes of a part of an object that is written. A store takes 10,000 parts: 320 GB.
+const WRITTEN_BYTES: usize = 32 << 20;
 
 /// Begins the name of an object.
 const SCHEME: &str = "s3://";
@@ -89,6 +93,26 @@ impl Stores {
             Ok(Some((meta, got.bytes().await?.to_vec())))
         });
         got.map_err(|error: object_store::Error| failed(bucket, &error))
+    }
+
+    /// Begins an object, which is not there before its end.
+    pub(crate) fn create(&self, bucket: &str, key: &str, is_replaced: bool) -> Result<NewObject, Error> {
+        let name = format!("{SCHEME}{bucket}/{key}");
+        if key.is_empty() || key.ends_with('/') {
+            return Err(Error::usage(format!("{name}: expected {SCHEME}BUCKET/KEY")));
+        }
+        let (store, key) = (self.of(bucket)?, key_of(bucket, key)?);
+        let there = {
+            let (store, key) = (Arc::clone(&store), key.clone());
+            wait(&self.runtime, async move { store.head(&key).await })
+        };
+        match there {
+            Ok(_) if !is_replaced => return Err(Error::usage(format!("{name} is there; --force replaces it"))),
+            Ok(_) | Err(object_store::Error::NotFound { .. }) => {}
+            Err(error) => return Err(failed(bucket, &error)),
+        }
+        let runtime = self.runtime.clone();
+        Ok(NewObject { store, key, name, upload: None, waiting: Vec::new(), runtime })
     }
 
     /// The keys that begin with a prefix, in order.
@@ -177,6 +201,83 @@ impl RangeRead for Object {
     }
 }
 
+/// An object that is being written. It appears when all of it is stored.
+pub(crate) struct NewObject {
+    store: Arc<dyn ObjectStore>,
+    key: Path,
+    name: String,
+    /// Where there was more than one part.
+    upload: Option<Box<dyn MultipartUpload>>,
+    /// What is not yet sent.
+    waiting: Vec<u8>,
+    runtime: Handle,
+}
+
+impl NewObject {
+    fn failed(&self, error: &object_store::Error) -> io::Error {
+        io::Error::other(format!("{}: {error}", self.name))
+    }
+
+    /// Sends what waits as a part.
+    fn send(&mut self) -> io::Result<()> {
+        if self.upload.is_none() {
+            let begun = wait(&self.runtime, self.store.put_multipart(&self.key));
+            self.upload = Some(begun.map_err(|error| self.failed(&error))?);
+        }
+        let part = std::mem::take(&mut self.waiting);
+        match self.upload.as_mut().map(|upload| wait(&self.runtime, upload.put_part(part.into()))) {
+            Some(Err(error)) => Err(self.failed(&error)),
+            Some(Ok(())) | None => Ok(()),
+        }
+    }
+}
+
+impl Write for NewObject {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        let room = WRITTEN_BYTES.saturating_sub(self.waiting.len());
+        let taken = bytes.get(..room).unwrap_or(bytes);
+        self.waiting.extend_from_slice(taken);
+        if self.waiting.len() == WRITTEN_BYTES {
+            self.send()?;
+        }
+        Ok(taken.len())
+    }
+
+    /// Parts but the last have one size: nothing is sent early.
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+impl Place for NewObject {
+    fn commit(mut self: Box<Self>) -> io::Result<()> {
+        if self.upload.is_some() && !self.waiting.is_empty() {
+            self.send()?;
+        }
+        let stored = match self.upload.as_mut() {
+            Some(upload) => wait(&self.runtime, upload.complete()).map(drop),
+            None => {
+                let bytes = std::mem::take(&mut self.waiting);
+                wait(&self.runtime, self.store.put(&self.key, bytes.into())).map(drop)
+            }
+        };
+        stored.map_err(|error| self.failed(&error))?;
+        self.upload = None;
+        Ok(())
+    }
+}
+
+impl Drop for NewObject {
+    fn drop(&mut self) {
+        if let Some(mut upload) = self.upload.take() {
+            // A store charges for the parts of an upload that nobody ends.
+            if let Err(error) = wait(&self.runtime, upload.abort()) {
+                log::warn!("{}: parts that were written cannot be removed: {error}", self.name);
+            }
+        }
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -206,5 +307,41 @@ mod tests {
             }
         });
         assert_eq!(read.await.unwrap(), bytes);
+    }
+
+    fn stores(store: &Arc<object_store::memory::InMemory>) -> Stores {
+        let stores = Stores::new();
+        stores.known.lock().unwrap().insert("b".to_owned(), Arc::clone(store) as Arc<dyn ObjectStore>);
+        stores
+    }
+
+    #[tokio::test(flavor = "multi_thread")]
+    async fn an_object_appears_when_all_of_it_is_stored() {
+        let store = Arc::new(object_store::memory::InMemory::new());
+        let stores = stores(&store);
+        for length in [0, 10, WRITTEN_BYTES, WRITTEN_BYTES + 1, 2 * WRITTEN_BYTES + 7] {
+            let bytes: Vec<u8> = (0..length).map(|n| (n % 251) as u8).collect();
+            let mut object = stores.create("b", "day/out", true).unwrap();
+            object.write_all(&bytes).unwrap();
+            Box::new(object).commit().unwrap();
+            let found = store.get(&Path::from("day/out")).await.unwrap().bytes().await.unwrap();
+            assert!(found == bytes, "{length}");
+        }
+    }
+
+    #[tokio::test(flavor = "multi_thread")]
+    async fn an_object_that_is_not_ended_is_not_there_and_none_is_replaced_silently() {
+        let store = Arc::new(object_store::memory::InMemory::new());
+        let stores = stores(&store);
+        let mut object = stores.create("b", "out", false).unwrap();
+        object.write_all(&vec![1; WRITTEN_BYTES + 1]).unwrap();
+        drop(object);
+        assert!(store.head(&Path::from("out")).await.is_err());
+        Box::new(stores.create("b", "out", false).unwrap()).commit().unwrap();
+        let refused = stores.create("b", "out", false).err().map(|error| error.to_string()).unwrap_or_default();
+        assert!(refused.contains("s3://b/out is there; --force replaces it"), "{refused}");
+        for no_key in ["", "day/"] {
+            assert!(stores.create("b", no_key, true).is_err(), "{no_key}");
+        }
     }
 }

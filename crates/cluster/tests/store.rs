@@ -9,9 +9,10 @@ use std::process::{Child, Command, Stdio};
 
 use anytrace_core::testing::skip;
 use common::{Cluster, EXAMPLES, Traces, free_port, is_open, local, text, wait_for};
-use object_store::aws::AmazonS3Builder;
+use object_store::aws::{AmazonS3, AmazonS3Builder};
 use object_store::path::Path;
 use object_store::{ObjectStore, ObjectStoreExt};
+use serde_json::Value;
 
 const BUCKET: &str = "traces";
 
@@ -19,6 +20,21 @@ const BUCKET: &str = "traces";
 struct Moto {
     child: Child,
     variables: Vec<(String, String)>,
+}
+
+impl Moto {
+    fn store(&self) -> AmazonS3 {
+        let (_, endpoint) = self.variables.iter().find(|(name, _)| name == "AWS_ENDPOINT_URL").unwrap();
+        let store = AmazonS3Builder::new().with_bucket_name(BUCKET).with_endpoint(endpoint).with_allow_http(true);
+        store.with_access_key_id("test").with_secret_access_key("test").with_region("us-east-1").build().unwrap()
+    }
+
+    /// An object's bytes; none where it is not there.
+    fn object(&self, key: &str) -> Option<Vec<u8>> {
+        let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build().unwrap();
+        let got = runtime.block_on(async { self.store().get(&Path::from(key)).await?.bytes().await });
+        got.ok().map(|bytes| bytes.to_vec())
+    }
 }
 
 impl Drop for Moto {
@@ -51,14 +67,11 @@ fn moto() -> Option<Moto> {
 
 /// Puts files into the bucket, which is made first.
 fn put(moto: &Moto, files: &[PathBuf]) {
-    let value = |name: &str| moto.variables.iter().find(|(known, _)| known == name).unwrap().1.clone();
-    let endpoint = value("AWS_ENDPOINT_URL");
+    let (_, endpoint) = moto.variables.iter().find(|(name, _)| name == "AWS_ENDPOINT_URL").unwrap();
     let address = endpoint.strip_prefix("http://").unwrap();
     let made = http_put(address, &format!("/{BUCKET}"));
     assert!(made.starts_with("HTTP/1.1 200"), "{made}");
-    let store = AmazonS3Builder::new().with_bucket_name(BUCKET).with_endpoint(&endpoint).with_allow_http(true);
-    let store =
-        store.with_access_key_id("test").with_secret_access_key("test").with_region("us-east-1").build().unwrap();
+    let store = moto.store();
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build().unwrap();
     for file in files {
         let name = file.file_name().unwrap().to_str().unwrap();
@@ -117,9 +130,36 @@ fn traces_in_a_store_give_the_rows_of_files() {
     let all: Vec<PathBuf> = EXAMPLES.iter().map(|name| PathBuf::from(format!("s3://{BUCKET}/day/{name}"))).collect();
     let found = cluster.query(sql, &all, 2);
     assert_eq!((text(&found.stdout), found.status.code()), (expected, Some(0)), "{}", text(&found.stderr));
+    let object = PathBuf::from(format!("s3://{BUCKET}/day/{}", EXAMPLES[4]));
+    results_are_written_to_the_store(&moto, &cluster, &files[4], &object);
     let missing = cluster.query(sql, &[PathBuf::from(format!("s3://{BUCKET}/day/absent.xray"))], 2);
     assert_eq!(missing.status.code(), Some(2));
     assert!(text(&missing.stderr).contains("absent.xray"), "{}", text(&missing.stderr));
     let refused = cluster.query(sql, &[PathBuf::from("s3://other/x.xray")], 2);
     assert_eq!(refused.status.code(), Some(2), "{}", text(&refused.stderr));
+}
+
+/// `-o s3://`: the object has what standard output would have, appears completely, and replaces nothing silently.
+fn results_are_written_to_the_store(moto: &Moto, cluster: &Cluster, file: &std::path::Path, trace: &PathBuf) {
+    const KEY: &str = "results/rows.csv";
+    let sql = "SELECT seq, kind, address FROM accesses ORDER BY seq";
+    let (expected, _) = local(sql, &[file.to_owned()], 1);
+    let target = format!("s3://{BUCKET}/{KEY}");
+    let write = |sql: &str, is_forced: bool| {
+        let more = [("output", Value::from(target.as_str())), ("force", is_forced.into())];
+        let output = cluster.client_with(sql, std::slice::from_ref(trace), 2, &more).output().unwrap();
+        assert!(output.stdout.is_empty(), "{}", text(&output.stdout));
+        (output.status.code(), text(&output.stderr))
+    };
+    let (code, said) = write("SELECT nothing FROM accesses", false);
+    assert_eq!((code, moto.object(KEY)), (Some(2), None), "{said}");
+    let (code, said) = write(sql, false);
+    assert_eq!(code, Some(0), "{said}");
+    assert_eq!(text(&moto.object(KEY).unwrap()), expected);
+    let (code, said) = write("SELECT 1", false);
+    assert!(code == Some(2) && said.contains("--force replaces it"), "{code:?} {said}");
+    assert_eq!(text(&moto.object(KEY).unwrap()), expected);
+    let (code, said) = write("SELECT count(*) AS n FROM accesses WHERE seq < 10", true);
+    assert_eq!(code, Some(0), "{said}");
+    assert_eq!(text(&moto.object(KEY).unwrap()), "n\n10\n");
 }

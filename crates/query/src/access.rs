@@ -1,6 +1,7 @@
 //! How traces are read: as files, or in whatever way a process has.
 
 use std::fmt;
+use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -50,8 +51,25 @@ pub trait Access: fmt::Debug + Send + Sync {
         Err(Error::unsupported(format!("{}: this process makes no index", path.display())))
     }
 
+    /// Begins to write results where no file system is, as at `s3://BUCKET/KEY`.
+    ///
+    /// # Errors
+    /// When this process writes no such place, may not, or something is there that must not be replaced.
+    fn create(&self, path: &Path, _is_replaced: bool) -> Result<Box<dyn Place>, Error> {
+        Err(Error::unsupported(format!("{}: this process writes files only", path.display())))
+    }
+
     /// A part of a trace of `length` bytes is about to be read; for logs and counters.
     fn note(&self, _path: &Path, _part: &index::Part, _length: u64) {}
+}
+
+/// A place that results are written to. Nothing is there before [`Place::commit`], and nothing stays there without it.
+pub trait Place: Write + Send {
+    /// Makes what was written appear, completely.
+    ///
+    /// # Errors
+    /// When it cannot be stored.
+    fn commit(self: Box<Self>) -> io::Result<()>;
 }
 
 /// Reads files as they are.

@@ -37,7 +37,7 @@ mod reports;
 mod session;
 mod source;
 
-pub use access::{Access, Files};
+pub use access::{Access, Files, Place};
 pub use engine::{Engine, Setup};
 pub use failure::{message, table_names};
 pub use input::{OpenWith, TraceFile};

@@ -22,7 +22,8 @@ pub(crate) struct QueryArguments {
     /// Form of results [default: what OUT's extension says, a table on a terminal, csv elsewhere]
     #[arg(long, value_enum)]
     pub(crate) format: Option<QueryForm>,
-    /// File to write; - is standard output, and so is none. It is written completely or not at all
+    /// File to write, or with --cluster s3://BUCKET/KEY; - is standard output, and so is none. It is written completely
+    /// or not at all
     #[arg(short, long, value_name = "OUT")]
     pub(crate) output: Option<PathBuf>,
     /// Replace an existing file

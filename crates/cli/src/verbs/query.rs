@@ -35,8 +35,23 @@ pub(crate) fn run(options: &QueryArguments) -> Result<Verdict, Failure> {
     let output = options.output.as_deref().filter(|path| path.as_os_str() != "-");
     let form = form(options, output)?;
     let inputs = Inputs::of(options)?;
-    let request = request(options, form, &inputs)?;
-    engine::run(&engine, &request, &inputs.paths, output, options.force)
+    let mut request = request(options, form, &inputs)?;
+    let object = output.and_then(Path::to_str).filter(|name| name.starts_with("s3://"));
+    let Some(object) = object else {
+        return engine::run(&engine, &request, &inputs.paths, output, options.force);
+    };
+    if program != Program::Cluster {
+        return Err(Failure::usage(format!(
+            "-o {object}: objects are written with --cluster, such as --cluster local"
+        )));
+    }
+    if !matches!(inputs.statement, Statement::Sql(_)) && options.run.is_none() {
+        return Err(Failure::usage(format!("-o {object}: only results of SQL are written to an object")));
+    }
+    // The engine has the store, and writes the object itself.
+    request["output"] = json!(object);
+    request["force"] = json!(options.force);
+    engine::run(&engine, &request, &inputs.paths, None, options.force)
 }
 
 /// The engine, where it is installed.

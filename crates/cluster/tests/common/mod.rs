@@ -195,7 +195,12 @@ impl Cluster {
     }
 
     pub(crate) fn client(&self, sql: &str, files: &[PathBuf], threads: usize) -> Command {
-        let mut command = client(&self.address(), sql, files, threads);
+        self.client_with(sql, files, threads, &[])
+    }
+
+    /// As [`Self::client`]; the request says this too.
+    pub(crate) fn client_with(&self, sql: &str, files: &[PathBuf], threads: usize, more: &[(&str, Value)]) -> Command {
+        let mut command = client_with(&self.address(), sql, files, threads, more);
         command.envs(self.variables.iter().cloned());
         command
     }
@@ -210,10 +215,17 @@ impl Cluster {
 
 /// The program that `anytrace query --cluster` starts.
 pub(crate) fn client(address: &str, sql: &str, files: &[PathBuf], threads: usize) -> Command {
-    let request = json!({
+    client_with(address, sql, files, threads, &[])
+}
+
+fn client_with(address: &str, sql: &str, files: &[PathBuf], threads: usize, more: &[(&str, Value)]) -> Command {
+    let mut request = json!({
         "version": env!("CARGO_PKG_VERSION"), "action": "query", "sql": sql, "format": "csv", "threads": threads,
         "schemas": vec![Value::Null; files.len()], "index": {}, "cluster": address,
     });
+    for (name, value) in more {
+        request[*name] = value.clone();
+    }
     let mut command = Command::new(env!("CARGO_BIN_EXE_anytrace-cluster"));
     command.arg(request.to_string()).args(files).stdin(Stdio::null());
     command.stdout(Stdio::piped()).stderr(Stdio::piped()).env("ANYTRACE_CLUSTER_PART_BYTES", "1500");

@@ -24,7 +24,7 @@ use tokio::sync::Notify;
 use crate::engine::Setup;
 use crate::program::progress::Progress;
 use crate::program::request::{Action, Request};
-use crate::{How, Options, Session, TraceFile, cookbook, message, table_names};
+use crate::{How, Options, Place, Session, TraceFile, cookbook, message, table_names};
 
 /// How long canceling what runs elsewhere may take.
 const CANCEL_MAX: Duration = Duration::from_secs(3);
@@ -112,6 +112,12 @@ async fn run(request: &Request, paths: Vec<PathBuf>, setup: Setup, lifeline: &No
         return ended(listing::queries(&mut std::io::stdout().lock()).map_err(DataFusionError::IoError), None);
     }
     let engine = setup.engine.clone();
+    // Before anything runs, so that nobody waits for a name that is taken.
+    let create = |(path, is_replaced): &(PathBuf, bool)| setup.access.create(path, *is_replaced);
+    let place = match tokio::task::block_in_place(|| request.output.as_ref().map(create).transpose()) {
+        Ok(place) => place,
+        Err(error) => return fail(&anytrace_core::text::printable(&error.to_string())),
+    };
     let opened = tokio::task::block_in_place(|| open(request, paths, &setup));
     let (files, schemas) = match opened {
         Ok(opened) => opened,
@@ -137,7 +143,7 @@ async fn run(request: &Request, paths: Vec<PathBuf>, setup: Setup, lifeline: &No
         Action::Explain(sql) => (sql.as_str(), true),
         Action::List => return ExitCode::SUCCESS,
     };
-    statement(&session, request, sql, explain, lifeline).await
+    statement(&session, request, (sql, explain), place, lifeline).await
 }
 
 /// Opens the traces; a name may be that of several.
@@ -166,10 +172,21 @@ fn describe(session: &Session, request: &Request, table: &str) -> ExitCode {
 }
 
 /// Runs statements; ends at Ctrl-C.
-async fn statement(session: &Session, request: &Request, sql: &str, explain: bool, lifeline: &Notify) -> ExitCode {
-    let how = How { form: request.form, is_raw_csv: request.is_raw_csv, is_terminal: std::io::stdout().is_terminal() };
+async fn statement(
+    session: &Session,
+    request: &Request,
+    (sql, explain): (&str, bool),
+    mut place: Option<Box<dyn Place>>,
+    lifeline: &Notify,
+) -> ExitCode {
+    let is_terminal = place.is_none() && std::io::stdout().is_terminal();
+    let how = How { form: request.form, is_raw_csv: request.is_raw_csv, is_terminal };
     let _progress = Progress::start(request.has_progress, session);
-    let mut out = BufWriter::with_capacity(1 << 16, std::io::stdout());
+    let to: Box<dyn Write + Send + '_> = match &mut place {
+        Some(place) => Box::new(place),
+        None => Box::new(std::io::stdout()),
+    };
+    let mut out = BufWriter::with_capacity(1 << 16, to);
     let result = tokio::select! {
         result = session.run(sql, explain, how, &mut out) => result,
         () = interrupted(lifeline) => {
@@ -182,6 +199,11 @@ async fn statement(session: &Session, request: &Request, sql: &str, explain: boo
         // What was made until then is of no use to whoever stores it; a pipe has had it anyway.
         let _ = out.flush();
     }
+    drop(out);
+    let result = match place {
+        Some(place) => result.and_then(|()| place.commit().map_err(DataFusionError::IoError)),
+        None => result,
+    };
     ended(result, Some(session))
 }
 

@@ -43,6 +43,8 @@ pub(crate) struct Request {
     pub(crate) open: OpenWith,
     /// How statements are run.
     pub(crate) session: Options,
+    /// Where results are written, if not to standard output, and whether what is there is replaced.
+    pub(crate) output: Option<(PathBuf, bool)>,
     /// Where plans run, if not in this process.
     pub(crate) cluster: Option<String>,
     /// Standard input ends when the program that asks does.
@@ -103,6 +105,7 @@ pub(crate) fn parse(text: &str) -> Result<Request, String> {
             parameters: texts(&json["parameters"]).into_iter().flatten().collect(),
             part_bytes: None,
         },
+        output: json["output"].as_str().map(|path| (path.into(), json["force"].as_bool().unwrap_or(false))),
         cluster: json["cluster"].as_str().map(str::to_owned),
         has_lifeline: json["lifeline"].as_bool().unwrap_or(false),
         has_progress: json["progress"].as_bool().unwrap_or(false),
