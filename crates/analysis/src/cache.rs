@@ -19,6 +19,7 @@ pub mod next_use;
 mod options;
 mod prefetch;
 pub mod presets;
+pub mod processor;
 pub mod results;
 mod simulation;
 #[cfg(test)]

@@ -58,6 +58,24 @@ impl Format for Casemate {
         &crate::lanes::tables::TABLES
     }
 
+    #[cfg(feature = "tools")]
+    fn explanations(&self) -> &'static [anytrace_core::Explanation] {
+        crate::tools::words::EXPLANATIONS
+    }
+
+    #[cfg(feature = "tools")]
+    fn explain(
+        &self,
+        explanation: &str,
+        at: Option<u64>,
+        open: &anytrace_core::index::Open<'_>,
+        options: &OpenOptions,
+        out: &mut dyn anytrace_core::Lines,
+        sink: &mut dyn Sink,
+    ) -> Result<(), Error> {
+        crate::tools::words::explain(explanation, at, open, options, out, sink)
+    }
+
     fn empty_event_columns(&self) -> &'static [&'static str] {
         &["time_ns", "duration_ns"]
     }

@@ -9,8 +9,8 @@ use crate::layer::Compression;
 use crate::span::{Mangling, SymbolSource, Symbols};
 use crate::table::{RowSink, Scan, Table};
 use crate::{
-    AccessSink, Confidence, DumpOptions, Error, FormatOption, Head, Info, Input, Limits, OpenOptions, Outcome, Plan,
-    Rule, Selection, Sink, SpanOptions, SpanSink, Summary, Target, TargetOptions, jsonl,
+    AccessSink, Confidence, DumpOptions, Error, Explanation, FormatOption, Head, Info, Input, Limits, Lines,
+    OpenOptions, Outcome, Plan, Rule, Selection, Sink, SpanOptions, SpanSink, Summary, Target, TargetOptions, jsonl,
 };
 
 /// A trace format: its name, how to recognize it, how to open it.
@@ -120,6 +120,28 @@ pub trait Format: Sync {
     /// As [`Trace::rewrite`].
     fn trim_needs(&self, _selection: &Selection, _index: &Index) -> Result<Option<Needs>, Error> {
         Ok(None)
+    }
+
+    /// What the format explains about its traces in words.
+    fn explanations(&self) -> &'static [Explanation] {
+        &[]
+    }
+
+    /// Writes one of [`Self::explanations`] about a trace, which `open` opens as often as needed; `at` is the number that
+    /// its subject asks for.
+    ///
+    /// # Errors
+    /// As [`Trace::info`], what `out` returns, and [`crate::Kind::Usage`] for an explanation that the format does not have.
+    fn explain(
+        &self,
+        explanation: &str,
+        _at: Option<u64>,
+        _open: &Open<'_>,
+        _options: &OpenOptions,
+        _out: &mut dyn Lines,
+        _sink: &mut dyn Sink,
+    ) -> Result<(), Error> {
+        Err(Error::usage(format!("{} traces have no explanation {explanation}", self.name())))
     }
 
     /// True when the input is this format's JSON lines, as `dump --format jsonl` prints them.

@@ -2,7 +2,7 @@
 //! task that ended well are stored with the job, once however often the task was tried.
 
 use datafusion::physical_plan::metrics::{ExecutionPlanMetricsSet, MetricBuilder};
-use serde_json::{Value, json};
+use serde_json::json;
 
 use crate::input::{DamageSink, Finding, TraceFile};
 
@@ -40,6 +40,7 @@ fn encode(name: &str, finding: &Finding) -> String {
 }
 
 /// Adds what a counter of a scan says to the file that it is about. Other counters say nothing.
+#[cfg(feature = "codec")]
 pub fn receive<'a>(name: &str, count: u64, files: impl IntoIterator<Item = &'a TraceFile>) {
     let mut files = files.into_iter();
     if let Some(of) = name.strip_prefix(OTHERS) {
@@ -48,7 +49,9 @@ pub fn receive<'a>(name: &str, count: u64, files: impl IntoIterator<Item = &'a T
         }
         return;
     }
-    let Some(json) = name.strip_prefix(DIAGNOSTIC).and_then(|text| serde_json::from_str::<Value>(text).ok()) else {
+    let Some(json) =
+        name.strip_prefix(DIAGNOSTIC).and_then(|text| serde_json::from_str::<serde_json::Value>(text).ok())
+    else {
         return;
     };
     let text = |key: &str| json[key].as_str().map(str::to_owned);

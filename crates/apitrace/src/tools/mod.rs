@@ -35,4 +35,5 @@ pub mod stats;
 pub mod to_c;
 pub mod trim;
 mod waiting;
+pub(crate) mod words;
 mod workers;

@@ -3,6 +3,7 @@
 use std::collections::BTreeSet;
 use std::fmt::Write;
 
+use anytrace_core::index::Open;
 use anytrace_core::{Error, OpenOptions, Sink};
 use serde_json::{Value, json};
 
@@ -55,19 +56,17 @@ pub struct Explanation {
     pub stories: Vec<Story>,
 }
 
-/// Explains a trace in memory; two passes.
+/// Explains a trace, which is read twice.
 ///
 /// # Errors
-/// Whatever the sink returns.
+/// I/O, and whatever the sink returns.
 pub fn explain(
-    name: &str,
-    bytes: &[u8],
+    input: &Open<'_>,
     open: &OpenOptions,
     options: &CheckOptions,
     sink: &mut dyn Sink,
 ) -> Result<Explanation, Error> {
-    let input = || anytrace_core::Input::from_bytes(name, bytes.to_vec());
-    let report = check(input(), open, options, sink)?;
+    let report = check(input()?, open, options, sink)?;
     let cells: BTreeSet<u64> = report.violations.iter().filter_map(|found| found.location).collect();
     let mut collector = StoryCollector {
         checker: Checker::with_watch(options.model, Notes::new(Filter::Cells(cells.clone()))),
@@ -77,7 +76,7 @@ pub fn explain(
         stories: Vec::new(),
     };
     let mut found = report.violations.iter().peekable();
-    let ended = Walk::new(input(), open)?.for_each(&mut anytrace_core::Collect::default(), |item, place| {
+    let ended = Walk::new(input()?, open)?.for_each(&mut anytrace_core::Collect::default(), |item, place| {
         let Item::Record(record) = item else { return Ok(()) };
         let at = || Where::of(record, place.seq);
         collector.note_lock(&record.transition, at);

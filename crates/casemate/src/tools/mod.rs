@@ -13,6 +13,7 @@ pub mod render;
 pub mod rewrite;
 pub mod timeline;
 pub mod walk;
+pub(crate) mod words;
 
 pub use check::{CheckOptions, Claim, Found, Related, Report, Role, Verdict, check};
 pub use checkpoints::{At, Checkpoints, StateAt};

@@ -1,10 +1,13 @@
-//! The attributes of a slice. Rows do not have them, so the trace is read again until the slice has ended.
+//! The attributes of a slice. Rows do not have them, so the trace is read again until the slice has ended. Of formats
+//! without spans, a slice is a record, and its attributes are what the table `events` has of it.
 
 use anytrace_core::span::{EdgeBatch, EdgeKind, Location, NameId, SpanSource, Track, TrackId, push_json_value};
-use anytrace_core::{Collect, Error, SpanSink};
+use anytrace_core::table::{Batch, EVENTS, Filter, RowSink, Scan};
+use anytrace_core::{Collect, Error, Format, Input, SpanOptions, SpanSink, tables};
 use serde_json::{Map, Value};
 
 use super::Work;
+use super::tables::cell;
 use crate::pyramid::{INSTANT, Slice};
 use crate::reading::{open, span_options};
 use crate::view::File;
@@ -23,16 +26,66 @@ pub(super) fn of(work: &Work<'_>, file: &File, (track, depth): (usize, usize), s
         return None;
     }
     let (format, input) = open(&file.source).ok()??;
-    if !format.has_spans() {
-        return None;
-    }
     let options = span_options(work.view, format).ok()?;
+    if !format.has_spans() {
+        return of_record(work, file, (format, input), &options, slice.start);
+    }
     let trace = format.open(input, &file.source.open).ok()?;
     let track = TrackId::try_from(track).ok()?;
     let mut search = Search { work, track, depth, slice, open: 0, names: Vec::new(), own: None, found: None };
     // It ends with an error of its own as soon as the slice was found.
     let _ = trace.spans(&options, &mut search, &mut Collect::default());
     search.found.filter(|found| !found.is_empty()).map(Value::Object)
+}
+
+/// What the table `events` has of a record.
+fn of_record(
+    work: &Work<'_>,
+    file: &File,
+    (format, input): (&'static dyn Format, Input),
+    options: &SpanOptions,
+    record: u64,
+) -> Option<Value> {
+    let seq = i64::try_from(record).ok()?;
+    let trace = format.open(input, &file.source.open).ok()?;
+    let scan = Scan { columns: None, filter: Filter { seq: Some(seq..=seq), ..Filter::default() } };
+    let mut row = OneRow { work, seq, found: None };
+    // It ends with an error of its own as soon as the record was found.
+    let _ = tables::read(format, trace, EVENTS.name, &scan, options, &mut row, &mut Collect::default());
+    row.found.map(Value::Object)
+}
+
+/// Waits for a record.
+struct OneRow<'a> {
+    work: &'a Work<'a>,
+    seq: i64,
+    found: Option<Map<String, Value>>,
+}
+
+impl RowSink for OneRow<'_> {
+    fn rows(&mut self, batch: Batch) -> Result<(), Error> {
+        self.work.check().map_err(|problem| Error::usage(problem.text))?;
+        let named = || EVENTS.columns.iter().zip(&batch.columns);
+        let is_it = |row: usize| {
+            let seq = named().find(|(column, _)| column.name == "seq").map(|(_, values)| cell(values, row));
+            seq.and_then(|seq| seq.as_i64()) == Some(self.seq)
+        };
+        let Some(row) = (0..batch.rows).find(|row| is_it(*row)) else { return Ok(()) };
+        let mut found = Map::new();
+        for (column, values) in named() {
+            match (column.name, cell(values, row)) {
+                (_, Value::Null) => {}
+                // What the record itself calls its fields.
+                ("attributes", Value::String(text)) => {
+                    let own: Map<String, Value> = serde_json::from_str(&text).unwrap_or_default();
+                    found.extend(own.into_iter().take(ATTRIBUTES_MAX));
+                }
+                (name, value) => drop(found.insert(name.to_owned(), value)),
+            }
+        }
+        self.found = Some(found);
+        Err(Error::usage("found"))
+    }
 }
 
 /// Waits for a slice.

@@ -1,8 +1,10 @@
 //! Answers to the page.
 
 mod attributes;
+mod explain;
 mod export;
 mod flame;
+mod memory;
 mod page;
 mod rows;
 mod search;
@@ -73,6 +75,7 @@ pub(crate) fn get(work: &Work<'_>, name: &str, parameters: &Parameters) -> Resul
         "selection" => selection::selection(work, parameters),
         "export" => export::export(work, parameters),
         "flame" => flame::flame(work, parameters),
+        "explain" => explain::explain(work, parameters),
         _ => match name.strip_prefix("section/") {
             Some(name) => section::section(work, name),
             None => Err(Problem::new(404, "there is no such address")),

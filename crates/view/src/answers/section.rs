@@ -1,28 +1,15 @@
-//! Pages besides the timeline: what a trace contains, what is wrong with it, and its memory accesses.
+//! Pages besides the timeline: what a trace contains, what is wrong with it.
 
-use anytrace_analysis::heat::HeatCounter;
-use anytrace_analysis::reuse::{Parts, Reuse, ReuseOptions, Sample};
-use anytrace_core::access::DataOnly;
 use anytrace_core::span::TimeUnit;
 use anytrace_core::{Diagnostic, Error, Format, Info};
 use serde_json::{Value, json};
 
 use super::page::{Page, text};
-use super::{Problem, Reply, Work, tables};
+use super::{Problem, Reply, Work, explain, memory, tables};
 use crate::view::View;
 
 /// Rows of a table of kinds or threads.
 const ROWS_MAX: usize = 1000;
-
-/// Rows and columns of the heat map.
-const HEAT_ROWS: usize = 64;
-const HEAT_COLUMNS: u64 = 128;
-
-/// Bytes of a cache line.
-const LINE_BYTES: u64 = 64;
-
-/// Lines by which the curve of misses is estimated.
-const SAMPLE_LINES: usize = 1 << 16;
 
 /// The pages of what is shown.
 pub(super) fn names(view: &View) -> Vec<&'static str> {
@@ -31,6 +18,7 @@ pub(super) fn names(view: &View) -> Vec<&'static str> {
     names.extend(formats().any(Format::has_accesses).then_some("memory"));
     let pages = tables::PAGES.iter().map(|(name, _)| *name);
     names.extend(pages.filter(|name| formats().any(|format| !tables::on(name, format).is_empty())));
+    names.extend(explain::titles(view));
     names.retain(|_| formats().next().is_some() && view.files.iter().all(|file| file.source.path.as_os_str() != "-"));
     names
 }
@@ -47,8 +35,9 @@ pub(super) fn section(work: &Work<'_>, name: &str) -> Result<Reply, Problem> {
         let made = match name {
             "Summary" => page.summary(),
             "Check" => page.check(),
-            "memory" => page.memory(),
-            name => tables::page(&page, name),
+            "memory" => memory::page(&page),
+            name if tables::PAGES.iter().any(|(page, _)| *page == name) => tables::page(&page, name),
+            name => explain::page(&page, name),
         };
         blocks.extend(made.unwrap_or_else(|error| vec![text(&error.to_string())]));
         work.check()?;
@@ -114,29 +103,6 @@ impl Page<'_> {
             }),
         ])
     }
-
-    fn memory(&self) -> Result<Vec<Value>, Error> {
-        let Some((format, trace)) = self.open()? else { return Ok(vec![text("The file is empty.")]) };
-        if !format.has_accesses() {
-            return Ok(Vec::new());
-        }
-        let mut heat = HeatCounter::new(None, LINE_BYTES);
-        trace.accesses(&mut heat, &mut self.findings())?;
-        let mut reuse = Reuse::new(ReuseOptions {
-            line_bytes: LINE_BYTES,
-            parts: Parts::None,
-            sample: Some(Sample::Lines(SAMPLE_LINES)),
-            has_windows: false,
-            window_records: None,
-        });
-        let records = match self.open()? {
-            Some((_, trace)) => trace.accesses(&mut DataOnly::new(&mut reuse), &mut self.findings())?.records,
-            None => 0,
-        };
-        let curve = reuse.finish(records).curve;
-        let heat = heat.finish(HEAT_ROWS, HEAT_COLUMNS, 0);
-        Ok(vec![misses(&curve), heat_map(&heat)])
-    }
 }
 
 /// What is known of the trace as a whole.
@@ -157,45 +123,5 @@ fn facts(format: &dyn Format, info: &Info, diagnostics: u64) -> Value {
         "title": "Facts",
         "columns": [{"name": "", "align": "left"}, {"name": "", "align": "left"}],
         "rows": rows,
-    })
-}
-
-fn misses(curve: &anytrace_analysis::reuse::Curve) -> Value {
-    let sizes = curve.sizes();
-    let bytes: Vec<u64> = sizes.iter().map(|lines| lines.saturating_mul(LINE_BYTES)).collect();
-    let ratios: Vec<f64> = sizes.iter().map(|lines| curve.ratio(*lines)).collect();
-    json!({
-        "kind": "curve",
-        "title": "Share of accesses that miss a cache of so many bytes (fully associative, LRU, lines of 64 bytes)",
-        "x": bytes,
-        "series": [{"name": "misses", "y": ratios}],
-        "log_x": true,
-        "marks": [],
-    })
-}
-
-fn heat_map(heat: &anytrace_analysis::heat::Heat) -> Value {
-    let by_time = &heat.by_time;
-    let mut rows: Vec<u64> = by_time.cells.iter().map(|(row, ..)| *row).collect();
-    rows.dedup();
-    let columns = by_time.cells.iter().map(|(_, column, _)| column + 1).max().unwrap_or(0).min(HEAT_COLUMNS);
-    let width = usize::try_from(columns).unwrap_or(0);
-    let mut cells = vec![0_u64; rows.len() * width];
-    for (row, column, count) in &by_time.cells {
-        let place = rows.binary_search(row).ok().zip(usize::try_from(*column).ok());
-        if let Some(cell) = place.and_then(|(row, column)| cells.get_mut(row * width + column)) {
-            *cell += count;
-        }
-    }
-    let name = |row: &u64| format!("{:#x}", row.saturating_mul(by_time.row_bytes));
-    json!({
-        "kind": "heat",
-        "title": format!("Accesses by address ({} bytes a row) and time ({} records a column)", by_time.row_bytes, by_time.column_records),
-        "x_label": "records",
-        "y_label": "address",
-        "columns": width,
-        "rows": rows.len(),
-        "cells": cells,
-        "row_names": rows.iter().map(name).collect::<Vec<_>>(),
     })
 }

@@ -44,6 +44,7 @@ pub(super) fn slice(work: &Work<'_>, parameters: &Parameters) -> Result<Reply, P
         "stack": stack,
         "file": location.as_ref().map(|location| location.file.as_str()),
         "line": location.as_ref().map(|location| location.line).filter(|line| *line > 0),
+        "explanations": super::explain::of_slice(file, slice.start, attributes.as_ref()),
         "attributes": attributes,
         "children": children(work, &chosen, depth, &slice)?,
     })))

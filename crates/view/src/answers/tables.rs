@@ -41,6 +41,11 @@ pub(super) fn page(page: &Page<'_>, name: &str) -> Result<Vec<Value>, Error> {
             Err(error) if rows.made.len() < ROWS_MAX => return Err(error),
             read => read.is_err(),
         };
+        if rows.made.is_empty() {
+            blocks
+                .push(text(&format!("This trace has nothing in its table {}: {}.", rows.table.name, rows.table.help)));
+            continue;
+        }
         blocks.push(rows.block());
         if is_cut {
             blocks.push(text(&format!("Only the first {ROWS_MAX} rows are shown: SQL has all, in {}.", table.name)));
@@ -90,7 +95,7 @@ impl Rows<'_> {
 }
 
 /// A value of a table; numbers of addresses too.
-fn cell(column: &BatchColumn, row: usize) -> Value {
+pub(super) fn cell(column: &BatchColumn, row: usize) -> Value {
     let strings = |bytes: &[u8]| Value::from(String::from_utf8_lossy(bytes));
     if !column.is_valid(row) {
         return Value::Null;

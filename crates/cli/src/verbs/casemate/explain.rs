@@ -4,6 +4,7 @@ use std::io::Write;
 use std::path::PathBuf;
 
 use anytrace_casemate::tools::{self, CheckOptions};
+use anytrace_core::Input;
 use clap::Args;
 
 use super::options::RuleArguments;
@@ -38,7 +39,8 @@ pub(crate) fn run(options: &ExplainArguments) -> Result<Verdict, Failure> {
     let mut model = options.rules.model();
     model.goes_on = options.all;
     let check = CheckOptions { model, reads_are_errors: false, limit: options.input.limit };
-    let mut explanation = tools::explain(&name, &bytes, &open::open_options(&options.input), &check, &mut damage)
+    let input = || Ok(Input::from_bytes(&name, bytes.clone()));
+    let mut explanation = tools::explain(&input, &open::open_options(&options.input), &check, &mut damage)
         .map_err(|error| Failure::of(&name, &error))?;
     explanation.report.add_lost(lost_before);
     damage.print_rest()?;

@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use anytrace_casemate::tools::{self, CheckOptions, Verdict};
-use anytrace_core::Collect;
+use anytrace_core::{Collect, Input};
 
 use crate::arguments::InputArguments;
 use crate::failure::Failure;
@@ -61,8 +61,9 @@ fn missing(path: &Path, input: &InputArguments) -> Result<Option<String>, Failur
     // Its damage was reported by the check.
     let mut damage = Reporter::new(&name, anytrace_formats::by_name("casemate"), Way::Keep, input.limit);
     let bytes = super::read_complete(path, input, &mut damage)?;
+    let again = || Ok(Input::from_bytes(&name, bytes.clone()));
     let explained =
-        tools::explain(&name, &bytes, &open::open_options(input), &CheckOptions::default(), &mut Collect::default());
+        tools::explain(&again, &open::open_options(input), &CheckOptions::default(), &mut Collect::default());
     let explained = explained.map_err(|error| Failure::of(&name, &error))?;
     Ok(explained.stories.into_iter().next().map(|story| story.missing).filter(|missing| !missing.is_empty()))
 }

@@ -2,14 +2,13 @@
 
 use anytrace_analysis::cache::config::Config;
 use anytrace_analysis::cache::presets::{PRESETS, Preset};
+use anytrace_analysis::cache::processor;
 
-use super::processor;
 use crate::paint;
 
 /// The caches that are simulated where none are named; which they are is a note.
 pub(super) fn default_config() -> Config {
-    let cpuinfo = std::fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
-    let (preset, why) = match processor::preset_name(&cpuinfo).and_then(Preset::of_name) {
+    let (preset, why) = match processor::of_this_machine() {
         Some(preset) => (preset, "this machine's processor"),
         None => (
             Preset::of_name(DEFAULT_PRESET).unwrap_or(&PRESETS[0]),

@@ -12,7 +12,6 @@ mod highlights;
 mod lifetime;
 mod mrc;
 mod opening;
-mod processor;
 mod remapping;
 mod schedules;
 mod sharing;

@@ -1,10 +1,18 @@
 //! Which preset has the caches of this machine's processor.
 
+use super::presets::Preset;
+
+/// The preset with the caches of this machine's processor, as Linux describes it; `None` where none is known to fit.
+pub fn of_this_machine() -> Option<&'static Preset> {
+    let cpuinfo = std::fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
+    preset_name(&cpuinfo).and_then(Preset::of_name)
+}
+
 /// The preset of the first processor that Linux lists in `/proc/cpuinfo`; `None` where no preset is known to fit.
 ///
 /// Families and models: Linux, `arch/x86/include/asm/intel-family.h` and `arch/x86/kernel/cpu/amd.c`; part numbers:
 /// `arch/arm64/include/asm/cputype.h`.
-pub(super) fn preset_name(cpuinfo: &str) -> Option<&'static str> {
+fn preset_name(cpuinfo: &str) -> Option<&'static str> {
     let field = |name: &str| {
         let mut lines = cpuinfo.lines().filter_map(|line| line.split_once(':'));
         lines.find(|(key, _)| key.trim() == name).map(|(_, value)| value.trim())
@@ -55,8 +63,6 @@ fn arm(implementer: u32, part: u32) -> Option<&'static str> {
 
 #[cfg(test)]
 mod tests {
-    use anytrace_analysis::cache::presets::Preset;
-
     use super::*;
 
     #[test]

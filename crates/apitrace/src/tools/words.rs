@@ -1,0 +1,66 @@
+//! What the format explains in words: the state of OpenGL after a call.
+
+use anytrace_core::index::Open;
+use anytrace_core::{Error, Explanation, Lines, OpenOptions, Sink, Subject};
+
+use super::state::{state_at, write_text};
+use crate::wire::reader::Reader;
+
+/// The explanations of the format.
+pub(crate) const EXPLANATIONS: &[Explanation] =
+    &[Explanation { name: "state", title: "OpenGL state", subject: Subject::Attribute("call") }];
+
+/// Writes an explanation.
+pub(crate) fn explain(
+    explanation: &str,
+    at: Option<u64>,
+    open: &Open<'_>,
+    options: &OpenOptions,
+    out: &mut dyn Lines,
+    sink: &mut dyn Sink,
+) -> Result<(), Error> {
+    if explanation != "state" {
+        return Err(Error::usage(format!("apitrace traces have no explanation {explanation}")));
+    }
+    let state = state_at(&mut Reader::new(open()?, options)?, at, sink)?;
+    if let Some(call) = at.filter(|_| !state.is_met) {
+        return Err(Error::usage(format!("there is no call {call}")));
+    }
+    let mut text = Vec::new();
+    write_text(&mut text, &state)?;
+    String::from_utf8_lossy(&text).lines().try_for_each(|line| out.line(line, None))
+}
+
+#[cfg(test)]
+mod tests {
+    use anytrace_core::{Collect, Input};
+
+    use super::*;
+
+    struct Found(Vec<String>);
+
+    impl Lines for Found {
+        fn line(&mut self, text: &str, _: Option<u64>) -> Result<(), Error> {
+            self.0.push(text.to_owned());
+            Ok(())
+        }
+    }
+
+    fn lines(explanation: &str, at: Option<u64>) -> Result<Vec<String>, Error> {
+        let bytes = std::fs::read(concat!(env!("CARGO_MANIFEST_DIR"), "/../../examples/traces/imm.trace")).unwrap();
+        let open = || Ok(Input::from_bytes("trace", bytes.clone()));
+        let mut found = Found(Vec::new());
+        explain(explanation, at, &open, &OpenOptions::default(), &mut found, &mut Collect::default())?;
+        Ok(found.0)
+    }
+
+    #[test]
+    fn the_state_is_that_after_the_call() {
+        let found = lines("state", Some(60)).unwrap();
+        assert_eq!(found.first().map(String::as_str), Some("after call 60 glRotatef, thread 0"));
+        assert!(found.iter().any(|line| line == "  GL_MATRIX_MODE = GL_MODELVIEW (call 58)"), "{found:?}");
+        assert!(lines("state", None).unwrap()[0].starts_with("after call 96 "));
+        assert!(lines("state", Some(1 << 40)).unwrap_err().to_string().contains("no call"));
+        assert!(lines("other", None).is_err());
+    }
+}

@@ -1,0 +1,112 @@
+//! What formats explain in words: pages about a trace, and answers about a slice.
+
+use anytrace_core::index::Open;
+use anytrace_core::span::TimeUnit;
+use anytrace_core::{Error, Explanation, Format, Input, Lines, Subject};
+use serde_json::{Value, json};
+
+use super::page::{Page, text};
+use super::{Problem, Reply, Work};
+use crate::http::Parameters;
+use crate::view::{File, View};
+
+/// Lines that are shown, and the bytes of all of them.
+const LINES_MAX: usize = 20_000;
+const BYTES_MAX: usize = 4 << 20;
+
+/// The titles of the pages that explain a trace as a whole.
+pub(super) fn titles(view: &View) -> Vec<&'static str> {
+    let mut titles = Vec::new();
+    for format in view.files.iter().filter_map(|file| file.state().format) {
+        for one in format.explanations().iter().filter(|one| one.subject == Subject::Trace) {
+            if !titles.contains(&one.title) {
+                titles.push(one.title);
+            }
+        }
+    }
+    titles
+}
+
+/// The page of this title, of one file.
+pub(super) fn page(page: &Page<'_>, title: &str) -> Result<Vec<Value>, Error> {
+    let Some((format, _)) = crate::reading::open(&page.file.source)? else { return Ok(Vec::new()) };
+    let of = format.explanations().iter().find(|one| one.title == title && one.subject == Subject::Trace);
+    of.map_or(Ok(Vec::new()), |one| blocks(page, format, one, None))
+}
+
+/// What can be asked about a slice that begins at this time of its trace, with these attributes.
+pub(super) fn of_slice(file: &File, start: u64, attributes: Option<&Value>) -> Vec<Value> {
+    let Some(format) = file.state().format else { return Vec::new() };
+    let is_record = !format.has_spans() && file.shelf().read().unit() == TimeUnit::Order;
+    let ask = |one: &Explanation| {
+        let at = match one.subject {
+            Subject::Trace => None,
+            Subject::Record => is_record.then_some(start),
+            Subject::Attribute(key) => attributes.and_then(|all| all.get(key)?.as_u64()),
+        };
+        // As a text: the page's numbers have 53 bits.
+        at.map(|at| json!({"name": one.name, "title": one.title, "at": at.to_string()}))
+    };
+    format.explanations().iter().filter_map(ask).collect()
+}
+
+/// `api/explain`: an explanation of a number of a track's trace.
+pub(super) fn explain(work: &Work<'_>, parameters: &Parameters) -> Result<Reply, Problem> {
+    let (track, at): (u64, u64) = (parameters.required("track")?, parameters.required("at")?);
+    let name = parameters.text("name").unwrap_or_default();
+    let (number, _) = work.view.track_of(track).ok_or_else(Problem::missing)?;
+    let file = work.view.files.get(number).ok_or_else(Problem::missing)?;
+    let format = file.state().format.ok_or_else(Problem::missing)?;
+    let one = format.explanations().iter().find(|one| one.name == name && one.subject != Subject::Trace);
+    let one = one.ok_or_else(Problem::missing)?;
+    let axis = work.view.axes().get(number).copied().ok_or_else(Problem::missing)?;
+    let made = blocks(&Page { work, file, axis }, format, one, Some(at));
+    work.check()?;
+    let blocks = made.unwrap_or_else(|error| vec![text(&error.to_string())]);
+    Ok(Reply::Json(json!({"title": one.title, "blocks": blocks})))
+}
+
+fn blocks(page: &Page<'_>, format: &dyn Format, one: &Explanation, at: Option<u64>) -> Result<Vec<Value>, Error> {
+    let open: Box<Open<'_>> = Box::new(|| {
+        let again: Option<(_, Input)> = crate::reading::open(&page.file.source)?;
+        again.map(|(_, input)| input).ok_or_else(|| Error::usage("the file is empty now"))
+    });
+    let is_by_order = page.file.shelf().read().unit() == TimeUnit::Order;
+    let mut lines = Found { page, is_by_order, lines: Vec::new(), links: Vec::new(), bytes: 0, is_cut: false };
+    let options = &page.file.source.open;
+    match format.explain(one.name, at, &*open, options, &mut lines, &mut page.findings()) {
+        Err(error) if !lines.is_cut => return Err(error),
+        _ => {}
+    }
+    let Found { lines, links, is_cut, .. } = lines;
+    let mut blocks = vec![json!({"kind": "lines", "title": "", "lines": lines, "links": links})];
+    if is_cut {
+        blocks.push(text("More is not shown here: the command line has all of it."));
+    }
+    Ok(blocks)
+}
+
+/// The first lines.
+struct Found<'a> {
+    page: &'a Page<'a>,
+    /// Records are places on the axis.
+    is_by_order: bool,
+    lines: Vec<String>,
+    links: Vec<Value>,
+    bytes: usize,
+    is_cut: bool,
+}
+
+impl Lines for Found<'_> {
+    fn line(&mut self, text: &str, record: Option<u64>) -> Result<(), Error> {
+        self.bytes = self.bytes.saturating_add(text.len());
+        self.is_cut = self.lines.len() == LINES_MAX || self.bytes > BYTES_MAX;
+        if self.is_cut {
+            return Err(Error::usage("no more lines are shown"));
+        }
+        self.lines.push(text.to_owned());
+        let link = record.filter(|_| self.is_by_order).map(|record| self.page.link(record));
+        self.links.push(link.unwrap_or(Value::Null));
+        Ok(())
+    }
+}
