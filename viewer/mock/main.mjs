@@ -43,7 +43,6 @@ function traceAnswer(query) {
     unit: trace.kind === "instants" ? "seq" : "ns", ticks_per_second: null, wall_start_ns: plain ? "1700000000000000000" : null, range,
     tracks: trace.tracks.map(({ rows: _rows, fan: _fan, ...track }) => track), slices: trace.kind === "instants" ? 0 : trace.slices, instants: trace.kind === "instants" ? trace.slices : 0,
     damage: plain ? [{ file: 0, start: at(0.41), end: at(0.43), text: "byte 0x1f40: 64 bytes are damaged" }] : [],
-    lost: plain ? [{ file: 0, start: at(0.7), end: at(0.705), count: 1200 }] : [],
     counters: plain ? [{ id: 0, name: "resident memory", track: null }] : [], sql: trace.kind !== "instants", sections: trace.kind === "empty" ? [] : ["memory"],
   };
 }

@@ -64,6 +64,19 @@ function query(parameters: Record<string, string | number | null | undefined>): 
   return parts.toString();
 }
 
+let offsets = "";
+
+/** By how much each file is moved on the axis, for all requests from now on. */
+export function setOffsets(moved: readonly number[]): void {
+  offsets = moved.some((offset) => offset !== 0) ? moved.join(",") : "";
+}
+
+/** The address of an answer that depends on where the files lie. */
+function placed(name: string, parameters: Record<string, string | number | null | undefined>): string {
+  const text = query({ ...parameters, offsets });
+  return text === "" ? `api/${name}` : `api/${name}?${text}`;
+}
+
 /** The bytes of an answer, as long as they are not more than `most`. */
 export async function loadBytes(path: string, most: number, signal: AbortSignal): Promise<ArrayBuffer> {
   const response = await ask(path, { signal });
@@ -75,7 +88,7 @@ export async function loadBytes(path: string, most: number, signal: AbortSignal)
 
 /** The trace, or null if nothing changed since `after`. */
 export async function getTrace(after: number | null): Promise<Trace | null> {
-  const response = await ask(after === null ? "api/trace" : `api/trace?after=${after}`);
+  const response = await ask(placed("trace", { after }));
   return response.status === 204 ? null : readTrace(parseJson(await response.text()));
 }
 
@@ -84,34 +97,38 @@ export async function getNames(from: number): Promise<string[]> {
 }
 
 export async function getTiles(range: Range, px: number, tracks: readonly number[], signal?: AbortSignal): Promise<Picture> {
-  const path = `api/tiles?start=${range.start}&end=${range.end}&px=${px}&tracks=${tracks.join(",")}`;
-  const response = await ask(path, signal ? { signal } : {});
+  const response = await ask(placed("tiles", { ...range, px, tracks: tracks.join(",") }), signal ? { signal } : {});
   return new Picture(await response.arrayBuffer());
 }
 
 export async function getCall(track: number, depth: number, start: number): Promise<Call> {
-  return readCall(await json(`api/slice?${query({ track, depth, start })}`));
+  return readCall(await json(placed("slice", { track, depth, start })));
 }
 
 export async function getSearch(q: string, signal: AbortSignal): Promise<SearchAnswer> {
-  return readSearch(await json(`api/search?${query({ q, limit: 1000 })}`, { signal }));
+  return readSearch(await json(placed("search", { q, limit: 1000 }), { signal }));
 }
 
 export async function getSelection(range: Range, tracks: string, signal: AbortSignal): Promise<Selection> {
-  return readSelection(await json(`api/selection?${query({ ...range, tracks })}`, { signal }));
+  return readSelection(await json(placed("selection", { ...range, tracks }), { signal }));
 }
 
 export async function getFlame(range: Range, tracks: string, merge: "heavy" | "time", signal: AbortSignal): Promise<FlameNode> {
-  const answer = asObject(await json(`api/flame?${query({ ...range, tracks, merge })}`, { signal }), "flame");
+  const answer = asObject(await json(placed("flame", { ...range, tracks, merge }), { signal }), "flame");
   return readFlame(answer["root"] ?? null);
 }
 
 export async function getCounter(id: number, range: Range, px: number): Promise<CounterSeries> {
-  return readCounter(await json(`api/counter?${query({ id, ...range, px })}`));
+  return readCounter(await json(placed("counter", { id, ...range, px })));
 }
 
 export async function getSection(name: string): Promise<Section> {
-  return readSection(await json(`api/section/${encodeURIComponent(name)}`));
+  return readSection(await json(placed(`section/${encodeURIComponent(name)}`, {})));
+}
+
+/** What a format explains about a slice. */
+export async function getExplanation(name: string, track: number, at: string): Promise<Section> {
+  return readSection(await json(placed("explain", { name, track, at })));
 }
 
 export async function getTables(): Promise<SqlTable[]> {
@@ -123,5 +140,5 @@ export async function runSql(text: string, signal: AbortSignal): Promise<SqlAnsw
 }
 
 export function exportPath(form: string, range: Range): string {
-  return `api/export?${query({ form, ...range })}`;
+  return placed("export", { form, ...range });
 }

@@ -65,6 +65,18 @@ export function formatDuration(value: number, clock: Clock): string {
   return `${trimmed(ns)} ns`;
 }
 
+const UNITS: Record<string, number> = { ns: 1, us: 1e3, "µs": 1e3, ms: 1e6, s: 1e9 };
+
+/** A length that a person typed: a number, with a unit where lengths are nanoseconds. Nothing is 0. */
+export function readLength(text: string, hasUnit: boolean): number | null {
+  const plain = text.replaceAll(/[\s,+\u202f\u00a0]/gu, "").replace(/^\u2212/u, "-");
+  if (plain === "") return 0;
+  const [, number = "", unit = ""] = /^(-?[\d.]+(?:e-?\d+)?)([a-zµ]*)$/iu.exec(plain) ?? [];
+  const scale = hasUnit ? UNITS[unit === "" ? "ns" : unit.toLowerCase()] : unit === "" || unit === "ticks" ? 1 : undefined;
+  const value = number === "" ? Number.NaN : Number(number) * (scale ?? Number.NaN);
+  return Number.isFinite(value) ? value : null;
+}
+
 function trimmed(ns: number): string {
   return Number.isInteger(ns) ? String(ns) : ns.toFixed(2);
 }

@@ -18,6 +18,8 @@ export interface TraceFile {
   format: string;
   bytes: number;
   damage: number;
+  /** By how much a person moved it on the axis. */
+  moved: number;
 }
 
 export interface Track {
@@ -45,7 +47,10 @@ export interface Counter {
 }
 
 export interface Trace {
+  /** Grows with each change of what is shown here. */
   version: number;
+  /** The server's own number of what it shows. */
+  edition: number;
   complete: boolean;
   following: boolean;
   progress: number;
@@ -61,7 +66,6 @@ export interface Trace {
   slices: number;
   instants: number;
   damage: Gap[];
-  lost: Gap[];
   counters: Counter[];
   sql: boolean;
   sections: string[];
@@ -91,21 +95,20 @@ function readFile(value: Json, position: number): TraceFile {
     format: optionalText(file["format"]) ?? "",
     bytes: optionalNumber(file["bytes"]) ?? 0,
     damage: Array.isArray(damage) ? damage.length : Number(optionalNumber(damage) ?? (damage === true ? 1 : 0)),
+    moved: optionalNumber(file["moved"]) ?? 0,
   };
 }
 
 /** None where the place in the file has no time: it is counted with its file, and has no place on the axis. */
-function readGap(value: Json, what: "damage" | "lost"): Gap[] {
-  const gap = asObject(value, what);
+function readGap(value: Json): Gap[] {
+  const gap = asObject(value, "damage");
   if (optionalNumber(gap["start"]) === null || optionalNumber(gap["end"]) === null) return [];
-  const count = optionalNumber(gap["count"]);
-  const lost = count === null ? "records are missing here" : `${count} records are missing here`;
   return [
     {
       file: optionalNumber(gap["file"]) ?? 0,
-      start: asNumber(gap["start"], `${what}.start`),
-      end: asNumber(gap["end"], `${what}.end`),
-      text: optionalText(gap["text"]) ?? (what === "lost" ? lost : "damaged"),
+      start: asNumber(gap["start"], "damage.start"),
+      end: asNumber(gap["end"], "damage.end"),
+      text: optionalText(gap["text"]) ?? "damaged",
     },
   ];
 }
@@ -130,6 +133,7 @@ export function readTrace(value: Json): Trace {
   const trace = asObject(value, "trace");
   return {
     version: asNumber(trace["version"], "trace.version"),
+    edition: asNumber(trace["version"], "trace.version"),
     complete: trace["complete"] === true,
     following: trace["following"] === true,
     progress: optionalNumber(trace["progress"]) ?? 0,
@@ -143,8 +147,7 @@ export function readTrace(value: Json): Trace {
     tracks: asList(trace["tracks"], "trace.tracks").map(readTrack),
     slices: optionalNumber(trace["slices"]) ?? 0,
     instants: optionalNumber(trace["instants"]) ?? 0,
-    damage: optionalList(trace["damage"]).flatMap((gap) => readGap(gap, "damage")),
-    lost: optionalList(trace["lost"]).flatMap((gap) => readGap(gap, "lost")),
+    damage: optionalList(trace["damage"]).flatMap((gap) => readGap(gap)),
     counters: optionalList(trace["counters"]).map((item) => {
       const counter = asObject(item, "counter");
       return { id: asNumber(counter["id"], "counter.id"), name: optionalText(counter["name"]) ?? "", track: optionalNumber(counter["track"]) };
@@ -290,6 +293,8 @@ export interface Call extends Range {
   line: number | null;
   attributes: JsonObject | null;
   children: { name: string; count: number; total: number }[];
+  /** What the format can explain here; `at` is a number of 64 bits, as a text. */
+  explanations: { name: string; title: string; at: string }[];
 }
 
 export function readCall(value: Json): Call {
@@ -313,6 +318,10 @@ export function readCall(value: Json): Call {
     children: optionalList(call["children"]).map((item) => {
       const child = asObject(item, "slice.children");
       return { name: optionalText(child["name"]) ?? "", count: field(child, "count"), total: field(child, "total") };
+    }),
+    explanations: optionalList(call["explanations"]).map((item) => {
+      const one = asObject(item, "slice.explanations");
+      return { name: asText(one["name"], "explanation.name"), title: asText(one["title"], "explanation.title"), at: asText(one["at"], "explanation.at") };
     }),
   };
 }

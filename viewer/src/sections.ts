@@ -1,6 +1,6 @@
 // The blocks of a format's own page (`api/section/NAME`).
 
-import { asList, asNumber, asNumbers, asObject, asText, optionalList, optionalNumber, optionalText, type Json, type JsonObject } from "./json";
+import { asList, asNumber, asNumbers, asObject, asText, asTexts, optionalList, optionalNumber, optionalText, type Json, type JsonObject } from "./json";
 
 export interface Link {
   start: number;
@@ -48,6 +48,13 @@ export interface SourceBlock {
   lines: { number: number; text: string; value: string }[];
 }
 
+/** Lines of text, some of which lead to a place of the timeline. */
+export interface LinesBlock {
+  kind: "lines";
+  title: string;
+  lines: { text: string; link: Link | null }[];
+}
+
 export type Block =
   | { kind: "text"; text: string }
   | { kind: "unknown"; name: string }
@@ -55,6 +62,7 @@ export type Block =
   | CurveBlock
   | LanesBlock
   | HeatBlock
+  | LinesBlock
   | SourceBlock;
 
 export interface Section {
@@ -80,6 +88,8 @@ function readBlock(value: Json): Block {
       return readLanes(block);
     case "heat":
       return readHeat(block);
+    case "lines":
+      return readLines(block);
     case "source":
       return readSource(block);
     default:
@@ -91,17 +101,32 @@ function title(block: JsonObject): string {
   return optionalText(block["title"]) ?? "";
 }
 
+function readLink(value: Json): Link | null {
+  if (value === null) return null;
+  const link = asObject(value, "links");
+  return { start: asNumber(link["start"], "link.start"), end: asNumber(link["end"], "link.end"), track: optionalNumber(link["track"]) };
+}
+
+function readLines(block: JsonObject): LinesBlock {
+  const links = optionalList(block["links"]).map(readLink);
+  const lines = asTexts(block["lines"] ?? [], "lines").map((text, i) => ({ text, link: links[i] ?? null }));
+  return { kind: "lines", title: title(block), lines };
+}
+
+/** The lines that contain all words, in any case; `most` of them, and how many there are. */
+export function linesWith(lines: LinesBlock["lines"], words: string, most: number): { shown: LinesBlock["lines"]; count: number } {
+  const wanted = words.toLowerCase().split(/\s+/).filter((word) => word !== "");
+  const found = lines.filter((line) => wanted.every((word) => line.text.toLowerCase().includes(word)));
+  return { shown: found.slice(0, most), count: found.length };
+}
+
 function readTable(block: JsonObject): TableBlock {
   const columns = asList(block["columns"], "table.columns").map((item) => {
     if (typeof item === "string") return { name: item, align: "left" as const };
     const column = asObject(item, "table.columns");
     return { name: optionalText(column["name"]) ?? "", align: column["align"] === "right" ? ("right" as const) : ("left" as const) };
   });
-  const links = optionalList(block["links"]).map((item) => {
-    if (item === null) return null;
-    const link = asObject(item, "table.links");
-    return { start: asNumber(link["start"], "link.start"), end: asNumber(link["end"], "link.end"), track: optionalNumber(link["track"]) };
-  });
+  const links = optionalList(block["links"]).map(readLink);
   const rows = asList(block["rows"], "table.rows").map((row) => asList(row, "table.rows"));
   return { kind: "table", title: title(block), columns, rows, links };
 }

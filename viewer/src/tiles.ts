@@ -14,7 +14,6 @@ export const FLAG_INSTANT = 8;
 /** The items of one answer. They are read from the buffer where they lie: a picture has up to some hundred thousand. */
 export class Picture {
   readonly count: number;
-  readonly version: number;
   /** True if the server had not read the window completely. */
   readonly incomplete: boolean;
   readonly bytes: number;
@@ -27,7 +26,6 @@ export class Picture {
     const header = new Uint32Array(buffer, 0, 4);
     if (header[0] !== MAGIC) throw new Error("tiles: not an answer of this server");
     this.count = header[1] ?? 0;
-    this.version = header[2] ?? 0;
     this.incomplete = ((header[3] ?? 0) & 1) !== 0;
     const expected = HEADER_BYTES + this.count * ITEM_BYTES;
     if (buffer.byteLength !== expected) throw new Error(`tiles: expected ${expected} bytes, found ${buffer.byteLength}`);

@@ -24,6 +24,8 @@ export interface Kept {
   theme: "light" | "dark" | null;
   query: string;
   sql: string;
+  /** By how much each file is moved on the axis. */
+  moved: number[];
   /** `anytrace view --perfetto`: the window for Perfetto's own page. Written by the command, never by the page. */
   perfetto: PerfettoWindow | null;
 }
@@ -36,11 +38,14 @@ export interface PerfettoWindow {
   to: Bound;
 }
 
-export const NOTHING_KEPT: Kept = { view: null, mark: null, slice: null, notes: [], closed: [], tab: null, theme: null, query: "", sql: "", perfetto: null };
+export const NOTHING_KEPT: Kept = { view: null, mark: null, slice: null, notes: [], closed: [], tab: null, theme: null, query: "", sql: "", moved: [], perfetto: null };
 
 /** Longer texts are cut: browsers take addresses of some ten thousand characters. */
 const NOTE_CHARACTERS_MAX = 200;
 const NOTES_MAX = 100;
+const FILES_MAX = 1000;
+/** Places beyond this are not exact. */
+export const MOVED_MAX = 2 ** 52;
 const SQL_CHARACTERS_MAX = 4000;
 
 export function writeFragment(kept: Kept): string {
@@ -56,6 +61,7 @@ export function writeFragment(kept: Kept): string {
   if (kept.tab) parts.set("tab", kept.tab);
   if (kept.theme) parts.set("theme", kept.theme);
   if (kept.query) parts.set("q", kept.query.slice(0, NOTE_CHARACTERS_MAX));
+  if (kept.moved.some((offset) => offset !== 0)) parts.set("moved", kept.moved.slice(0, FILES_MAX).join(","));
   if (kept.sql) parts.set("sql", kept.sql.slice(0, SQL_CHARACTERS_MAX));
   return parts.toString();
 }
@@ -73,6 +79,7 @@ export function readFragment(fragment: string): Kept {
     theme: theme === "light" || theme === "dark" ? theme : null,
     query: parts.get("q") ?? "",
     sql: parts.get("sql") ?? "",
+    moved: readMoved(parts.get("moved")),
     perfetto: parts.has("perfetto") ? { from: readBound(parts.get("from")), to: readBound(parts.get("to")) } : null,
   };
 }
@@ -81,6 +88,15 @@ function readBound(text: string | null): Bound {
   const unit = text?.endsWith("ns") ? "ns" : "own";
   const value = readNumber(text?.replace(/ns$/, ""));
   return value === null ? null : { unit, value };
+}
+
+/** Whole numbers: a file without one is not moved. */
+function readMoved(text: string | null): number[] {
+  if (text === null || text === "") return [];
+  return text.split(",").slice(0, FILES_MAX).map((one) => {
+    const offset = Math.round(readNumber(one) ?? 0);
+    return Math.abs(offset) <= MOVED_MAX ? offset : 0;
+  });
 }
 
 function readNumber(text: string | null | undefined): number | null {

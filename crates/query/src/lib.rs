@@ -28,6 +28,7 @@ pub mod cookbook;
 mod engine;
 mod failure;
 mod functions;
+mod grouping;
 mod input;
 mod output;
 pub mod program;

@@ -120,7 +120,7 @@ impl TraceTable {
         let mut pieces = Vec::new();
         for part in &self.parts {
             let ranges = match self.part_bytes {
-                None => part.file.parts(&part.table, filter, threads),
+                None => part.file.parts(&part.table, filter, threads.max(times(part.file.bytes, MAPPED_BYTES))),
                 Some(most) => part.file.shares(&part.table, filter, threads, times(part.file.bytes, most)),
             };
             // Parts of a file are about the same length.
@@ -177,6 +177,9 @@ impl TableProvider for TraceTable {
         Ok(vec![TableProviderFilterPushDown::Inexact; filters.len()])
     }
 }
+
+/// Bytes of a part in one process. A reader has a part mapped into memory until it has read it, and the next one too.
+const MAPPED_BYTES: u64 = 16 << 20;
 
 /// How many parts of so many bytes there are, within what a plan may name.
 fn times(bytes: u64, most: u64) -> usize {

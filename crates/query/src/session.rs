@@ -17,6 +17,7 @@ use datafusion::execution::context::SQLOptions;
 use datafusion::execution::disk_manager::{DiskManagerBuilder, DiskManagerMode};
 use datafusion::execution::memory_pool::FairSpillPool;
 use datafusion::execution::runtime_env::RuntimeEnvBuilder;
+use datafusion::execution::session_state::SessionStateBuilder;
 use datafusion::physical_plan::analyze::AnalyzeExec;
 use datafusion::physical_plan::empty::EmptyExec;
 use datafusion::physical_plan::explain::ExplainExec;
@@ -32,6 +33,7 @@ use tokio::task::JoinSet;
 
 use crate::engine::Engine;
 use crate::functions;
+use crate::grouping::GroupByNumber;
 use crate::input::TraceFile;
 use crate::output::{self, How};
 use crate::provider::{TraceTable, tables_of};
@@ -190,7 +192,14 @@ impl Session {
         if let Some(engine) = &engine {
             config = engine.configure(config);
         }
-        let context = SessionContext::new_with_config_rt(config, runtime.build_arc()?);
+        let state =
+            SessionStateBuilder::new_with_default_features().with_config(config).with_runtime_env(runtime.build_arc()?);
+        let state = match &engine {
+            None => state.with_physical_optimizer_rule(Arc::new(GroupByNumber)),
+            // The plan goes to other processes, where numbers of names are others.
+            Some(_) => state,
+        };
+        let context = SessionContext::new_with_state(state.build());
         functions::register(&context, &files);
         let parameters = parameters(&options.parameters);
         let part_bytes = options.part_bytes;

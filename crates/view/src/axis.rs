@@ -13,23 +13,26 @@ pub(crate) struct Axis {
     pub(crate) origin: u64,
     /// Length of its unit on the axis.
     pub(crate) scale: f64,
+    /// By how much a person moved the trace, in units of the axis: a number without a fraction.
+    pub(crate) shift: f64,
 }
 
 /// Times below this, and everything that the page computes with them, are exact in 64-bit floating point.
-const EXACT_MAX: u64 = 1 << 52;
+pub(crate) const EXACT_MAX: u64 = 1 << 52;
 
 /// A trace's own times.
-const OWN: Axis = Axis { origin: 0, scale: 1.0 };
+const OWN: Axis = Axis { origin: 0, scale: 1.0, shift: 0.0 };
 
 impl Axis {
     /// A time of the trace on the axis.
     #[expect(clippy::cast_precision_loss, reason = "the page computes in 64-bit floating point")]
     pub(crate) fn place(self, time: u64) -> f64 {
-        if time >= self.origin {
+        let place = if time >= self.origin {
             (time - self.origin) as f64 * self.scale
         } else {
             -((self.origin - time) as f64) * self.scale
-        }
+        };
+        place + self.shift
     }
 
     /// A length on the axis.
@@ -40,7 +43,7 @@ impl Axis {
 
     /// The time of the trace that is at a place of the axis, rounded down; the nearest that a trace can have.
     pub(crate) fn time(self, place: f64) -> u64 {
-        let units = (place / self.scale).floor();
+        let units = ((place - self.shift) / self.scale).floor();
         if units >= 0.0 {
             self.origin.saturating_add(to_u64(units))
         } else {
@@ -50,7 +53,7 @@ impl Axis {
 
     /// The first time of the trace that is at a place of the axis or behind it.
     pub(crate) fn time_up(self, place: f64) -> u64 {
-        let units = (place / self.scale).ceil();
+        let units = ((place - self.shift) / self.scale).ceil();
         if units >= 0.0 {
             self.origin.saturating_add(to_u64(units))
         } else {
@@ -75,6 +78,7 @@ pub(crate) fn axes(sources: &[Option<SpanSource>]) -> Vec<Axis> {
         source.map_or(OWN, |source| Axis {
             origin: source.origin,
             scale: if is_ns { ns_a_unit(source.unit) } else { 1.0 },
+            shift: 0.0,
         })
     };
     sources.iter().map(axis).collect()
@@ -134,7 +138,7 @@ mod tests {
         let first = 1_795_551_960_713_185_094;
         let sources = [source(TimeUnit::Nanoseconds, first), source(TimeUnit::Nanoseconds, first + 7)];
         let axes = axes(&sources);
-        assert_eq!((axes[0], axes[1], common_origin(&sources)), (Axis { origin: first, scale: 1.0 }, axes[0], first));
+        assert_eq!((axes[0], axes[1], common_origin(&sources)), (Axis { origin: first, ..OWN }, axes[0], first));
         assert_eq!([0, 1, 60].map(|after| axes[0].place(first + after)), [0.0, 1.0, 60.0]);
         assert_eq!((axes[0].time(60.0), axes[0].time_up(-3.0)), (first + 60, first - 3));
     }
@@ -148,6 +152,13 @@ mod tests {
         assert_eq!(axes.iter().map(|axis| axis.place(110)).collect::<Vec<_>>(), [105.0, 5.0]);
         assert_eq!(axes.iter().map(|axis| axis.time(-2.0)).collect::<Vec<_>>(), [3, 96]);
         assert_eq!(axes[1].time_up(0.7), 102);
+    }
+
+    #[test]
+    fn a_trace_that_was_moved_has_other_places_and_the_same_times() {
+        let moved = Axis { origin: 10, scale: 0.5, shift: 100.0 };
+        assert_eq!((moved.place(10), moved.place(14), moved.length(4)), (100.0, 102.0, 2.0));
+        assert_eq!((moved.time(102.0), moved.time_up(101.9), moved.time(99.0)), (14, 14, 8));
     }
 
     #[test]

@@ -21,6 +21,7 @@ mod gather;
 mod http;
 mod names;
 mod outline;
+mod places;
 mod problem;
 mod pyramid;
 mod reading;

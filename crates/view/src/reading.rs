@@ -12,8 +12,9 @@ use anytrace_formats::{Recognized, by_name, recognize};
 use crate::Source;
 use crate::gather::gather;
 use crate::outline;
+use crate::places;
 use crate::shelf::Shelf;
-use crate::view::{File, Found, View};
+use crate::view::{Damage, File, Found, View};
 
 /// How often a file that is followed is looked at.
 const LOOK: Duration = Duration::from_millis(100);
@@ -56,6 +57,10 @@ fn stamp(path: &Path) -> Option<(u64, Option<SystemTime>)> {
 fn read(view: &View, file: &File, shelf: &Shelf) {
     let mut found = Found::default();
     let result = read_into(view, file, shelf, &mut found);
+    if !found.damage.is_empty() {
+        // What has no place is listed nevertheless.
+        let _ = place(view, file, shelf, &mut found.damage);
+    }
     let mut state = file.state();
     state.damage = found.damage;
     state.damage_count = found.count;
@@ -64,6 +69,13 @@ fn read(view: &View, file: &File, shelf: &Shelf) {
     drop(state);
     file.set_preview(None);
     view.changed();
+}
+
+/// Finds the times of damage.
+fn place(view: &View, file: &File, shelf: &Shelf, damage: &mut [Damage]) -> Result<(), Error> {
+    let unit = shelf.read().unit();
+    let Some(opened) = open(&file.source)? else { return Ok(()) };
+    places::find(damage, opened, &file.source.open, unit, view.stop_flag())
 }
 
 fn read_into(view: &View, file: &File, shelf: &Shelf, found: &mut Found) -> Result<(), Error> {

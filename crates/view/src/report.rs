@@ -80,7 +80,7 @@ fn contents(
     damage: (Vec<String>, u64),
 ) -> Result<Contents, answers::Problem> {
     let never = AtomicBool::new(false);
-    let work = Work { view, cancelled: &never };
+    let work = Work { view, cancelled: &never, offsets: Vec::new() };
     let json = |name: &str, query: &str| -> Result<Value, answers::Problem> {
         match answers::get(&work, name, &Parameters::of(query)?)? {
             Reply::Json(value) => Ok(value),

@@ -65,6 +65,9 @@ pub(crate) struct Damage {
     pub(crate) record: Option<u64>,
     /// Number of the record at which reading resumed.
     pub(crate) resumed_at: Option<u64>,
+    /// The trace's own times before and behind it, once they are known.
+    pub(crate) start: Option<u64>,
+    pub(crate) end: Option<u64>,
 }
 
 impl View {
@@ -170,7 +173,7 @@ impl Sink for Found {
         self.count += 1;
         if self.damage.len() < DAMAGE_MAX {
             let (record, resumed_at) = (diagnostic.record, diagnostic.resumed_at);
-            self.damage.push(Damage { text: diagnostic.to_string(), record, resumed_at });
+            self.damage.push(Damage { text: diagnostic.to_string(), record, resumed_at, start: None, end: None });
         }
         Ok(())
     }

@@ -355,57 +355,6 @@ fn a_slice_has_the_attributes_of_its_record() {
 }
 
 #[test]
-fn tables_of_formats_have_pages() {
-    let tables = |name: &str, page: &str| {
-        let client = Client::of(&[example(name)]);
-        let sections = client.complete()["sections"].clone();
-        assert!(sections.as_array().unwrap().contains(&page.into()), "{name}: {sections}");
-        let blocks = client.json(&format!("api/section/{page}"))["blocks"].clone();
-        let of = |block: &Value| {
-            let names = block["columns"].as_array().unwrap().iter().map(|column| column["name"].clone());
-            let columns = Value::Array(names.collect());
-            (block["title"].as_str().unwrap().split(':').next().unwrap().to_owned(), columns, block["rows"].clone())
-        };
-        blocks.as_array().unwrap().iter().map(of).collect::<Vec<_>>()
-    };
-    let losses = tables("relay.heph", "Losses");
-    let columns = ["stream", "packets", "first_ns", "last_ns", "first_counter", "last_counter", "lost"];
-    assert_eq!((losses[0].0.as_str(), &losses[0].1), ("streams", &Value::from(columns.to_vec())));
-    let rows: Value = serde_json::json!([
-        [0, 12, 78507, 98077556, 0, 11, 0],
-        [1, 78, 349957, 92787957, 0, 77, 0],
-        [2, 6, 698216, 98022174, 0, 5, 0]
-    ]);
-    assert_eq!((&losses[0].2, &losses[1].2), (&rows, &serde_json::json!([])));
-    let frames = tables("imm.trace", "Frames");
-    assert_eq!((frames[0].0.as_str(), &frames[0].2[1]), ("frames", &serde_json::json!([1, 37, 19])));
-    let breaches = tables("free_tree.casemate", "Breaches");
-    assert_eq!((breaches.len(), breaches[0].0.as_str()), (1, "breaches"));
-    assert_eq!(tables("boxes.cacheray", "Types").len(), 2);
-}
-
-#[test]
-fn pages_of_formats_have_blocks() {
-    for (name, expected) in
-        [("threads4.xray", vec!["Summary", "Check"]), ("rows.lackey", vec!["Summary", "Check", "memory", "Types"])]
-    {
-        let client = Client::of(&[example(name)]);
-        assert_eq!(client.complete()["sections"], Value::from(expected.clone()), "{name}");
-        for section in expected {
-            let page = client.json(&format!("api/section/{section}"));
-            let blocks = page["blocks"].as_array().unwrap();
-            assert!(!blocks.is_empty() && blocks.iter().all(|block| block["kind"].is_string()), "{page}");
-            for heat in blocks.iter().filter(|block| block["kind"] == "heat") {
-                let (rows, columns) = (heat["rows"].as_u64().unwrap(), heat["columns"].as_u64().unwrap());
-                assert_eq!(heat["cells"].as_array().unwrap().len() as u64, rows * columns);
-                assert_eq!(heat["row_names"].as_array().unwrap().len() as u64, rows);
-            }
-        }
-        assert_eq!(client.get("api/section/nothing").status, 404);
-    }
-}
-
-#[test]
 fn tables_have_their_columns() {
     let client = Client::of(&[example("threads4.xray")]);
     let tables = client.json("api/tables");

@@ -1,12 +1,12 @@
 // What can be done with the page: every key, button and click ends in one of these.
 
-import { errorText, getCall, getSearch, getTrace, isAbort, ServerError } from "../api";
+import { errorText, getCall, getSearch, getTrace, isAbort, ServerError, setOffsets } from "../api";
 import type { Action } from "../keys";
-import { formatCount, formatDuration, type Clock } from "../format";
+import { formatCount, formatDuration, printable, type Clock } from "../format";
 import type { Hit, Range, Trace } from "../model";
 import type { Names } from "../names";
 import { plural } from "../rows";
-import { readFragment, writeFragment, type Bound, type Kept, type PerfettoWindow, type SliceRef } from "../url";
+import { MOVED_MAX, readFragment, writeFragment, type Bound, type Kept, type PerfettoWindow, type SliceRef } from "../url";
 import { around, clamp, nonEmpty, pan, spanOf, zoom } from "../window";
 import { NO_SEARCH, type SelectedSlice, type State, type Store } from "./store";
 
@@ -55,6 +55,8 @@ export class Controller {
   private urlTimer: ReturnType<typeof setTimeout> | null = null;
   private kept: Kept;
   private lastFragment = "";
+  /** Answers that were accepted: each is shown anew. */
+  private accepted = 0;
   /** Enter was typed before the answer came: walk when it does. */
   private walkLater: 1 | -1 | null = null;
 
@@ -63,6 +65,7 @@ export class Controller {
     readonly names: Names,
   ) {
     this.kept = readFragment(location.hash);
+    setOffsets(this.kept.moved);
     store.subscribe((state, before) => this.keepLater(state, before));
     window.addEventListener("hashchange", () => this.followFragment());
     window.addEventListener("pagehide", () => this.keep());
@@ -83,7 +86,7 @@ export class Controller {
   private async poll(): Promise<Trace | null> {
     const before = this.store.get().trace;
     try {
-      const trace = await getTrace(before?.version ?? null);
+      const trace = await getTrace(before?.edition ?? null);
       if (trace !== null) await this.accept(trace);
       else if (this.store.get().error !== null) this.store.set({ error: before?.error ?? null });
     } catch (error) {
@@ -98,7 +101,7 @@ export class Controller {
     await this.names.load().catch(() => undefined);
     const state = this.store.get();
     const range = trace.range === null ? null : nonEmpty(trace.range);
-    const patch: Partial<State> = { trace: { ...trace, range }, error: trace.error };
+    const patch: Partial<State> = { trace: { ...trace, range, version: ++this.accepted }, error: trace.error };
     if (range !== null) {
       if (state.trace?.range == null && this.kept.perfetto) Object.assign(patch, { view: clamp(boundsOf(this.kept.perfetto, { ...trace, range }), range), fits: false });
       else if (state.trace?.range == null && this.kept.view) Object.assign(patch, { view: clamp(this.kept.view, range), fits: false });
@@ -107,6 +110,33 @@ export class Controller {
     const first = state.trace === null;
     this.store.set(patch);
     if (first) this.restore();
+  }
+
+  /** Moves a file on the axis by so much, in the axis' unit; 0 is where its own times are. */
+  async move(file: number, offset: number): Promise<void> {
+    const { trace } = this.store.get();
+    const known = trace?.files[file];
+    if (trace === null || known === undefined || !Number.isFinite(offset)) return;
+    const moved = trace.files.map((one) => (one.index === file ? Math.max(-MOVED_MAX, Math.min(MOVED_MAX, Math.round(offset))) : one.moved));
+    setOffsets(moved);
+    try {
+      const answer = await getTrace(null);
+      if (answer !== null) await this.accept(answer);
+      const name = printable(known.name.slice(known.name.lastIndexOf("/") + 1), 60);
+      this.store.set({ slice: null, message: `${name} is moved by ${formatDuration(moved[file] ?? 0, clockOf(trace))}` });
+    } catch (error) {
+      this.store.set({ message: errorText(error) });
+    }
+  }
+
+  moveBy(file: number, by: number): Promise<void> {
+    return this.move(file, (this.store.get().trace?.files[file]?.moved ?? 0) + by);
+  }
+
+  /** Says how far a file is while it is dragged. */
+  carry(file: number, by: number): void {
+    const { trace } = this.store.get();
+    if (trace !== null) this.store.set({ message: `Move by ${formatDuration((trace.files[file]?.moved ?? 0) + by, clockOf(trace))}` });
   }
 
   private restore(): void {
@@ -339,7 +369,7 @@ export class Controller {
   // The address.
 
   private keepLater(state: State, before: State): void {
-    const same = (["view", "fits", "mark", "slice", "notes", "closed", "tab", "theme", "search", "sql"] as const).every((key) => state[key] === before[key]);
+    const same = (["view", "fits", "mark", "slice", "notes", "closed", "tab", "theme", "search", "sql", "trace"] as const).every((key) => state[key] === before[key]);
     if (same || state.trace === null || this.urlTimer !== null) return;
     // Browsers refuse more than about 100 changes of the address in 10 seconds.
     this.urlTimer = setTimeout(() => this.keep(), URL_DELAY_MS);
@@ -360,6 +390,7 @@ export class Controller {
       theme: state.themeChosen ? state.theme : null,
       query: state.search.query,
       sql: state.sql,
+      moved: state.trace.files.map((file) => file.moved),
       perfetto: null,
     };
     const fragment = writeFragment(this.kept);
@@ -368,12 +399,22 @@ export class Controller {
     history.replaceState(null, "", `#${fragment}`);
   }
 
+  /** Files lie where an address says. */
+  private async moveAll(moved: readonly number[]): Promise<void> {
+    const files = this.store.get().trace?.files ?? [];
+    if (files.every((file) => file.moved === (moved[file.index] ?? 0))) return;
+    setOffsets(moved);
+    const answer = await getTrace(null).catch(() => null);
+    if (answer !== null) await this.accept(answer);
+  }
+
   /** A person edited or pasted an address. */
   private followFragment(): void {
     const kept = readFragment(location.hash);
     const { range } = this;
     if (range === null) return;
     this.kept = kept;
+    void this.moveAll(kept.moved);
     const view = kept.view ? clamp(kept.view, range) : range;
     this.store.set({ view, fits: kept.view === null, mark: kept.mark, notes: kept.notes, closed: new Set(kept.closed), tab: kept.tab });
     this.restore();

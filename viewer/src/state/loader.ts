@@ -32,7 +32,6 @@ export interface Entry {
   tracks: ReadonlySet<number>;
   version: number;
   /** True if the trace had been read completely when the server answered. */
-  final: boolean;
   used: number;
 }
 
@@ -83,7 +82,7 @@ export class Loader {
     const near = this.entries.filter((entry) => overlaps(entry.range, want.view));
     const cost = (entry: Entry): number => {
       const scale = Math.log2(entry.perPx / perPx);
-      return (scale < 0 ? -scale * 1.5 : scale) + (entry.version === want.version || entry.final ? 0 : 0.01);
+      return (scale < 0 ? -scale * 1.5 : scale) + (entry.version === want.version ? 0 : 0.01);
     };
     near.sort((a, b) => cost(a) - cost(b) || b.used - a.used);
     const best = near.slice(0, 4);
@@ -119,7 +118,7 @@ export class Loader {
     const want = this.wanted;
     if (want === null || want.tracks.length === 0 || performance.now() < this.retryAt) return;
     const entry = this.find(want);
-    const isStale = entry !== null && !entry.final && entry.version !== want.version;
+    const isStale = entry !== null && entry.version !== want.version;
     if (entry === null || isStale) void this.fly(want);
   }
 
@@ -138,7 +137,7 @@ export class Loader {
     this.flight = flight;
     try {
       const picture = await getTiles(range, px, want.tracks, flight.abort.signal);
-      this.keep({ picture, range, perPx, tracks: flight.tracks, version: want.version, final: want.complete && !picture.incomplete, used: ++this.clock });
+      this.keep({ picture, range, perPx, tracks: flight.tracks, version: want.version, used: ++this.clock });
       this.unpainted = 1;
       this.failed(null);
     } catch (error) {

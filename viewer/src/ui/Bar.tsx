@@ -1,8 +1,9 @@
 // The bar at the top: what is open, search, buttons.
 
 import { useEffect, useRef, useState } from "preact/hooks";
-import { formatBytes, formatCount, formatDuration, printable } from "../format";
+import { formatBytes, formatCount, formatDuration, printable, readLength, type Clock } from "../format";
 import { exportPath } from "../api";
+import type { TraceFile } from "../model";
 import { baseName, plural } from "../rows";
 import { clockOf, type Controller } from "../state/controller";
 import { useStore } from "../state/store";
@@ -40,7 +41,6 @@ function Files({ controller }: { controller: Controller }) {
     trace.slices > 0 ? plural(trace.slices, "slice") : null,
     trace.instants > 0 ? plural(trace.instants, "instant") : null,
     damaged > 0 ? plural(damaged, "damaged range") : null,
-    trace.lost.length > 0 ? plural(trace.lost.length, "loss") .replace("losss", "losses") : null,
   ].filter((text) => text !== null);
   return (
     <div class="files">
@@ -48,11 +48,28 @@ function Files({ controller }: { controller: Controller }) {
         <span class="file" key={file.index} title={`${printable(file.name, 1000)} · ${formatBytes(file.bytes)}`}>
           <bdi class="file-name">{printable(baseName(file.name), 60)}</bdi>
           {file.format !== "" && <span class="chip">{printable(file.format, 20)}</span>}
+          {trace.files.length > 1 && <Offset file={file} clock={clock} controller={controller} />}
         </span>
       ))}
       {trace.files.length > 4 && <span class="faint">and {formatCount(trace.files.length - 4)} more</span>}
       <span class="faint amounts">{amounts.join(" · ")}{trace.complete ? "" : ` · reading, ${Math.round(trace.progress * 100)} %`}</span>
     </div>
+  );
+}
+
+/** By how much a file is moved on the common axis: typed here, or dragged on the timeline. */
+function Offset({ file, clock, controller }: { file: TraceFile; clock: Clock; controller: Controller }) {
+  const unit = clock.nsPerUnit === null ? clock.unit === "seq" ? "records" : "ticks" : "ns";
+  const scale = clock.nsPerUnit ?? 1;
+  const change = (text: string): void => void controller.move(file.index, (readLength(text, unit === "ns") ?? Number.NaN) / scale);
+  return (
+    <input
+      class="offset" type="text" inputMode="numeric" spellcheck={false} autocomplete="off" aria-label={`Offset of ${printable(baseName(file.name), 60)}`}
+      title={`Moved on the axis by: ${unit === "ns" ? "such as 1.5ms, or nanoseconds" : unit}. Alt and drag on its rows moves it too; a double click takes it back.`}
+      value={file.moved === 0 ? "" : formatDuration(file.moved, clock)} placeholder="+0"
+      onChange={(event) => change(event.currentTarget.value)} onDblClick={() => void controller.move(file.index, 0)}
+      onKeyDown={(event) => event.stopPropagation()}
+    />
   );
 }
 

@@ -1,6 +1,7 @@
 // The selected slice: times, stack, callees, attributes.
 
-import { getCall } from "../api";
+import { useState } from "preact/hooks";
+import { getCall, getExplanation } from "../api";
 import { formatCount, formatDuration, formatPercent, formatTime, formatWall, printable, type Clock } from "../format";
 import { cellText } from "../json";
 import type { Call, Trace } from "../model";
@@ -8,6 +9,7 @@ import { trackLabel } from "../rows";
 import { clockOf, type Controller } from "../state/controller";
 import { useStore } from "../state/store";
 import { useLoaded } from "./ranges";
+import { BlockView } from "./SectionTab";
 
 const FLAG_TEXTS: Record<string, string> = {
   open: "still open at the end of the trace",
@@ -31,6 +33,7 @@ export function CallTab({ controller }: { controller: Controller }) {
       <Stack call={value} clock={clock} controller={controller} />
       <Callees call={value} clock={clock} />
       {value.attributes !== null && <Attributes call={value} />}
+      {value.explanations.map((one) => <Explanation key={`${one.name} ${value.track} ${one.at}`} {...one} track={value.track} controller={controller} />)}
     </div>
   );
 }
@@ -94,6 +97,24 @@ function Callees({ call, clock }: { call: Call; clock: Clock }) {
       </table>
     </section>
   );
+}
+
+/** What the format explains about this slice, on request: it may take as long as reading the trace. */
+function Explanation({ name, title, at, track, controller }: { name: string; title: string; at: string; track: number; controller: Controller }) {
+  const [isOpen, setOpen] = useState(false);
+  return (
+    <section>
+      <h4><button type="button" aria-expanded={isOpen} onClick={() => setOpen(!isOpen)}>{printable(title)} after this</button></h4>
+      {isOpen && <Explained name={name} at={at} track={track} controller={controller} />}
+    </section>
+  );
+}
+
+function Explained({ name, at, track, controller }: { name: string; at: string; track: number; controller: Controller }) {
+  const { value, error } = useLoaded(() => getExplanation(name, track, at), [name, track, at]);
+  if (error !== null) return <p class="empty-table bad">{error}</p>;
+  if (value === null) return <p class="empty-table">Reading the trace…</p>;
+  return <>{value.blocks.map((block, i) => <BlockView key={i} block={block} controller={controller} />)}</>;
 }
 
 function Attributes({ call }: { call: Call }) {

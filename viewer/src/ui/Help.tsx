@@ -9,6 +9,7 @@ const SHOWN: Record<string, string> = { ArrowLeft: "←", ArrowRight: "→", Arr
 const POINTER: readonly [string, string][] = [
   ["Drag", "Move in time and rows"],
   ["Shift + drag", "Mark a range; on the time axis a plain drag does"],
+  ["Alt + drag", "Move a file against the others; a double click on its offset takes it back"],
   ["Wheel", "Scroll the rows; zoom where all rows fit"],
   ["Ctrl + wheel, pinch", "Zoom at the pointer"],
   ["Shift + wheel", "Move in time"],

@@ -1,11 +1,11 @@
 // A format's own page, from the blocks that the server gives.
 
-import { useEffect, useMemo, useRef } from "preact/hooks";
+import { useEffect, useMemo, useRef, useState } from "preact/hooks";
 import { getSection } from "../api";
 import { colorOf, css, GROUNDS } from "../colors";
 import { formatCount, formatShortCount, printable } from "../format";
 import { cellText, type Json } from "../json";
-import type { Block, CurveBlock, HeatBlock, LanesBlock, Link, SourceBlock, TableBlock } from "../sections";
+import { linesWith, type Block, type CurveBlock, type HeatBlock, type LanesBlock, type LinesBlock, type Link, type SourceBlock, type TableBlock } from "../sections";
 import type { Controller } from "../state/controller";
 import { useStore } from "../state/store";
 import { DataTable, type Column } from "./DataTable";
@@ -26,7 +26,7 @@ export function SectionTab({ controller, name }: { controller: Controller; name:
   );
 }
 
-function BlockView({ block, controller }: { block: Block; controller: Controller }) {
+export function BlockView({ block, controller }: { block: Block; controller: Controller }) {
   switch (block.kind) {
     case "text":
       return <p class="block-text">{block.text.slice(0, 5000).split("\n").map((line) => printable(line, 2000)).join("\n")}</p>;
@@ -38,6 +38,8 @@ function BlockView({ block, controller }: { block: Block; controller: Controller
       return <LanesView block={block} controller={controller} />;
     case "heat":
       return <HeatView block={block} controller={controller} />;
+    case "lines":
+      return <LinesView block={block} controller={controller} />;
     case "source":
       return <SourceView block={block} />;
     case "unknown":
@@ -157,6 +159,27 @@ function drawHeat(canvas: HTMLCanvasElement, block: HeatBlock, most: number, bac
     image.data[i * 4 + 3] = 255;
   }
   context.putImageData(image, 0, 0);
+}
+
+/** Lines in the page at a time. */
+const LINES_SHOWN = 2000;
+
+function LinesView({ block, controller }: { block: LinesBlock; controller: Controller }) {
+  const [words, setWords] = useState("");
+  const { shown, count } = useMemo(() => linesWith(block.lines, words, LINES_SHOWN), [block, words]);
+  return (
+    <section class="block">
+      {block.title !== "" && <h3>{printable(block.title)}</h3>}
+      {block.lines.length > 20 && <input type="search" class="lines-filter" value={words} placeholder="Only lines with …" aria-label="Only lines with these words" onInput={(event) => setWords(event.currentTarget.value)} />}
+      <ol class="lines">
+        {shown.map(({ text, link }, i) => (
+          <li key={i}>{link === null ? <bdi>{printable(text, 2000)}</bdi> : <button type="button" class="plain" title="Show on the timeline" onClick={() => controller.goTo(link, link.track)}><bdi>{printable(text, 2000)}</bdi></button>}</li>
+        ))}
+      </ol>
+      {count > shown.length && <p class="faint">{formatCount(count - shown.length)} more lines: filter them to see others.</p>}
+      {count === 0 && <p class="empty-table">No line has these words.</p>}
+    </section>
+  );
 }
 
 function SourceView({ block }: { block: SourceBlock }) {

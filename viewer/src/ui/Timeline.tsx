@@ -86,7 +86,7 @@ function connect(view: TimelineView, controller: Controller, names: Names, parts
   };
   const box = (): { left: number; width: number } => stage.getBoundingClientRect();
   const inside = (x: number, y: number): [number, number] => [x - stage.getBoundingClientRect().left, y - stage.getBoundingClientRect().top];
-  const surface = { box, left: () => { view.hover(null, 0); setTip(null); }, scrollBy: (pixels: number) => scroll.scrollBy(0, pixels), isScrollable: () => scroll.scrollHeight > scroll.clientHeight + 1 };
+  const surface = { box, left: () => { view.hover(null, 0); setTip(null); }, scrollBy: (pixels: number) => scroll.scrollBy(0, pixels), isScrollable: () => scroll.scrollHeight > scroll.clientHeight + 1, fileAt: (y: number) => view.fileAt(inside(0, y)[1]) };
   new Pointer({
     ...surface,
     element: stage,
@@ -101,7 +101,7 @@ function connect(view: TimelineView, controller: Controller, names: Names, parts
       setTip(lines && { x, y, lines });
     },
   }, controller);
-  new Pointer({ ...surface, element: axis, marksAlways: true, isScrollable: () => false, clicked: () => undefined, moved: (x) => { view.hover(inside(x, 0)[0], -1); } }, controller);
+  new Pointer({ ...surface, element: axis, marksAlways: true, isScrollable: () => false, fileAt: () => null, clicked: () => undefined, moved: (x) => { view.hover(inside(x, 0)[0], -1); } }, controller);
   connectMinimap(parts.minimap, controller);
 }
 
@@ -120,8 +120,7 @@ function save(content: Blob, name: string): void {
 }
 
 function gapAt(trace: Trace | null, time: number): Gap | null {
-  const all = trace === null ? [] : [...trace.damage, ...trace.lost];
-  return all.find((gap) => gap.start <= time && time <= gap.end) ?? null;
+  return trace?.damage.find((gap) => gap.start <= time && time <= gap.end) ?? null;
 }
 
 function clicked(item: Drawn | null, controller: Controller): void {

@@ -147,7 +147,7 @@ export class TimelineView {
     try {
       const picture = await getTiles(trace.range, px, tracks);
       this.overview = { version: trace.version, columns: overviewOf(picture, trace.range, px), at: performance.now() };
-      this.loader.pin({ picture, range: trace.range, perPx: spanOf(trace.range) / px, tracks: new Set(tracks), version: trace.version, final: false });
+      this.loader.pin({ picture, range: trace.range, perPx: spanOf(trace.range) / px, tracks: new Set(tracks), version: trace.version });
       this.invalidate();
     } catch {
       // The minimap stays as it was; the request for the window reports what is wrong.
@@ -211,7 +211,6 @@ export class TimelineView {
     const { trace } = state;
     if (trace) {
       overlay.gaps(frame, trace.damage);
-      overlay.gaps(frame, trace.lost);
       this.counters.draw(context, frame, trace, clockOf(trace));
     }
     overlay.mark(frame, state.mark);
@@ -230,7 +229,7 @@ export class TimelineView {
     const { trace, search } = state;
     if (trace?.range) {
       const hits = search.answer?.hits.map((hit) => hit.start) ?? [];
-      const gaps = [...trace.damage, ...trace.lost];
+      const gaps = trace.damage;
       drawMinimap(context, size, { ...state, range: trace.range, columns: this.overview?.columns ?? null, gaps, hits, ratio: this.ratio() });
     } else {
       context.fillStyle = css(GROUNDS[state.theme].background);
@@ -282,6 +281,15 @@ export class TimelineView {
     this.hovered = x === null ? null : this.scene.hit(x * ratio, y * ratio, 3 * ratio);
     this.invalidate();
     return this.hovered;
+  }
+
+  /** The file whose rows are at a height of the stage; none where there is only one. */
+  fileAt(y: number): number | null {
+    const { trace } = this.controller.store.get();
+    if (trace === null || trace.files.length < 2) return null;
+    const at = y + this.parts.scroll.scrollTop;
+    const line = this.layout.lines.find((one) => at >= one.y && at < one.y + one.height);
+    return line?.kind === "track" ? line.track.file : null;
   }
 
   hit(x: number, y: number): Drawn | null {

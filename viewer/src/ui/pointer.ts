@@ -1,6 +1,6 @@
 // Mouse, wheel and touch on the timeline.
 //
-// Drag moves; Shift and drag, or a drag on the axis, marks. The wheel scrolls the rows and zooms with Ctrl (which is
+// Drag moves; Shift and drag, or a drag on the axis, marks; Alt and drag moves the file under the pointer on the axis. The wheel scrolls the rows and zooms with Ctrl (which is
 // also how browsers report a pinch on a touchpad); where all rows fit there is nothing to scroll, and it zooms. Two
 // fingers zoom and move.
 
@@ -21,6 +21,8 @@ export interface Surface {
   moved(x: number, y: number): void;
   left(): void;
   scrollBy(pixels: number): void;
+  /** The file whose rows are at a height of the page, if there are several. */
+  fileAt(y: number): number | null;
 }
 
 interface Finger {
@@ -32,6 +34,8 @@ export class Pointer {
   private readonly fingers = new Map<number, Finger>();
   private travelled = 0;
   private markFrom: number | null = null;
+  /** A file that is being moved, and where on the axis it was taken. */
+  private carried: { file: number; from: number } | null = null;
 
   constructor(
     private readonly surface: Surface,
@@ -79,6 +83,8 @@ export class Pointer {
     this.surface.element.setPointerCapture(event.pointerId);
     this.fingers.set(event.pointerId, { x: event.clientX, y: event.clientY });
     this.travelled = this.fingers.size > 1 ? CLICK_PIXELS + 1 : 0;
+    const file = event.altKey && this.fingers.size === 1 ? this.surface.fileAt(event.clientY) : null;
+    this.carried = file === null ? null : { file, from: this.time(event.clientX) };
     this.markFrom = (event.shiftKey || this.surface.marksAlways) && this.fingers.size === 1 ? this.time(event.clientX) : null;
   }
 
@@ -102,6 +108,10 @@ export class Pointer {
       this.controller.store.set({ mark: { start: Math.min(this.markFrom, now), end: Math.max(this.markFrom, now) } });
       return;
     }
+    if (this.carried !== null) {
+      this.controller.carry(this.carried.file, this.time(event.clientX) - this.carried.from);
+      return;
+    }
     this.controller.panBy(-dx / this.surface.box().width);
     this.surface.scrollBy(-dy);
   }
@@ -119,8 +129,14 @@ export class Pointer {
   private up(event: PointerEvent): void {
     const wasOnly = this.fingers.size === 1;
     const { mark } = this.controller.store.get();
+    const { carried } = this;
+    this.carried = null;
     this.forget(event);
     if (!wasOnly) return;
+    if (carried !== null && this.travelled > CLICK_PIXELS) {
+      void this.controller.moveBy(carried.file, this.time(event.clientX) - carried.from);
+      return;
+    }
     if (this.travelled <= CLICK_PIXELS) this.surface.clicked(event.clientX, event.clientY);
     else if (this.markFrom !== null && mark) this.controller.setMark(mark);
     this.markFrom = null;

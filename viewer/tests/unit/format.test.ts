@@ -1,7 +1,13 @@
 import { expect, test } from "vitest";
-import { columnScale, formatBytes, formatCount, formatDuration, formatPercent, formatShortCount, formatTime, formatWall, printable, type Clock } from "../../src/format";
+import { columnScale, formatBytes, formatCount, formatDuration, formatPercent, formatShortCount, formatTime, formatWall, printable, readLength, type Clock } from "../../src/format";
 
 const NS: Clock = { unit: "ns", nsPerUnit: 1, origin: 1000, wallStartNs: null };
+
+test("a length is read as people type it and as it is shown", () => {
+  expect([readLength("1.5ms", true), readLength("-20 µs", true), readLength("7", true), readLength("", true)]).toEqual([1.5e6, -20_000, 7, 0]);
+  expect([readLength("1,234 ticks", false), readLength("+12", false), readLength("3ms", false)]).toEqual([1234, 12, null]);
+  for (const wrong of ["x", "1.5 parsec", "--3", "1e999", "ms"]) expect(readLength(wrong, true)).toBeNull();
+});
 
 test("durations have the unit that fits", () => {
   expect(formatDuration(0, NS)).toBe("0");

@@ -5,7 +5,7 @@ import { CLOSED_HEIGHT, DEPTH_HEIGHT, depthY, layOut, PROCESS_HEIGHT, TRACK_PADD
 const TRACK = { file: 0, process: 7, process_name: "app", thread: 8, lane: null, name: "", depth: 3, slices: 10 };
 const TRACE = readTrace({
   version: 1, complete: true, progress: 1, error: null, files: [{ index: 0, name: "/a/b.xray", format: "xray", bytes: 5, damage: 0 }], unit: "ns",
-  ticks_per_second: null, wall_start_ns: null, range: { start: 0, end: 10 }, slices: 30, instants: 0, damage: [], lost: [],
+  ticks_per_second: null, wall_start_ns: null, range: { start: 0, end: 10 }, slices: 30, instants: 0, damage: [],
   counters: [{ id: 0, name: "memory", track: null }], sql: true, sections: [],
   tracks: [{ ...TRACK, id: 0 }, { ...TRACK, id: 1, process: null, process_name: null, lane: 2, thread: null }, { ...TRACK, id: 2, depth: 1, name: "main" }],
 });

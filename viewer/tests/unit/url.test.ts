@@ -11,6 +11,7 @@ const FULL: Kept = {
   theme: "dark",
   query: "/a|b/",
   sql: "SELECT '%' AS x\nFROM spans",
+  moved: [0, -1500],
   perfetto: null,
 };
 
@@ -33,6 +34,12 @@ test("long notes and many of them are cut", () => {
   const kept = readFragment(writeFragment({ ...NOTHING_KEPT, notes }));
   expect(kept.notes.length).toBe(100);
   expect(kept.notes[0]?.text.length).toBe(200);
+});
+
+test("files are moved by whole numbers that places have room for", () => {
+  expect(readFragment("#moved=1.6,x,,1e30,-4").moved).toEqual([2, 0, 0, 0, -4]);
+  expect(readFragment("#moved=").moved).toEqual([]);
+  expect(writeFragment({ ...NOTHING_KEPT, moved: [0, 0] })).not.toContain("moved");
 });
 
 test("the window for Perfetto has a unit or is the trace's own", () => {

@@ -53,6 +53,7 @@ const SCRIPT: &str = "\
 import csv, sys, time, duckdb
 sql, threads = sys.argv[1], int(sys.argv[2])
 duckdb.execute(f'SET threads={threads}')
+duckdb.execute('SET enable_progress_bar=false')
 duckdb.execute('SELECT 1').fetchall()
 wall, cpu = time.perf_counter(), time.process_time()
 rows = duckdb.execute(sql).fetchall()

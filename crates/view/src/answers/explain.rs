@@ -59,7 +59,7 @@ pub(super) fn explain(work: &Work<'_>, parameters: &Parameters) -> Result<Reply,
     let format = file.state().format.ok_or_else(Problem::missing)?;
     let one = format.explanations().iter().find(|one| one.name == name && one.subject != Subject::Trace);
     let one = one.ok_or_else(Problem::missing)?;
-    let axis = work.view.axes().get(number).copied().ok_or_else(Problem::missing)?;
+    let axis = work.axes().get(number).copied().ok_or_else(Problem::missing)?;
     let made = blocks(&Page { work, file, axis }, format, one, Some(at));
     work.check()?;
     let blocks = made.unwrap_or_else(|error| vec![text(&error.to_string())]);

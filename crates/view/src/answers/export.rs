@@ -25,7 +25,7 @@ pub(super) fn export(work: &Work<'_>, parameters: &Parameters) -> Result<Reply, 
     let form = parameters.text("form").unwrap_or("native");
     let number = parameters.number::<usize>("file")?.unwrap_or(0);
     let (file, axis) =
-        work.view.files.get(number).zip(work.view.axes().get(number).copied()).ok_or_else(Problem::missing)?;
+        work.view.files.get(number).zip(work.axes().get(number).copied()).ok_or_else(Problem::missing)?;
     let window = super::rows::window(parameters, axis)?;
     if file.source.path.as_os_str() == "-" {
         return Err(Problem::new(400, "standard input cannot be read again for an export"));

@@ -21,6 +21,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use serde_json::Value;
 
+use crate::axis::{Axis, EXACT_MAX};
 use crate::http::Parameters;
 pub(crate) use crate::problem::Problem;
 use crate::view::View;
@@ -52,9 +53,33 @@ pub(crate) struct Work<'a> {
     pub(crate) view: &'a View,
     /// Nobody waits for it any more.
     pub(crate) cancelled: &'a AtomicBool,
+    /// By how much each file is moved on the axis; those beyond the last are not.
+    pub(crate) offsets: Vec<f64>,
 }
 
-impl Work<'_> {
+impl<'a> Work<'a> {
+    /// Work on a view, with the `offsets` of a request: numbers without a fraction, with commas between them.
+    pub(crate) fn new(view: &'a View, cancelled: &'a AtomicBool, parameters: &Parameters) -> Result<Self, Problem> {
+        let wrong = || Problem::new(400, format!("offsets: expected numbers between -{EXACT_MAX} and {EXACT_MAX}"));
+        let read = |one: &str| {
+            let number: f64 = if one.is_empty() { 0.0 } else { one.parse().map_err(|_| wrong())? };
+            #[expect(clippy::cast_precision_loss, reason = "a power of two")]
+            let is_exact = number.abs() <= EXACT_MAX as f64;
+            if is_exact { Ok(number.round()) } else { Err(wrong()) }
+        };
+        let texts = parameters.text("offsets").unwrap_or_default().split(',').take(view.files.len());
+        Ok(Self { view, cancelled, offsets: texts.map(read).collect::<Result<_, _>>()? })
+    }
+
+    /// How the times of each file lie on the common axis.
+    pub(crate) fn axes(&self) -> Vec<Axis> {
+        let mut axes = self.view.axes();
+        for (axis, offset) in axes.iter_mut().zip(&self.offsets) {
+            axis.shift = *offset;
+        }
+        axes
+    }
+
     /// Ends the work where nobody waits for it.
     pub(crate) fn check(&self) -> Result<(), Problem> {
         if self.cancelled.load(Ordering::Relaxed) || self.view.stop_flag().load(Ordering::Relaxed) {
@@ -67,7 +92,7 @@ impl Work<'_> {
 /// Answers a request that only reads.
 pub(crate) fn get(work: &Work<'_>, name: &str, parameters: &Parameters) -> Result<Reply, Problem> {
     match name {
-        "trace" => trace::trace(work.view, parameters),
+        "trace" => trace::trace(work, parameters),
         "names" => trace::names(work.view, parameters),
         "tiles" => tiles::tiles(work, parameters),
         "slice" => slice::slice(work, parameters),

@@ -43,7 +43,7 @@ fn tracks_of(
     parameters: &Parameters,
     shelf: impl Fn(&File) -> Arc<Shelf>,
 ) -> Result<Vec<Chosen>, Problem> {
-    let (view, axes) = (work.view, work.view.axes());
+    let (view, axes) = (work.view, work.axes());
     let shelves: Vec<_> = view.files.iter().map(shelf).collect();
     let mut ids = match parameters.numbers("tracks")? {
         Some(ids) if ids.len() > TRACKS_MAX => return Err(Problem::new(400, "tracks: too many")),

@@ -26,7 +26,7 @@ pub(super) fn names(view: &View) -> Vec<&'static str> {
 /// `api/section/NAME`.
 pub(super) fn section(work: &Work<'_>, name: &str) -> Result<Reply, Problem> {
     let name = names(work.view).into_iter().find(|known| *known == name).ok_or_else(Problem::missing)?;
-    let (axes, mut blocks) = (work.view.axes(), Vec::new());
+    let (axes, mut blocks) = (work.axes(), Vec::new());
     for (file, axis) in work.view.files.iter().zip(axes) {
         if work.view.files.len() > 1 {
             blocks.push(text(&file.title()));

@@ -4,26 +4,29 @@ use std::sync::atomic::Ordering;
 
 use serde_json::{Value, json};
 
-use super::{Problem, Reply};
+use super::{Problem, Reply, Work};
 use crate::axis::{self, Axis};
 use crate::http::Parameters;
 use crate::store::{Lane, Store};
 use crate::view::{File, State, View};
 
 /// `api/trace`.
-pub(super) fn trace(view: &View, parameters: &Parameters) -> Result<Reply, Problem> {
+pub(super) fn trace(work: &Work<'_>, parameters: &Parameters) -> Result<Reply, Problem> {
+    let view = work.view;
     let progress = progress(view);
     let version = version(view);
     if parameters.number::<u64>("after")?.is_some_and(|after| after >= version) {
         return Ok(Reply::Nothing);
     }
     let sources: Vec<_> = view.files.iter().map(|file| file.drawn().read().source).collect();
-    let ((unit, ticks_per_second), axes) = (axis::unit(&sources), axis::axes(&sources));
+    let ((unit, ticks_per_second), axes) = (axis::unit(&sources), work.axes());
     let mut page = Page::default();
     for (number, (file, axis)) in view.files.iter().zip(&axes).enumerate() {
         page.add(view, number, file, *axis);
     }
-    let wall = sources.first().copied().flatten().filter(|_| axis::agree(&sources));
+    // The clock of a trace that was moved is not that of the axis.
+    let has_clock = axis::agree(&sources) && axes.iter().all(|axis| axis.shift == 0.0);
+    let wall = sources.first().copied().flatten().filter(|_| has_clock);
     let wall = wall.zip(page.first).and_then(|(source, first)| {
         let since = source.unit.sum_to_ns(u128::from(first)).and_then(|since| i128::try_from(since).ok())?;
         Some(source.epoch_ns?.saturating_add(since))
@@ -46,8 +49,6 @@ pub(super) fn trace(view: &View, parameters: &Parameters) -> Result<Reply, Probl
         "instants": page.instants,
         "left_out": page.left_out,
         "damage": page.damage,
-        "lost": [],
-        "counters": [],
         "sql": view.options.query.is_some(),
         "sections": super::section::names(view),
     })))
@@ -126,6 +127,8 @@ fn of_file(number: usize, file: &File, state: &State, store: &Store, axis: Axis)
         "error": state.error,
         // Where the units of several files differ, each begins at 0; this time of the file does.
         "offset": if axis.origin == 0 { Value::Null } else { json!(axis.origin.to_string()) },
+        // By how much it is moved.
+        "moved": axis.shift,
         "memory_bytes": memory,
         "temporary_bytes": spilled,
         "start": store.range.map(|(start, _)| axis.place(start)),
@@ -147,12 +150,12 @@ fn of_track(id: u64, file: usize, lane: &Lane) -> Value {
     })
 }
 
-/// A diagnostic; its place on the axis is known where records are.
+/// A diagnostic, and its place on the axis: that of its record, or of the times around it.
 fn damage(file: usize, damage: &crate::view::Damage, store: &Store, axis: Axis) -> Value {
     let is_order = store.unit() == anytrace_core::span::TimeUnit::Order;
-    let place = |record: Option<u64>| record.filter(|_| is_order).map(|record| axis.place(record));
-    let start = place(damage.record);
-    json!({"file": file, "start": start, "end": place(damage.resumed_at).or(start), "text": damage.text})
+    let own = if is_order { (damage.record, damage.resumed_at) } else { (damage.start, damage.end) };
+    let (start, end) = (own.0.map(|at| axis.place(at)), own.1.map(|at| axis.place(at)));
+    json!({"file": file, "start": start, "end": end.or(start), "text": damage.text})
 }
 
 /// `api/names`.

@@ -172,7 +172,7 @@ async fn compute(app: &Arc<App>, name: String, parameters: Parameters) -> Result
     let view = Arc::clone(&app.view);
     let work = move || {
         let _permit = permit;
-        answers::get(&Work { view: &view, cancelled: &cancelled }, &name, &parameters)
+        answers::get(&Work::new(&view, &cancelled, &parameters)?, &name, &parameters)
     };
     match tokio::task::spawn_blocking(work).await {
         Ok(answer) => answer,

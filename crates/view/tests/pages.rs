@@ -1,0 +1,155 @@
+//! The pages besides the timeline, and what formats explain in words.
+
+#![allow(missing_docs)]
+#![allow(clippy::unwrap_used, reason = "a test may fail by panicking")]
+
+mod client;
+
+use std::path::PathBuf;
+
+use client::{Client, example};
+use serde_json::Value;
+
+fn tour(name: &str) -> PathBuf {
+    PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../examples/tour").join(name)
+}
+
+/// The lines of a page that is text, each with the record to which it leads.
+fn lines(page: &Value) -> Vec<(String, Option<f64>)> {
+    let block = &page["blocks"][0];
+    assert_eq!(block["kind"], "lines", "{page}");
+    let links = block["links"].as_array().unwrap().iter().map(|link| link["start"].as_f64());
+    let texts = block["lines"].as_array().unwrap().iter().map(|line| line.as_str().unwrap().to_owned());
+    texts.zip(links).collect()
+}
+
+#[test]
+fn violations_are_explained_and_lead_to_their_records() {
+    let client = Client::of(&[tour("missing-tlbi.casemate")]);
+    assert!(client.complete()["sections"].as_array().unwrap().contains(&"Explain".into()));
+    let found = lines(&client.json("api/section/Explain"));
+    assert!(found.iter().any(|(text, _)| text.starts_with("  missing: ")), "{found:?}");
+    let (text, record) = found.iter().find(|(text, _)| text.starts_with("  at record ")).unwrap();
+    let number = text.split_whitespace().nth(2).unwrap();
+    assert_eq!(*record, number.parse().ok(), "{text}");
+}
+
+#[test]
+fn a_record_has_its_fields_and_the_machine_after_it() {
+    let client = Client::of(&[tour("missing-tlbi.casemate")]);
+    client.complete();
+    let slice = client.json("api/slice?track=0&depth=0&start=3");
+    assert_eq!(slice["attributes"]["seq"], 3, "{slice}");
+    assert!(slice["attributes"].as_object().unwrap().len() > 4, "{slice}");
+    let one = &slice["explanations"][0];
+    assert_eq!((&one["name"], &one["title"], &one["at"]), (&"state".into(), &"Machine".into(), &"3".into()));
+    let found = lines(&client.json("api/explain?name=state&track=0&at=3"));
+    assert!(found[0].0.starts_with("after record 3 ") && found[0].1 == Some(3.0), "{found:?}");
+    assert!(found.iter().any(|(text, _)| text == "locks"), "{found:?}");
+}
+
+#[test]
+fn what_cannot_be_explained_is_said() {
+    let client = Client::of(&[tour("missing-tlbi.casemate")]);
+    client.complete();
+    let late = client.json("api/explain?name=state&track=0&at=18446744073709551615");
+    assert!(late["blocks"][0]["text"].as_str().unwrap().contains("no record"), "{late}");
+    for (path, status) in [
+        ("name=nothing&track=0&at=3", 404),
+        ("name=breaches&track=0&at=3", 404),
+        ("name=state&track=0", 400),
+        ("name=state&track=0&at=-1", 400),
+        ("name=state&at=3", 400),
+    ] {
+        assert_eq!(client.get(&format!("api/explain?{path}")).status, status, "{path}");
+    }
+    let client = Client::of(&[example("threads4.xray")]);
+    client.complete();
+    assert_eq!(client.get("api/explain?name=state&track=0&at=3").status, 404);
+}
+
+#[test]
+fn a_call_has_the_state_of_opengl_after_it() {
+    let client = Client::of(&[example("imm.trace")]);
+    client.complete();
+    let hits = client.json("api/search?q=glRotatef");
+    let hit = &hits["hits"][0];
+    let slice = client.json(&format!("api/slice?track={}&depth={}&start={}", hit["track"], hit["depth"], hit["start"]));
+    let one = &slice["explanations"][0];
+    assert_eq!(one["at"], slice["attributes"]["call"].to_string(), "{slice}");
+    let (at, track) = (one["at"].as_str().unwrap(), &hit["track"]);
+    let found = lines(&client.json(&format!("api/explain?name=state&track={track}&at={at}")));
+    assert_eq!(found[0].0, format!("after call {at} glRotatef, thread 0"));
+    assert!(found.iter().any(|(text, _)| text.contains("GL_MODELVIEW matrix = ")), "{found:?}");
+}
+
+#[test]
+fn memory_has_caches_types_fields_and_sharing() {
+    let client = Client::of(&[example("boxes.cacheray")]);
+    client.complete();
+    let page = client.json("api/section/memory");
+    let blocks = page["blocks"].as_array().unwrap();
+    let marks = blocks[0]["marks"].as_array().unwrap();
+    assert!(marks.len() >= 2 && marks[0]["label"].as_str().unwrap().starts_with("L1"), "{marks:?}");
+    let heat = blocks.iter().find(|block| block["kind"] == "heat").unwrap();
+    let names: Vec<&str> = heat["row_names"].as_array().unwrap().iter().map(|name| name.as_str().unwrap()).collect();
+    assert!(names.iter().any(|name| name.split(' ').count() > 1), "types beside addresses: {names:?}");
+    let titles: Vec<&str> = blocks.iter().filter_map(|block| block["title"].as_str()).collect();
+    let types = blocks.iter().find(|block| block["title"].as_str().unwrap().starts_with("Types")).unwrap();
+    assert!(titles.iter().any(|title| title.starts_with("Fields")), "{titles:?}");
+    // All accesses of the page are those of the table of types.
+    let known = client.json("api/section/Types");
+    let rows = |block: &Value| block["rows"].as_array().unwrap().len();
+    assert_eq!(rows(types), rows(&known["blocks"][0]), "{types}\n{known}");
+}
+
+#[test]
+fn tables_of_formats_have_pages() {
+    let tables = |name: &str, page: &str| {
+        let client = Client::of(&[example(name)]);
+        let sections = client.complete()["sections"].clone();
+        assert!(sections.as_array().unwrap().contains(&page.into()), "{name}: {sections}");
+        let blocks = client.json(&format!("api/section/{page}"))["blocks"].clone();
+        let of = |block: &Value| {
+            let names = block["columns"].as_array().unwrap().iter().map(|column| column["name"].clone());
+            let columns = Value::Array(names.collect());
+            (block["title"].as_str().unwrap().split(':').next().unwrap().to_owned(), columns, block["rows"].clone())
+        };
+        blocks.as_array().unwrap().iter().map(of).collect::<Vec<_>>()
+    };
+    let losses = tables("relay.heph", "Losses");
+    let columns = ["stream", "packets", "first_ns", "last_ns", "first_counter", "last_counter", "lost"];
+    assert_eq!((losses[0].0.as_str(), &losses[0].1), ("streams", &Value::from(columns.to_vec())));
+    let rows: Value = serde_json::json!([
+        [0, 12, 78507, 98077556, 0, 11, 0],
+        [1, 78, 349957, 92787957, 0, 77, 0],
+        [2, 6, 698216, 98022174, 0, 5, 0]
+    ]);
+    assert_eq!((&losses[0].2, &losses[1].2), (&rows, &serde_json::json!([])));
+    let frames = tables("imm.trace", "Frames");
+    assert_eq!((frames[0].0.as_str(), &frames[0].2[1]), ("frames", &serde_json::json!([1, 37, 19])));
+    let breaches = tables("free_tree.casemate", "Breaches");
+    assert_eq!((breaches.len(), breaches[0].0.as_str()), (1, "breaches"));
+    assert_eq!(tables("boxes.cacheray", "Types").len(), 2);
+}
+
+#[test]
+fn pages_of_formats_have_blocks() {
+    for (name, expected) in
+        [("threads4.xray", vec!["Summary", "Check"]), ("rows.lackey", vec!["Summary", "Check", "memory", "Types"])]
+    {
+        let client = Client::of(&[example(name)]);
+        assert_eq!(client.complete()["sections"], Value::from(expected.clone()), "{name}");
+        for section in expected {
+            let page = client.json(&format!("api/section/{section}"));
+            let blocks = page["blocks"].as_array().unwrap();
+            assert!(!blocks.is_empty() && blocks.iter().all(|block| block["kind"].is_string()), "{page}");
+            for heat in blocks.iter().filter(|block| block["kind"] == "heat") {
+                let (rows, columns) = (heat["rows"].as_u64().unwrap(), heat["columns"].as_u64().unwrap());
+                assert_eq!(heat["cells"].as_array().unwrap().len() as u64, rows * columns);
+                assert_eq!(heat["row_names"].as_array().unwrap().len() as u64, rows);
+            }
+        }
+        assert_eq!(client.get("api/section/nothing").status, 404);
+    }
+}
