@@ -25,7 +25,9 @@ pub(super) const PAGES: [(&str, &[&str]); 4] = [
 /// A page's tables that a format has.
 pub(super) fn on(page: &str, format: &dyn Format) -> Vec<Table> {
     let wanted = PAGES.iter().find(|(name, _)| *name == page).map_or(&[][..], |(_, tables)| tables);
-    tables::all(format).into_iter().filter(|table| wanted.contains(&table.name)).collect()
+    let all = tables::all(format);
+    // In the order of the page: what sums up comes first.
+    wanted.iter().filter_map(|name| all.iter().find(|table| table.name == *name)).copied().collect()
 }
 
 /// A page of one file.
@@ -64,13 +66,15 @@ struct Rows<'a> {
 
 impl RowSink for Rows<'_> {
     fn rows(&mut self, batch: Batch) -> Result<(), Error> {
-        let seq = self.table.column("seq").and_then(|at| batch.columns.get(at));
+        let seq = ["seq", "added_seq"].iter().find_map(|name| self.table.column(name));
+        let seq = seq.and_then(|at| batch.columns.get(at));
         let is_by_order = self.page.file.shelf().read().unit() == TimeUnit::Order;
         for row in 0..batch.rows {
             if self.made.len() == ROWS_MAX {
                 return Err(Error::usage(ENOUGH));
             }
-            self.made.push(batch.columns.iter().map(|column| cell(column, row)).collect());
+            let cells = self.table.columns.iter().zip(&batch.columns);
+            self.made.push(cells.map(|(column, values)| shown(column, cell(values, row))).collect());
             let record = seq.filter(|_| is_by_order).and_then(|column| cell(column, row).as_u64());
             self.links.push(record.map_or(Value::Null, |record| self.page.link(record)));
         }
@@ -94,7 +98,16 @@ impl Rows<'_> {
     }
 }
 
-/// A value of a table; numbers of addresses too.
+/// A value as people read it: addresses in hexadecimal.
+fn shown(column: &Column, value: Value) -> Value {
+    let is_address = column.kind == ColumnType::UInt64 && column.name.ends_with("address");
+    match value.as_u64().filter(|_| is_address) {
+        Some(address) => format!("{address:#x}").into(),
+        None => value,
+    }
+}
+
+/// A value of a table.
 pub(super) fn cell(column: &BatchColumn, row: usize) -> Value {
     let strings = |bytes: &[u8]| Value::from(String::from_utf8_lossy(bytes));
     if !column.is_valid(row) {
