@@ -156,3 +156,16 @@ fn packages_contain_what_their_sources_include_and_no_corpora() {
     }
     assert!(includes > 40, "only {includes} includes were found: the recorder's sources alone are more");
 }
+
+#[test]
+fn every_package_compiles_on_its_own() {
+    // What others build is one package with its usual features; here everything is built with all features.
+    for package in packages().iter().filter(|package| package["publish"].is_null()) {
+        let name = package["name"].as_str().unwrap();
+        let mut cargo = Command::new(env!("CARGO"));
+        let check = ["check", "--quiet", "--locked", "--package", name];
+        let output = cargo.args(check).current_dir(env!("CARGO_MANIFEST_DIR")).output().unwrap();
+        let said = String::from_utf8_lossy(&output.stderr);
+        assert!(output.status.success() && !said.contains("warning"), "{name}: {said}");
+    }
+}

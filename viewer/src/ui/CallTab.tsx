@@ -65,6 +65,7 @@ function Facts({ call, trace, clock }: { call: Call; trace: Trace; clock: Clock 
 }
 
 function Stack({ call, clock, controller }: { call: Call; clock: Clock; controller: Controller }) {
+  if (call.stack.length === 0 && call.flags.includes("instant")) return null;
   return (
     <section>
       <h4>Stack, innermost first</h4>
@@ -83,6 +84,7 @@ function Stack({ call, clock, controller }: { call: Call; clock: Clock; controll
 
 function Callees({ call, clock }: { call: Call; clock: Clock }) {
   const span = Math.max(call.end - call.start, 1e-9);
+  if (call.flags.includes("instant")) return null;
   if (call.children.length === 0) return <section><h4>Calls</h4><p class="faint">It calls nothing that was recorded.</p></section>;
   return (
     <section>
@@ -103,7 +105,7 @@ function Callees({ call, clock }: { call: Call; clock: Clock }) {
 function Explanation({ name, title, at, track, controller }: { name: string; title: string; at: string; track: number; controller: Controller }) {
   const [isOpen, setOpen] = useState(false);
   return (
-    <section>
+    <section class="explanation">
       <h4><button type="button" aria-expanded={isOpen} onClick={() => setOpen(!isOpen)}>{printable(title)} after this</button></h4>
       {isOpen && <Explained name={name} at={at} track={track} controller={controller} />}
     </section>

@@ -214,6 +214,68 @@ async function words(browser) {
   console.log("ok: empty and unfinished traces");
 }
 
+/** Two files: one is moved by an offset that is typed, by dragging, and back; the address keeps it. */
+async function movesFiles(browser) {
+  const traces = ["relay.heph", "threads4.xray"].map((name) => join(ROOT, "examples/traces", name));
+  const server = await start(PROGRAM, ["view", "--no-open", ...traces]);
+  const { page, faults } = await open(browser, server.url);
+  const firstOf = async (file) => Math.min(...(await items(page)).filter((item) => Number(item.process === 28973) === file).map((item) => item.start));
+  const before = [await firstOf(0), await firstOf(1)];
+  const field = page.getByLabel("Offset of threads4.xray");
+  await field.fill("30ms");
+  await field.press("Enter");
+  await page.waitForTimeout(400);
+  await settled(page);
+  const after = [await firstOf(0), await firstOf(1)];
+  check(after[0] === before[0] && after[1] - before[1] === 30e6, `a typed offset of 30 ms moves from ${before} to ${after}`);
+  check(decodeURIComponent(page.url()).includes("moved=0,30000000"), `the address does not keep the offset: ${page.url()}`);
+  await page.reload();
+  await settled(page);
+  check((await firstOf(1)) === after[1], "a reload loses the offset");
+  // The rows of the second file are below those of the first.
+  const line = await page.getByText("Thread 28973").first().boundingBox();
+  await page.keyboard.down("Alt");
+  await page.mouse.move(600, line.y + 8);
+  await page.mouse.down();
+  await page.mouse.move(700, line.y + 8, { steps: 5 });
+  await page.mouse.up();
+  await page.keyboard.up("Alt");
+  await page.waitForTimeout(400);
+  await settled(page);
+  const dragged = (await firstOf(1)) - after[1];
+  check(dragged > 1e6 && (await firstOf(0)) === before[0], `dragging with Alt moves by ${dragged} ns`);
+  await page.getByLabel("Offset of threads4.xray").dblclick();
+  await page.waitForTimeout(400);
+  await settled(page);
+  check((await firstOf(1)) === before[1], "a double click does not take a file back");
+  check(faults.length === 0, faults.join("; "));
+  console.log("ok: files are moved on the axis: typed, dragged, kept, taken back");
+  await page.close();
+  server.stop();
+}
+
+/** What a format explains: a page whose lines lead to records, and the machine after a record. */
+async function explains(browser) {
+  const server = await start(PROGRAM, ["view", "--no-open", join(ROOT, "examples/tour/missing-tlbi.casemate")]);
+  const { page, faults } = await open(browser, `${server.url}#tab=section-Explain`);
+  await page.getByText("missing: ").first().waitFor();
+  const before = (await state(page)).view;
+  await page.locator(".lines button").first().click();
+  await page.waitForTimeout(100);
+  const { view } = await state(page);
+  check(view.end - view.start < before.end - before.start, "a line does not lead to its record");
+  await page.goto(`${server.url}#tab=call&slice=0,0,3`);
+  await page.reload();
+  await settled(page);
+  await page.getByRole("button", { name: "Machine after this" }).click();
+  await page.getByText("after record 3 (id 3)").waitFor();
+  check((await page.locator(".facts").allTextContents()).join(" ").includes("sysreg"), "a record does not show its fields");
+  check(faults.length === 0, faults.join("; "));
+  console.log("ok: violations and the machine after a record are explained");
+  await page.close();
+  server.stop();
+}
+
 /** 200 pans and zooms: the time from the key to the frame that shows it, and the memory afterwards. */
 async function moves(browser) {
   const server = await start("node", [MOCK, "--slices", "500000"]);
@@ -258,6 +320,8 @@ try {
   const damaged = await start(PROGRAM, ["view", "--no-open", join(ROOT, "crates/xray/corpus/v5-gap-zero.xray")]);
   await examine(browser, damaged, "a damaged trace");
   damaged.stop();
+  await movesFiles(browser);
+  await explains(browser);
   await handsOver(browser);
   await hostile(browser);
   await words(browser);
