@@ -52,7 +52,7 @@ fn found(sql: &str, path: &Path, threads: usize) -> BTreeMap<String, u64> {
 
 #[test]
 fn groups_of_names_are_those_of_the_rows() {
-    let mut grouped = 0;
+    let (mut grouped, mut paired) = (0, 0);
     for name in EXAMPLES {
         let path = example(name);
         let bytes = std::fs::read(&path).unwrap();
@@ -66,9 +66,22 @@ fn groups_of_names_are_those_of_the_rows() {
                     grouped += 1;
                 }
             }
+            // Two of them are one number of 64 bits.
+            for pair in names(&table).windows(2) {
+                let [(one, first), (other, second)] = pair else { continue };
+                let expected = counts(all.iter().map(|row| vec![&row[*one], &row[*other]]));
+                let sql = format!(
+                    "SELECT \"{first}\" AS a, \"{second}\" AS b, count(*) AS n FROM \"{}\" GROUP BY 1, 2",
+                    table.name
+                );
+                for threads in [1, 4] {
+                    assert_eq!(found(&sql, &path, threads), expected, "{name}, {threads}: {sql}");
+                    paired += 1;
+                }
+            }
         }
     }
-    assert!(grouped > 100, "{grouped}");
+    assert!(grouped > 100 && paired > 20, "{grouped}, {paired}");
 }
 
 #[test]

@@ -3,7 +3,7 @@
 use std::fmt;
 use std::sync::Arc;
 
-use datafusion::arrow::array::{ArrayRef, RecordBatch, RecordBatchOptions};
+use datafusion::arrow::array::{RecordBatch, RecordBatchOptions};
 use datafusion::arrow::datatypes::SchemaRef;
 use datafusion::common::tree_node::TreeNodeRecursion;
 use datafusion::error::Result;
@@ -15,6 +15,7 @@ use datafusion::physical_plan::{
 };
 use futures::StreamExt;
 
+use super::keys::Keys;
 use super::names::Names;
 use super::number::{like, only};
 
@@ -22,16 +23,22 @@ use super::number::{like, only};
 #[derive(Debug)]
 pub(super) struct NameExec {
     input: Arc<dyn ExecutionPlan>,
-    /// Where the numbers are, in the order of the columns that were numbered.
+    keys: Keys,
+    /// Where names are among the groups.
     places: Vec<usize>,
     names: Arc<Names>,
     properties: Arc<PlanProperties>,
 }
 
 impl NameExec {
-    pub(super) fn new(input: Arc<dyn ExecutionPlan>, schema: SchemaRef, places: Vec<usize>, names: Arc<Names>) -> Self {
+    pub(super) fn new(
+        input: Arc<dyn ExecutionPlan>,
+        schema: SchemaRef,
+        (keys, places): (Keys, Vec<usize>),
+        names: Arc<Names>,
+    ) -> Self {
         let properties = Arc::new(like(&input, schema));
-        Self { input, places, names, properties }
+        Self { input, keys, places, names, properties }
     }
 }
 
@@ -72,23 +79,21 @@ impl ExecutionPlan for NameExec {
         children: Vec<Arc<dyn ExecutionPlan>>,
         _: ReplaceChildrenOptions,
     ) -> Result<Arc<dyn ExecutionPlan>> {
-        Ok(Arc::new(Self::new(only(children)?, self.schema(), self.places.clone(), Arc::clone(&self.names))))
+        let keys = (self.keys.clone(), self.places.clone());
+        Ok(Arc::new(Self::new(only(children)?, self.schema(), keys, Arc::clone(&self.names))))
     }
 
     fn with_new_children(self: Arc<Self>, children: Vec<Arc<dyn ExecutionPlan>>) -> Result<Arc<dyn ExecutionPlan>> {
-        Ok(Arc::new(Self::new(only(children)?, self.schema(), self.places.clone(), Arc::clone(&self.names))))
+        let keys = (self.keys.clone(), self.places.clone());
+        Ok(Arc::new(Self::new(only(children)?, self.schema(), keys, Arc::clone(&self.names))))
     }
 
     fn execute(&self, partition: usize, context: Arc<TaskContext>) -> Result<SendableRecordBatchStream> {
-        let (places, names, schema) = (self.places.clone(), Arc::clone(&self.names), self.schema());
+        let (keys, places, names) = (self.keys.clone(), self.places.clone(), Arc::clone(&self.names));
+        let schema = self.schema();
         let own = Arc::clone(&schema);
         let name = move |batch: RecordBatch| -> Result<RecordBatch> {
-            let mut all: Vec<ArrayRef> = batch.columns().to_vec();
-            for (nth, place) in places.iter().enumerate() {
-                if let Some(column) = all.get_mut(*place) {
-                    *column = names.of(partition, nth)?.names(column)?;
-                }
-            }
+            let all = keys.named(batch.columns(), &places, &names, partition)?;
             let options = RecordBatchOptions::new().with_row_count(Some(batch.num_rows()));
             Ok(RecordBatch::try_new_with_options(Arc::clone(&own), all, &options)?)
         };

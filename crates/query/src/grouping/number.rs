@@ -4,7 +4,7 @@ use std::fmt;
 use std::sync::Arc;
 
 use datafusion::arrow::array::{ArrayRef, RecordBatch, RecordBatchOptions};
-use datafusion::arrow::datatypes::{DataType, Field, Schema, SchemaRef};
+use datafusion::arrow::datatypes::{Schema, SchemaRef};
 use datafusion::common::tree_node::TreeNodeRecursion;
 use datafusion::error::{DataFusionError, Result};
 use datafusion::execution::TaskContext;
@@ -16,28 +16,25 @@ use datafusion::physical_plan::{
 };
 use futures::StreamExt;
 
+use super::keys::Keys;
 use super::names::Names;
 
-/// Adds a column for each of some columns of names: the numbers of these names in their partition.
+/// Adds the numbers that names have in their partition.
 #[derive(Debug)]
 pub(super) struct NumberExec {
     input: Arc<dyn ExecutionPlan>,
-    columns: Vec<usize>,
+    keys: Keys,
     names: Arc<Names>,
     properties: Arc<PlanProperties>,
 }
 
 impl NumberExec {
-    pub(super) fn new(input: Arc<dyn ExecutionPlan>, columns: Vec<usize>, names: Arc<Names>) -> Self {
+    pub(super) fn new(input: Arc<dyn ExecutionPlan>, keys: Keys, names: Arc<Names>) -> Self {
         let own = input.schema();
-        let number = |column: &usize| {
-            let of = own.field(*column);
-            Arc::new(Field::new(format!("number of {}", of.name()), DataType::Int32, of.is_nullable()))
-        };
-        let fields: Vec<_> = own.fields().iter().cloned().chain(columns.iter().map(number)).collect();
+        let fields: Vec<_> = own.fields().iter().cloned().chain(keys.fields(&own)).collect();
         let schema = Arc::new(Schema::new_with_metadata(fields, own.metadata().clone()));
         let properties = Arc::new(like(&input, schema));
-        Self { input, columns, names, properties }
+        Self { input, keys, names, properties }
     }
 }
 
@@ -62,7 +59,8 @@ pub(super) fn only(mut children: Vec<Arc<dyn ExecutionPlan>>) -> Result<Arc<dyn 
 impl DisplayAs for NumberExec {
     fn fmt_as(&self, _: DisplayFormatType, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let schema = self.input.schema();
-        let names: Vec<&str> = self.columns.iter().map(|column| schema.field(*column).name().as_str()).collect();
+        let columns = self.keys.columns();
+        let names: Vec<&str> = columns.iter().map(|column| schema.field(*column).name().as_str()).collect();
         write!(f, "NumberExec: {}", names.join(", "))
     }
 }
@@ -96,22 +94,19 @@ impl ExecutionPlan for NumberExec {
         children: Vec<Arc<dyn ExecutionPlan>>,
         _: ReplaceChildrenOptions,
     ) -> Result<Arc<dyn ExecutionPlan>> {
-        Ok(Arc::new(Self::new(only(children)?, self.columns.clone(), Arc::clone(&self.names))))
+        Ok(Arc::new(Self::new(only(children)?, self.keys.clone(), Arc::clone(&self.names))))
     }
 
     fn with_new_children(self: Arc<Self>, children: Vec<Arc<dyn ExecutionPlan>>) -> Result<Arc<dyn ExecutionPlan>> {
-        Ok(Arc::new(Self::new(only(children)?, self.columns.clone(), Arc::clone(&self.names))))
+        Ok(Arc::new(Self::new(only(children)?, self.keys.clone(), Arc::clone(&self.names))))
     }
 
     fn execute(&self, partition: usize, context: Arc<TaskContext>) -> Result<SendableRecordBatchStream> {
-        let (columns, names, schema) = (self.columns.clone(), Arc::clone(&self.names), self.schema());
+        let (keys, names, schema) = (self.keys.clone(), Arc::clone(&self.names), self.schema());
         let own = Arc::clone(&schema);
         let add = move |batch: RecordBatch| -> Result<RecordBatch> {
             let mut all: Vec<ArrayRef> = batch.columns().to_vec();
-            for (nth, column) in columns.iter().enumerate() {
-                let numbers = names.of(partition, nth)?.numbers(batch.column(*column))?;
-                all.push(Arc::new(numbers));
-            }
+            all.extend(keys.numbers(&batch, &names, partition)?);
             let options = RecordBatchOptions::new().with_row_count(Some(batch.num_rows()));
             Ok(RecordBatch::try_new_with_options(Arc::clone(&own), all, &options)?)
         };
