@@ -134,7 +134,7 @@ fn several_files_and_little_memory_give_the_same_groups() {
 
 #[test]
 fn a_plan_groups_by_numbers_only_where_it_reads_a_scan() {
-    let explain = |sql: &str| Call::sql(sql).file(&example("boxes.cacheray")).with("action", "explain").prints();
+    let explain = |sql: &str| Call::sql(sql).file(example("boxes.cacheray")).with("action", "explain").prints();
     let plan = explain("SELECT kind, count(*) FROM accesses GROUP BY kind");
     assert!(plan.contains("NumberExec: kind") && plan.contains("NameExec: kind"), "{plan}");
     let plan = explain("SELECT size, count(*) FROM accesses GROUP BY size");
