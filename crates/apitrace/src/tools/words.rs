@@ -47,7 +47,8 @@ mod tests {
     }
 
     fn lines(explanation: &str, at: Option<u64>) -> Result<Vec<String>, Error> {
-        let bytes = std::fs::read(concat!(env!("CARGO_MANIFEST_DIR"), "/../../examples/traces/imm.trace")).unwrap();
+        let examples = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples");
+        let bytes = std::fs::read(examples.join("traces/imm.trace")).unwrap();
         let open = || Ok(Input::from_bytes("trace", bytes.clone()));
         let mut found = Found(Vec::new());
         explain(explanation, at, &open, &OpenOptions::default(), &mut found, &mut Collect::default())?;

@@ -87,8 +87,8 @@ mod tests {
     }
 
     fn lines(explanation: &str, at: Option<u64>) -> Result<Vec<(String, Option<u64>)>, Error> {
-        let bytes = std::fs::read(concat!(env!("CARGO_MANIFEST_DIR"), "/../../examples/tour/missing-tlbi.casemate"));
-        let bytes = bytes.unwrap();
+        let examples = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples");
+        let bytes = std::fs::read(examples.join("tour/missing-tlbi.casemate")).unwrap();
         let open = || Ok(Input::from_bytes("trace", bytes.clone()));
         let mut found = Found(Vec::new());
         explain(explanation, at, &open, &OpenOptions::default(), &mut found, &mut Collect::default())?;
