@@ -3,6 +3,7 @@
 //! Only behind the feature `testing`. Panics are this module's way to fail a test.
 
 mod dumps;
+mod explanations;
 pub mod parts;
 pub mod public;
 pub mod tables;
@@ -11,6 +12,8 @@ use std::ffi::OsStr;
 use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::Command;
+
+pub use explanations::explained;
 
 use crate::{
     Collect, Diagnostic, DumpForm, DumpOptions, Error, Format, ImportOptions, Info, Input, Limits, MemoryTarget,

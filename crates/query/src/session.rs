@@ -194,10 +194,11 @@ impl Session {
         }
         let state =
             SessionStateBuilder::new_with_default_features().with_config(config).with_runtime_env(runtime.build_arc()?);
-        let state = match &engine {
-            None => state.with_physical_optimizer_rule(Arc::new(GroupByNumber)),
-            // The plan goes to other processes, where numbers of names are others.
-            Some(_) => state,
+        // In other processes names have other numbers; where memory is limited, all of it must be counted.
+        let state = if engine.is_none() && options.memory_bytes.is_none() {
+            state.with_physical_optimizer_rule(Arc::new(GroupByNumber))
+        } else {
+            state
         };
         let context = SessionContext::new_with_state(state.build());
         functions::register(&context, &files);

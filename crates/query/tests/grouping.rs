@@ -8,21 +8,10 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use anytrace_core::table::{ColumnType, Scan, Table};
+use anytrace_core::tables;
 use anytrace_core::testing::tables::rows;
-use anytrace_core::{Format, Input, tables};
-use anytrace_formats::{Recognized, recognize};
-use common::{Call, example};
+use common::{Call, EXAMPLES, example, format_of};
 use serde_json::Value;
-
-const EXAMPLES: [&str; 6] =
-    ["imm.trace", "boxes.cacheray", "free_tree.casemate", "relay.heph", "rows.lackey", "threads4.xray"];
-
-fn format_of(path: &Path) -> &'static dyn Format {
-    match recognize(&Input::open(path, anytrace_core::InputOptions::default()).unwrap().head()) {
-        Recognized::Trace(format) => format,
-        other => panic!("{}: {other:?}", path.display()),
-    }
-}
 
 /// The columns of a table that are names.
 fn names(table: &Table) -> Vec<(usize, &'static str)> {

@@ -4,24 +4,13 @@
 
 mod common;
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use anytrace_core::table::{self, Scan};
+use anytrace_core::tables;
 use anytrace_core::testing::tables::rows;
-use anytrace_core::{Format, Input, tables};
-use anytrace_formats::{Recognized, recognize};
-use common::{Call, example};
+use common::{Call, EXAMPLES, example, format_of};
 use serde_json::{Value, json};
-
-const EXAMPLES: [&str; 6] =
-    ["imm.trace", "boxes.cacheray", "free_tree.casemate", "relay.heph", "rows.lackey", "threads4.xray"];
-
-fn format_of(path: &Path) -> &'static dyn Format {
-    match recognize(&Input::open(path, anytrace_core::InputOptions::default()).unwrap().head()) {
-        Recognized::Trace(format) => format,
-        other => panic!("{}: {other:?}", path.display()),
-    }
-}
 
 #[test]
 fn every_column_of_every_table_has_the_sums_of_its_rows() {

@@ -57,7 +57,8 @@ fn stamp(path: &Path) -> Option<(u64, Option<SystemTime>)> {
 fn read(view: &View, file: &File, shelf: &Shelf) {
     let mut found = Found::default();
     let result = read_into(view, file, shelf, &mut found);
-    if !found.damage.is_empty() {
+    // A file that is followed is read so often that reading twice would show.
+    if !found.damage.is_empty() && file.can_be_read_again() && !view.options.follow {
         // What has no place is listed nevertheless.
         let _ = place(view, file, shelf, &mut found.damage);
     }

@@ -126,6 +126,11 @@ impl View {
 }
 
 impl File {
+    /// Pages, exports and SQL read a file again; a pipe has nothing more, and opening one may wait forever.
+    pub(crate) fn can_be_read_again(&self) -> bool {
+        self.source.path.is_file()
+    }
+
     /// How far reading is.
     pub(crate) fn state(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)

@@ -85,3 +85,24 @@ fn damage_lies_between_the_times_around_it() {
         }
     }
 }
+
+#[cfg(unix)]
+#[test]
+fn what_comes_through_a_pipe_is_read_once() {
+    let folder = tempfile::tempdir().unwrap();
+    let pipe = folder.path().join("pipe.casemate");
+    assert!(std::process::Command::new("mkfifo").arg(&pipe).status().unwrap().success());
+    let trace = std::fs::read(example("free_tree.casemate")).unwrap();
+    let to = pipe.clone();
+    let writer = std::thread::spawn(move || std::fs::write(to, trace).unwrap());
+    let client = Client::of(&[pipe]);
+    let shown = client.complete();
+    writer.join().unwrap();
+    assert!(shown["instants"].as_u64().unwrap() > 0 && shown["sections"] == serde_json::json!([]), "{shown}");
+    // Whoever opened it again would wait for a writer.
+    let slice = client.json("api/slice?track=0&depth=0&start=3");
+    assert_eq!((&slice["attributes"], &slice["explanations"]), (&Value::Null, &serde_json::json!([])));
+    assert_eq!(client.get("api/explain?name=state&track=0&at=3").status, 404);
+    assert_eq!(client.get("api/export?form=native&file=0&start=0&end=5").status, 400);
+    assert_eq!(client.get("api/section/Summary").status, 404);
+}

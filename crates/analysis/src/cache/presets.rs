@@ -184,6 +184,11 @@ impl Preset {
         PRESETS.iter().find(|preset| plain(preset.name) == plain(name))
     }
 
+    /// The preset for results that are the same on every machine, and for machines whose processor has none.
+    pub fn documented() -> &'static Self {
+        Self::of_name("zen3").unwrap_or(&PRESETS[0])
+    }
+
     /// The configuration.
     pub fn config(&self) -> Config {
         let level = |(at, (name, size, ways)): (usize, &(&str, u64, u64))| {

@@ -36,6 +36,17 @@ pub struct Simulation {
 }
 
 impl Simulation {
+    /// The caches of one configuration for an engine that follows types through them, and the bytes of a line of the
+    /// first level.
+    ///
+    /// # Errors
+    /// As [`Self::new`].
+    pub fn by_type(config: &Config) -> Result<(Self, u64), Error> {
+        let options = Options { with_types: true, threads: 1, ..Options::default() };
+        let line_bytes = config.levels.first().map_or(64, |level| level.line);
+        Ok((Self::new(vec![config.clone()], options)?, line_bytes))
+    }
+
     /// Begins with empty caches.
     ///
     /// # Errors

@@ -26,6 +26,11 @@ pub(crate) fn explain(
     if let Some(call) = at.filter(|_| !state.is_met) {
         return Err(Error::usage(format!("there is no call {call}")));
     }
+    // The first represents calls without a context.
+    let has_context = state.contexts.len() > 1;
+    if !has_context && state.contexts.iter().all(|(_, known)| known.parameters.is_empty()) && state.objects.is_empty() {
+        return out.line("No call up to here makes a context of OpenGL's or sets anything of it.", None);
+    }
     let mut text = Vec::new();
     write_text(&mut text, &state)?;
     String::from_utf8_lossy(&text).lines().try_for_each(|line| out.line(line, None))
@@ -33,26 +38,15 @@ pub(crate) fn explain(
 
 #[cfg(test)]
 mod tests {
-    use anytrace_core::{Collect, Input};
+    use anytrace_core::testing::explained;
 
     use super::*;
-
-    struct Found(Vec<String>);
-
-    impl Lines for Found {
-        fn line(&mut self, text: &str, _: Option<u64>) -> Result<(), Error> {
-            self.0.push(text.to_owned());
-            Ok(())
-        }
-    }
+    use crate::Apitrace;
 
     fn lines(explanation: &str, at: Option<u64>) -> Result<Vec<String>, Error> {
         let examples = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples");
         let bytes = std::fs::read(examples.join("traces/imm.trace")).unwrap();
-        let open = || Ok(Input::from_bytes("trace", bytes.clone()));
-        let mut found = Found(Vec::new());
-        explain(explanation, at, &open, &OpenOptions::default(), &mut found, &mut Collect::default())?;
-        Ok(found.0)
+        Ok(explained(&Apitrace, &bytes, explanation, at)?.into_iter().map(|(text, _)| text).collect())
     }
 
     #[test]
@@ -60,6 +54,10 @@ mod tests {
         let found = lines("state", Some(60)).unwrap();
         assert_eq!(found.first().map(String::as_str), Some("after call 60 glRotatef, thread 0"));
         assert!(found.iter().any(|line| line == "  GL_MATRIX_MODE = GL_MODELVIEW (call 58)"), "{found:?}");
+        assert_eq!(
+            lines("state", Some(0)).unwrap(),
+            ["No call up to here makes a context of OpenGL's or sets anything of it."]
+        );
         assert!(lines("state", None).unwrap()[0].starts_with("after call 96 "));
         assert!(lines("state", Some(1 << 40)).unwrap_err().to_string().contains("no call"));
         assert!(lines("other", None).is_err());

@@ -1,19 +1,21 @@
 //! Grouping by names: by the numbers of names instead of their texts.
 //!
 //! Columns of names are dictionaries. DataFusion groups them by their texts, which costs several times what reading the
-//! trace does. Below the first grouping of a plan, [`number::NumberExec`] adds a column with the number of each name, the
-//! same in all batches of a partition; the grouping is by that, and above it [`name::NameExec`] puts the names back. What
-//! is above sees no difference. Two columns of 32 bits, of which one has names, become one of 64 bits: grouping by one
-//! number is much faster than by two.
+//! trace does. Below the first grouping of a plan, `NumberExec` adds a column with the number of each name, the same in all
+//! batches of a partition; the grouping is by that, and above it `NameExec` puts the names back. What is above sees no
+//! difference. Two columns of 32 bits, of which one has names, become one of 64 bits: grouping by one number is much
+//! faster than by two.
+//!
+//! The names are kept besides the groups, in memory that no limit counts: with `--memory` groupings are by texts.
 
 mod keys;
-mod name;
+mod map;
 mod names;
-mod number;
 
 use std::sync::Arc;
 
-use datafusion::arrow::datatypes::{DataType, Schema};
+use datafusion::arrow::array::RecordBatch;
+use datafusion::arrow::datatypes::{DataType, Schema, SchemaRef};
 use datafusion::common::config::ConfigOptions;
 use datafusion::common::tree_node::{Transformed, TransformedResult, TreeNode};
 use datafusion::datasource::source::DataSourceExec;
@@ -27,9 +29,8 @@ use datafusion::physical_plan::projection::ProjectionExec;
 use datafusion::physical_plan::{ExecutionPlan, ExecutionPlanProperties, InputOrderMode, PhysicalExpr};
 
 use keys::{Half, Keys};
-use name::NameExec;
+use map::MapExec;
 use names::Names;
-use number::NumberExec;
 
 /// Groups by the numbers of names where a grouping reads a scan.
 #[derive(Debug, Clone, Copy, Default)]
@@ -69,8 +70,7 @@ fn by_number(grouping: &AggregateExec) -> Result<Option<Arc<dyn ExecutionPlan>>>
     let Some((keys, named)) = keys_of(group.expr(), &input) else { return Ok(None) };
     let partitions = grouping.input().output_partitioning().partition_count();
     let names = Arc::new(Names::new(partitions, keys.len()));
-    let numbers: Arc<dyn ExecutionPlan> =
-        Arc::new(NumberExec::new(Arc::clone(grouping.input()), keys.clone(), Arc::clone(&names)));
+    let numbers = numbered(Arc::clone(grouping.input()), keys.clone(), Arc::clone(&names));
     let schema = numbers.schema();
     let groups = groups_by(group.expr(), &schema, input.fields().len(), (&keys, &named));
     let by_number = AggregateExec::try_new(
@@ -81,7 +81,38 @@ fn by_number(grouping: &AggregateExec) -> Result<Option<Arc<dyn ExecutionPlan>>>
         numbers,
         schema,
     )?;
-    Ok(Some(Arc::new(NameExec::new(Arc::new(by_number), grouping.schema(), (keys, named), names))))
+    Ok(Some(with_names(Arc::new(by_number), grouping.schema(), (keys, named), names)))
+}
+
+fn shown(schema: &Schema, columns: &[usize]) -> String {
+    let names: Vec<&str> = columns.iter().map(|column| schema.field(*column).name().as_str()).collect();
+    names.join(", ")
+}
+
+/// The input with the numbers of names.
+fn numbered(input: Arc<dyn ExecutionPlan>, keys: Keys, names: Arc<Names>) -> Arc<dyn ExecutionPlan> {
+    let own = input.schema();
+    let fields: Vec<_> = own.fields().iter().cloned().chain(keys.fields(&own)).collect();
+    let schema = Arc::new(Schema::new_with_metadata(fields, own.metadata().clone()));
+    let shown = shown(&own, &keys.columns());
+    let add = move |partition, batch: &RecordBatch| {
+        let mut all = batch.columns().to_vec();
+        all.extend(keys.numbers(batch, &names, partition)?);
+        Ok(all)
+    };
+    Arc::new(MapExec::new(input, schema, ("NumberExec", shown), Arc::new(add)))
+}
+
+/// A grouping with names, which have these places among the groups.
+fn with_names(
+    grouping: Arc<dyn ExecutionPlan>,
+    schema: SchemaRef,
+    (keys, places): (Keys, Vec<usize>),
+    names: Arc<Names>,
+) -> Arc<dyn ExecutionPlan> {
+    let shown = shown(&schema, &places);
+    let name = move |partition, batch: &RecordBatch| keys.named(batch.columns(), &places, &names, partition);
+    Arc::new(MapExec::new(grouping, schema, ("NameExec", shown), Arc::new(name)))
 }
 
 type Group = (Arc<dyn PhysicalExpr>, String);

@@ -1,8 +1,8 @@
 //! The names of a partition, and their numbers.
 
-use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use anytrace_core::hash::Map;
 use datafusion::arrow::array::{Array, ArrayRef, AsArray, DictionaryArray, Int32Array, StringArray};
 use datafusion::arrow::datatypes::Int32Type;
 use datafusion::error::{DataFusionError, Result};
@@ -28,8 +28,8 @@ impl Names {
 /// Names, numbered in the order in which they were first seen.
 #[derive(Debug, Default)]
 pub(super) struct Numbered {
-    numbers: HashMap<Box<str>, i32>,
-    names: Vec<Box<str>>,
+    numbers: Map<Arc<str>, i32>,
+    names: Vec<Arc<str>>,
     /// The last dictionary, and the number of each of its names.
     last: Option<StringArray>,
     table: Vec<i32>,
@@ -89,19 +89,28 @@ impl Numbered {
         }
         let too_many = |_| DataFusionError::ResourcesExhausted("more than 2,147,483,647 names".to_owned());
         let number = i32::try_from(self.names.len()).map_err(too_many)?;
-        self.numbers.insert(name.into(), number);
-        self.names.push(name.into());
+        let name: Arc<str> = name.into();
+        self.numbers.insert(Arc::clone(&name), number);
+        self.names.push(name);
         self.array = None;
         Ok(number)
     }
 
     /// The names of a column of numbers.
     pub(super) fn names(&mut self, numbers: &dyn Array) -> Result<ArrayRef> {
+        let numbers = numbers.as_primitive::<Int32Type>();
         let names = &self.names;
+        if numbers.len() < names.len() {
+            // Whoever has few of many names gets these only: each batch of a grouping with many groups is such a one.
+            let name =
+                |number: i32| usize::try_from(number).ok().and_then(|number| names.get(number)).map(AsRef::as_ref);
+            let texts = StringArray::from_iter_values(numbers.iter().map(|number| number.and_then(name).unwrap_or("")));
+            let rows = (0_i32..).zip(numbers.iter()).map(|(row, number)| number.map(|_| row));
+            return Ok(Arc::new(DictionaryArray::<Int32Type>::try_new(rows.collect(), Arc::new(texts))?));
+        }
         let make = || -> ArrayRef { Arc::new(StringArray::from_iter_values(names.iter())) };
         let values = Arc::clone(self.array.get_or_insert_with(make));
-        let keys = numbers.as_primitive::<Int32Type>().clone();
-        Ok(Arc::new(DictionaryArray::<Int32Type>::try_new(keys, values)?))
+        Ok(Arc::new(DictionaryArray::<Int32Type>::try_new(numbers.clone(), values)?))
     }
 }
 
@@ -112,13 +121,16 @@ fn is_beginning(one: &StringArray, of: &StringArray) -> bool {
     }
     let (own, all) = (one.value_offsets(), of.value_offsets());
     let is_same_place = own.as_ptr() == all.as_ptr() && one.value_data().as_ptr() == of.value_data().as_ptr();
-    let bytes = |array: &StringArray, offsets: &[i32]| {
-        let ends = offsets.first().zip(offsets.get(one.len()));
-        let ends = ends.and_then(|(from, to)| Some(usize::try_from(*from).ok()?..usize::try_from(*to).ok()?));
-        ends.and_then(|ends| array.value_data().get(ends).map(<[u8]>::to_vec))
-    };
+    let (Some(first), Some(first_of_all)) = (own.first(), all.first()) else { return false };
     is_same_place
-        || (own.iter().zip(all).all(|(one, of)| one - own[0] == of - all[0]) && bytes(one, own) == bytes(of, all))
+        || own.iter().zip(all).all(|(one_end, end)| one_end - first == end - first_of_all)
+            && bytes(one, one.len()) == bytes(of, one.len())
+}
+
+/// The bytes of the first names.
+fn bytes(names: &StringArray, count: usize) -> Option<&[u8]> {
+    let (from, to) = (names.value_offsets().first()?, names.value_offsets().get(count)?);
+    names.value_data().get(usize::try_from(*from).ok()?..usize::try_from(*to).ok()?)
 }
 
 #[cfg(test)]
@@ -161,6 +173,15 @@ mod tests {
         let back = known.names(&Int32Array::from(vec![Some(4), None, Some(3), Some(0)])).unwrap();
         let text = |text: &str| Some(text.to_owned());
         assert_eq!(texts(&back), [text("bb"), None, text("d"), text("a")]);
+        // A part of them has no others, and all of them share an array.
+        let few = known.names(&Int32Array::from(vec![Some(3), None])).unwrap();
+        assert_eq!((texts(&few), few.as_dictionary::<Int32Type>().values().len()), (vec![text("d"), None], 2));
+        let all = [0, 1, 2, 3, 4, 0].map(Some).to_vec();
+        let values = |known: &mut Numbered| {
+            let names = known.names(&Int32Array::from(all.clone())).unwrap();
+            Arc::clone(names.as_dictionary::<Int32Type>().values())
+        };
+        assert!(Arc::ptr_eq(&values(&mut known), &values(&mut known)));
     }
 
     #[test]

@@ -5,7 +5,21 @@
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
+use anytrace_core::{Format, Input, InputOptions};
+use anytrace_formats::{Recognized, recognize};
 use serde_json::{Value, json};
+
+/// Traces of the repository, one of each format.
+pub(crate) const EXAMPLES: [&str; 6] =
+    ["imm.trace", "boxes.cacheray", "free_tree.casemate", "relay.heph", "rows.lackey", "threads4.xray"];
+
+/// The format of a trace.
+pub(crate) fn format_of(path: &Path) -> &'static dyn Format {
+    match recognize(&Input::open(path, InputOptions::default()).unwrap().head()) {
+        Recognized::Trace(format) => format,
+        other => panic!("{}: {other:?}", path.display()),
+    }
+}
 
 /// A trace of the repository.
 pub(crate) fn example(name: &str) -> PathBuf {

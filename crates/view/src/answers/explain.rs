@@ -37,6 +37,9 @@ pub(super) fn page(page: &Page<'_>, title: &str) -> Result<Vec<Value>, Error> {
 /// What can be asked about a slice that begins at this time of its trace, with these attributes.
 pub(super) fn of_slice(file: &File, start: u64, attributes: Option<&Value>) -> Vec<Value> {
     let Some(format) = file.state().format else { return Vec::new() };
+    if !file.can_be_read_again() {
+        return Vec::new();
+    }
     let is_record = !format.has_spans() && file.shelf().read().unit() == TimeUnit::Order;
     let ask = |one: &Explanation| {
         let at = match one.subject {
@@ -56,7 +59,7 @@ pub(super) fn explain(work: &Work<'_>, parameters: &Parameters) -> Result<Reply,
     let name = parameters.text("name").unwrap_or_default();
     let (number, _) = work.view.track_of(track).ok_or_else(Problem::missing)?;
     let file = work.view.files.get(number).ok_or_else(Problem::missing)?;
-    let format = file.state().format.ok_or_else(Problem::missing)?;
+    let format = file.state().format.filter(|_| file.can_be_read_again()).ok_or_else(Problem::missing)?;
     let one = format.explanations().iter().find(|one| one.name == name && one.subject != Subject::Trace);
     let one = one.ok_or_else(Problem::missing)?;
     let axis = work.axes().get(number).copied().ok_or_else(Problem::missing)?;

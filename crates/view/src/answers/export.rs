@@ -27,8 +27,8 @@ pub(super) fn export(work: &Work<'_>, parameters: &Parameters) -> Result<Reply, 
     let (file, axis) =
         work.view.files.get(number).zip(work.axes().get(number).copied()).ok_or_else(Problem::missing)?;
     let window = super::rows::window(parameters, axis)?;
-    if file.source.path.as_os_str() == "-" {
-        return Err(Problem::new(400, "standard input cannot be read again for an export"));
+    if !file.can_be_read_again() {
+        return Err(Problem::new(400, "what comes through a pipe cannot be read again for an export"));
     }
     let opened = open(&file.source).map_err(|error| refused(&error))?;
     let (format, input) = opened.ok_or_else(|| Problem::new(400, "the file is empty"))?;

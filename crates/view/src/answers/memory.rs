@@ -2,8 +2,8 @@
 //! other.
 
 use anytrace_analysis::cache::config::Config;
-use anytrace_analysis::cache::presets::{PRESETS, Preset};
-use anytrace_analysis::cache::{Options, Simulation, processor};
+use anytrace_analysis::cache::presets::Preset;
+use anytrace_analysis::cache::{Simulation, processor};
 use anytrace_analysis::heat::{Heat, HeatCounter};
 use anytrace_analysis::reuse::{Curve, Parts, Reuse, ReuseOptions, Sample};
 use anytrace_analysis::sharing::{ContendedLine, Cores, Sharing, SharingOptions, SharingResults};
@@ -73,7 +73,7 @@ fn read(page: &Page<'_>, sink: &mut dyn AccessSink) -> Result<Summary, Error> {
 fn caches() -> (Config, &'static str) {
     match processor::of_this_machine() {
         Some(preset) => (preset.config(), "this machine"),
-        None => (Preset::of_name("zen3").unwrap_or(&PRESETS[0]).config(), "zen3"),
+        None => (Preset::documented().config(), Preset::documented().name),
     }
 }
 
@@ -200,11 +200,9 @@ fn heat_map(heat: &Heat, regions: &Regions) -> Value {
 }
 
 fn types(page: &Page<'_>, config: &Config) -> Result<TypeProfile, Error> {
-    let options = Options { with_types: true, threads: 1, ..Options::default() };
-    let simulation = Simulation::new(vec![config.clone()], options)?;
-    let line = config.levels.first().map_or(LINE_BYTES, |level| level.line);
+    let (simulation, line_bytes) = Simulation::by_type(config)?;
     let mut layouts = NoLayouts;
-    let mut profiler = TypeProfiler::new(&mut layouts, simulation, line);
+    let mut profiler = TypeProfiler::new(&mut layouts, simulation, line_bytes);
     read(page, &mut profiler)?;
     profiler.finish()
 }

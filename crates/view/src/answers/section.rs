@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 
 use super::page::{Page, text};
 use super::{Problem, Reply, Work, explain, memory, tables};
-use crate::view::View;
+use crate::view::{File, View};
 
 /// Rows of a table of kinds or threads.
 const ROWS_MAX: usize = 1000;
@@ -19,7 +19,7 @@ pub(super) fn names(view: &View) -> Vec<&'static str> {
     let pages = tables::PAGES.iter().map(|(name, _)| *name);
     names.extend(pages.filter(|name| formats().any(|format| !tables::on(name, format).is_empty())));
     names.extend(explain::titles(view));
-    names.retain(|_| formats().next().is_some() && view.files.iter().all(|file| file.source.path.as_os_str() != "-"));
+    names.retain(|_| formats().next().is_some() && view.files.iter().all(File::can_be_read_again));
     names
 }
 

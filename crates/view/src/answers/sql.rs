@@ -10,7 +10,7 @@ use tokio::io::AsyncReadExt;
 use tokio::process::{Child, Command};
 
 use super::{Problem, Reply};
-use crate::view::View;
+use crate::view::{File, View};
 
 /// Rows of an answer.
 const ROWS_MAX: usize = 10_000;
@@ -27,8 +27,8 @@ const PATIENCE: Duration = Duration::from_secs(600);
 /// `api/sql`: runs a statement.
 pub(crate) async fn run(view: &View, sql: String) -> Result<Reply, Problem> {
     let program = view.options.query.as_ref().ok_or_else(absent)?;
-    if view.files.iter().any(|file| file.source.path.as_os_str() == "-") {
-        return Err(Problem::new(400, "standard input cannot be read again for SQL"));
+    if !view.files.iter().all(File::can_be_read_again) {
+        return Err(Problem::new(400, "what comes through a pipe cannot be read again for SQL"));
     }
     let started = Instant::now();
     let mut command = Command::new(program);

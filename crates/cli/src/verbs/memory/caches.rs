@@ -2,10 +2,10 @@
 
 use std::path::Path;
 
+use anytrace_analysis::cache::Simulation;
 use anytrace_analysis::cache::config::{Config, Level};
 use anytrace_analysis::cache::config_file;
 use anytrace_analysis::cache::presets::Preset;
-use anytrace_analysis::cache::{Options, Simulation};
 use anytrace_core::text::printable;
 use clap::Args;
 
@@ -40,11 +40,9 @@ impl CacheArguments {
     }
 }
 
-/// The caches of one configuration for an engine that follows types through them, and the bytes of a line.
+/// As [`Simulation::by_type`].
 pub(super) fn typed_simulation(config: &Config) -> Result<(Simulation, u64), Failure> {
-    let options = Options { with_types: true, threads: 1, ..Options::default() };
-    let simulation = Simulation::new(vec![config.clone()], options).map_err(|error| Failure::bare(&error))?;
-    Ok((simulation, config.levels.first().map_or(64, |level| level.line)))
+    Simulation::by_type(config).map_err(|error| Failure::bare(&error))
 }
 
 fn of_file(file: &str, name: Option<&str>) -> Result<Config, Failure> {

@@ -3,9 +3,9 @@
 use std::path::{Path, PathBuf};
 
 use anytrace_analysis::cache::config::Config;
+use anytrace_analysis::cache::presets::Preset;
 use anytrace_analysis::type_profile::{TypeProfile, TypeProfiler};
 
-use super::default_caches::documented_config;
 use super::type_data::TypeDataArguments;
 use super::type_label::type_label;
 use super::{caches, opening};
@@ -18,7 +18,7 @@ use crate::units::{grouped, percent};
 /// same trace has the same highlights on every machine.
 pub(crate) fn highlights(path: &Path, programs: &[PathBuf], input: &InputArguments) -> Result<Highlights, Failure> {
     let name = path.display().to_string();
-    let config = documented_config();
+    let config = Preset::documented().config();
     TypeDataArguments { binary: programs.to_vec() }.with(|layouts| {
         let opened = opening::open(path, input)?;
         let (simulation, line_bytes) = caches::typed_simulation(&config)?;
