@@ -11,6 +11,10 @@ use crate::reading::span_options;
 /// Rows of a table that are shown.
 const ROWS_MAX: usize = 1000;
 
+/// Bytes of a value that are shown, of binary data and of text.
+const BYTES_MAX: usize = 64;
+const TEXT_MAX: usize = 1000;
+
 /// Why reading stops although nothing is wrong.
 const ENOUGH: &str = "no more rows are shown";
 
@@ -101,10 +105,20 @@ impl Rows<'_> {
 /// A value as people read it: addresses in hexadecimal.
 fn shown(column: &Column, value: Value) -> Value {
     let is_address = column.kind == ColumnType::UInt64 && column.name.ends_with("address");
-    match value.as_u64().filter(|_| is_address) {
-        Some(address) => format!("{address:#x}").into(),
-        None => value,
+    match (value.as_u64().filter(|_| is_address), value) {
+        (Some(address), _) => format!("{address:#x}").into(),
+        (None, Value::String(text)) if text.len() > TEXT_MAX => {
+            let end = (0..=TEXT_MAX).rev().find(|at| text.is_char_boundary(*at)).unwrap_or(0);
+            format!("{}…", text.get(..end).unwrap_or_default()).into()
+        }
+        (None, value) => value,
     }
+}
+
+/// The first bytes, and how many there are: a texture has millions.
+fn hex(bytes: &[u8]) -> String {
+    let first: String = bytes.iter().take(BYTES_MAX).map(|byte| format!("{byte:02x}")).collect();
+    if bytes.len() > BYTES_MAX { format!("{first}… ({} bytes)", bytes.len()) } else { first }
 }
 
 /// A value of a table.
@@ -121,10 +135,27 @@ pub(super) fn cell(column: &BatchColumn, row: usize) -> Value {
         Values::UInt64(values) => values.get(row).map_or(Value::Null, |value| json!(value)),
         Values::Float64(values) => values.get(row).map_or(Value::Null, |value| json!(value)),
         Values::Text(values) => strings(values.get(row)),
-        Values::Bytes(values) => values.get(row).iter().map(|byte| format!("{byte:02x}")).collect::<String>().into(),
+        Values::Bytes(values) => hex(values.get(row)).into(),
         Values::Name { keys, names } => {
             let at = keys.get(row).and_then(|key| usize::try_from(*key).ok());
             at.map_or(Value::Null, |at| strings(names.0.get(at)))
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn long_values_are_cut() {
+        assert_eq!(hex(&[0xab, 0]), "ab00");
+        assert_eq!(hex(&vec![1; 1 << 20]), format!("{}… (1048576 bytes)", "01".repeat(BYTES_MAX)));
+        let column = Column::new("name", ColumnType::Text, "");
+        let long = shown(&column, "ä".repeat(TEXT_MAX).into());
+        assert_eq!(long, format!("{}…", "ä".repeat(TEXT_MAX / 2)));
+        assert_eq!(shown(&column, "short".into()), "short");
+        let address = Column::new("address", ColumnType::UInt64, "");
+        assert_eq!((shown(&address, 255.into()), shown(&address, Value::Null)), ("0xff".into(), Value::Null));
     }
 }
