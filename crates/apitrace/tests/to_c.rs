@@ -11,14 +11,15 @@ use std::process::Command;
 
 use anytrace_apitrace::Reader;
 use anytrace_apitrace::tools::callset::CallSet;
-use anytrace_apitrace::tools::to_c::{ToCOptions, to_c};
+use anytrace_apitrace::tools::program::Wanted;
+use anytrace_apitrace::tools::to_c::to_c;
 use anytrace_core::testing::{has_program, shared_corpus, skip};
 use anytrace_core::{Collect, Input, Limits, OpenOptions, Outcome};
 
 use build::{Build, blob, enum_known, enum_new, leb, string, uint};
 use display::{Display, frame_ends};
 
-fn exported(bytes: &[u8], options: &ToCOptions) -> (tempfile::TempDir, Outcome, Collect) {
+fn exported(bytes: &[u8], options: &Wanted) -> (tempfile::TempDir, Outcome, Collect) {
     let folder = tempfile::tempdir().unwrap();
     let mut damage = Collect::default();
     let mut reader = Reader::new(Input::from_bytes("x", bytes.to_vec()), &OpenOptions::default()).unwrap();
@@ -142,7 +143,7 @@ void calls_0(void)
 
 #[test]
 fn a_small_program_is_written_as_people_would() {
-    let (folder, outcome, damage) = exported(&small().build.bytes, &ToCOptions::default());
+    let (folder, outcome, damage) = exported(&small().build.bytes, &Wanted::default());
     assert!(damage.0.is_empty());
     assert_eq!(source(&folder, "calls_0.c"), SMALL);
     let header = source(&folder, "functions.h");
@@ -159,11 +160,11 @@ fn a_small_program_is_written_as_people_would() {
 fn only_calls_asked_for_are_made_but_contexts_always() {
     let set = |text: &str| CallSet::parse([text], &mut |_| Err(std::io::Error::other("no files"))).ok();
     let bytes = &small().build.bytes;
-    let (folder, ..) = exported(bytes, &ToCOptions { calls: set("1,14"), frames: None });
+    let (folder, ..) = exported(bytes, &Wanted { calls: set("1,14"), frames: None, ignored: None });
     let text = source(&folder, "calls_0.c");
     assert!(text.contains("make_current(1, 1)") && text.contains("glViewport") && text.contains("frame_end"));
     assert!(!text.contains("glGenBuffers"));
-    let (folder, outcome, _) = exported(bytes, &ToCOptions { calls: None, frames: set("7") });
+    let (folder, outcome, _) = exported(bytes, &Wanted { calls: None, frames: set("7"), ignored: None });
     assert_eq!((source(&folder, "calls_0.c").contains("glViewport"), outcome.records_written), (false, 1));
 }
 
@@ -172,7 +173,7 @@ fn data_shorter_than_the_call_says_are_not_read() {
     let mut calls = Calls::new();
     let data = [("target", uint(1)), ("size", uint(5)), ("data", blob(b"abcd")), ("usage", uint(2))];
     calls.call("glBufferData", &data, None);
-    let (_, outcome, _) = exported(&calls.build.bytes, &ToCOptions::default());
+    let (_, outcome, _) = exported(&calls.build.bytes, &Wanted::default());
     assert_eq!(outcome.notes, ["glBufferData: 1 call left out: its data are shorter than declared"]);
 }
 
@@ -288,7 +289,7 @@ fn random_calls(seed: u64) -> Calls {
 #[test]
 fn no_trace_gets_its_own_words_into_the_source() {
     for seed in 0..24 {
-        let (folder, ..) = exported(&random_calls(seed).build.bytes, &ToCOptions::default());
+        let (folder, ..) = exported(&random_calls(seed).build.bytes, &Wanted::default());
         for name in ["calls_0.c", "functions.h", "functions.c"] {
             let text = source(&folder, name);
             // They may occur within strings; no other line begins like that.
@@ -309,7 +310,7 @@ fn damaged_traces_are_exported_as_far_as_they_can_be_read() {
         let Ok(bytes) = std::fs::read(&path) else { continue };
         let Ok(mut reader) = Reader::new(Input::from_bytes("x", bytes), &OpenOptions::default()) else { continue };
         let folder = tempfile::tempdir().unwrap();
-        let options = ToCOptions::default();
+        let options = Wanted::default();
         // Exceeded limits and future versions may be refused; nothing may fail in any other way.
         let _ = to_c(&mut reader, &options, folder.path(), &Limits::default(), &mut Collect::default());
         seen += 1;
@@ -318,7 +319,7 @@ fn damaged_traces_are_exported_as_far_as_they_can_be_read() {
     let mut bytes = small().build.bytes;
     while bytes.pop().is_some() {
         if Reader::new(Input::from_bytes("x", bytes.clone()), &OpenOptions::default()).is_ok() {
-            exported(&bytes, &ToCOptions::default());
+            exported(&bytes, &Wanted::default());
         }
     }
 }
@@ -326,7 +327,7 @@ fn damaged_traces_are_exported_as_far_as_they_can_be_read() {
 /// Compiles a program and runs it; pictures of its frames by call, or `None` if it cannot run here.
 fn pictures(trace: &Path) -> Option<Vec<(u64, Vec<u8>)>> {
     let bytes = std::fs::read(trace).unwrap();
-    let (folder, ..) = exported(&bytes, &ToCOptions::default());
+    let (folder, ..) = exported(&bytes, &Wanted::default());
     let built = Command::new("make").arg("-s").arg("-C").arg(folder.path()).env("CFLAGS", "-O0").status().unwrap();
     assert!(built.success(), "{}", trace.display());
     let prefix = folder.path().join("f.");

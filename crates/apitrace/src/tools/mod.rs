@@ -27,6 +27,7 @@ pub mod leaks;
 mod levels;
 mod picked;
 pub mod pickle;
+pub mod program;
 pub mod repack;
 mod replace;
 pub mod sed;

@@ -156,11 +156,18 @@ impl<'a> Values<'a> {
 }
 
 /// The elements of an array.
-#[derive(Clone, Copy)]
+#[derive(Debug, Clone, Copy)]
 pub struct Elements<'a> {
     wire: Wire<'a>,
     left: u64,
     dictionary: &'a Dictionary,
+}
+
+impl<'a> Elements<'a> {
+    /// The elements of an array that begin here.
+    pub(crate) fn new(wire: Wire<'a>, count: u64, dictionary: &'a Dictionary) -> Self {
+        Self { wire, left: count, dictionary }
+    }
 }
 
 impl<'a> Iterator for Elements<'a> {

@@ -5,8 +5,9 @@ use std::fs::File;
 use std::io::{self, BufWriter, Write};
 use std::path::{Path, PathBuf};
 
-use super::arguments::{declared, split_types};
+use super::text::declared;
 use crate::tools::gl::kind::{Kind, Scope};
+use crate::tools::program::split_types;
 
 /// Calls in a file; compilers take more than proportional time for more.
 const CALLS_PER_FILE: u32 = 5000;
@@ -150,10 +151,10 @@ impl Source {
 }
 
 /// The declaration of a pointer to a function.
-fn pointer(name: &str, types: &str) -> String {
+fn pointer(name: &str, types: &'static str) -> String {
     let mut types = split_types(types);
     let returned = match types.next() {
-        Some([b'p', letter]) => format!("{} *", super::arguments::type_name(*letter)),
+        Some([b'p', letter]) => format!("{} *", super::text::type_name(*letter)),
         other => declared(other.unwrap_or(b"v")),
     };
     let parameters: Vec<String> = types.map(declared).collect();

@@ -4,7 +4,8 @@ use std::io::{ErrorKind, Write};
 use std::path::{Path, PathBuf};
 
 use anytrace_apitrace::tools::callset::CallSet;
-use anytrace_apitrace::tools::to_c::{ToCOptions, to_c};
+use anytrace_apitrace::tools::program::Wanted;
+use anytrace_apitrace::tools::to_c::to_c;
 use clap::Args;
 
 use crate::arguments::InputArguments;
@@ -37,7 +38,8 @@ pub(crate) fn run(options: &ToCArguments) -> Result<Verdict, Failure> {
     let set = |texts: &[String], option: &str| -> Result<Option<CallSet>, Failure> {
         if texts.is_empty() { Ok(None) } else { super::call_sets::parse_call_set(option, texts).map(Some) }
     };
-    let how = ToCOptions { calls: set(&options.calls, "--calls")?, frames: set(&options.frames, "--frames")? };
+    let how =
+        Wanted { calls: set(&options.calls, "--calls")?, frames: set(&options.frames, "--frames")?, ignored: None };
     let folder = options.output.as_path();
     let failed = |error: std::io::Error| Failure::usage(format!("cannot write {}: {error}", folder.display()));
     check_free(folder, options.force)?;
