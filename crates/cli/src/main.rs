@@ -9,6 +9,7 @@ mod failure;
 mod highlight;
 mod indexed;
 mod ledger;
+mod names;
 mod open;
 mod output;
 mod paint;
@@ -36,7 +37,7 @@ use command::{Arguments, Verb};
 use failure::Failure;
 
 fn main() -> ExitCode {
-    let given = verbs::xray::normalize(std::env::args_os());
+    let given = verbs::xray::normalize(names::spelled_out(std::env::args_os().collect()).into_iter());
     let mut is_json = false;
     let result = match parse(&given, &mut is_json) {
         Ok(arguments) => {

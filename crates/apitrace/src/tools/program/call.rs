@@ -48,6 +48,25 @@ pub struct GlCall<'a> {
     pub dictionary: &'a Dictionary,
 }
 
+impl GlCall<'_> {
+    /// The first argument, where it is an integer, an enumeration or a name, as the trace has it; else 0.
+    pub fn first(&self) -> u32 {
+        match self.arguments.first() {
+            Some(Argument::Scalar(Scalar::Integer(number))) => *number as u32,
+            Some(Argument::Scalar(Scalar::Enum(number, _) | Scalar::Object(_, number))) => *number,
+            _ => 0,
+        }
+    }
+
+    /// How many objects it makes whose names are stored where [`Argument::NewNames`] is.
+    pub fn made(&self) -> usize {
+        match self.around {
+            Around::MakesMany { names, .. } => names.len(),
+            _ => 0,
+        }
+    }
+}
+
 /// What is done besides calling. Names and addresses are those of the trace.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Around<'a> {

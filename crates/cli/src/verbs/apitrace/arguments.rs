@@ -3,8 +3,8 @@
 use clap::{Args, Subcommand};
 
 use super::{
-    diff, diff_images, diff_state, dump, from_jsonl, gltrim, index, info, jsonl, leaks, pickle, repack, sed, state,
-    stats, to_c, trim,
+    diff, diff_images, diff_state, dump, from_jsonl, gltrim, index, info, jsonl, leaks, pickle, repack, replay, sed,
+    state, stats, to_c, trim,
 };
 use crate::arguments::RANGE;
 
@@ -55,6 +55,14 @@ pub(super) enum ApitraceVerb {
                       anytrace apitrace dump -v --grep='^glTex' --thread-ids game.trace", call_set_help())
     )]
     Dump(dump::DumpArguments),
+    /// Replay a trace without a window and write a picture of each frame
+    #[command(
+        after_help = "CALLSET: as for `anytrace apitrace dump`. `anytrace apitrace replay` has more options.\n\n\
+                      Exit codes: 0 fine, 1 the trace is damaged or the driver crashed, 2 the command failed.\n\n\
+                      Example:\n  anytrace apitrace dump-images game.trace\n  \
+                      anytrace apitrace dump-images --calls='*/draw' -o draws. game.trace"
+    )]
+    DumpImages(replay::DumpImagesArguments),
     /// Make a trace from JSON lines of calls, edited or not
     #[command(after_help = "Exit codes: 0 fine, 1 a line is not a valid call, 2 the command failed.\n\n\
                       Example:\n  anytrace apitrace jsonl game.trace |\n    sed 's/\"GL_LINEAR\",\"value\":9729/\"GL_NEAREST\",\"value\":9728/' |\n    \
@@ -107,6 +115,19 @@ pub(super) enum ApitraceVerb {
                       Example:\n  anytrace apitrace repack game.trace game.snappy.trace\n  \
                       anytrace apitrace repack --zstd=19 game.trace small.trace")]
     Repack(repack::RepackArguments),
+    /// Replay a trace without a window, and take pictures
+    #[command(
+        after_help = "No X server is needed: EGL draws into memory. A crash of the driver is reported with its call.\n\
+                      Pictures of a call that ends a frame show what the frame drew; others show the framebuffer after the\n\
+                      call. CALLSET: as for `anytrace apitrace dump`.\n\n\
+                      Exit codes: 0 fine, 1 the trace is damaged, pictures differ or the driver crashed, 2 the command\n\
+                      failed.\n\n\
+                      Example:\n  anytrace apitrace replay game.trace\n  \
+                      anytrace apitrace replay -s frame. -S '100-200/frame' game.trace\n  \
+                      anytrace apitrace replay --sums before.json game.trace\n  \
+                      anytrace apitrace replay --against before.json game.trace"
+    )]
+    Replay(Box<replay::ReplayArguments>),
     /// Replace strings, enumeration names, flags and pointers, and set properties; everything else is unchanged
     #[command(after_help = "Without -o, the edited game.trace is written to game-sed.trace.\n\n\
                       EXPRESSION: s/SEARCH/REPLACE/ with any separator for the slash; either part may be @file(PATH).\n\

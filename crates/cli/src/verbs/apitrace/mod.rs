@@ -18,6 +18,8 @@ mod opening;
 mod pickle;
 mod printed;
 mod repack;
+mod replay;
+mod replay_sums;
 mod sed;
 mod state;
 mod stats;
@@ -37,6 +39,7 @@ pub(crate) fn run(options: &ApitraceArguments) -> Result<Verdict, Failure> {
         ApitraceVerb::DiffImages(options) => diff_images::run(options),
         ApitraceVerb::DiffState(options) => diff_state::run(options),
         ApitraceVerb::Dump(options) => dump::run(options),
+        ApitraceVerb::DumpImages(options) => replay::dump_images(options),
         ApitraceVerb::FromJsonl(options) => from_jsonl::run(options),
         ApitraceVerb::Gltrim(options) => gltrim::run(options),
         ApitraceVerb::Index(options) => index::run(options),
@@ -45,6 +48,7 @@ pub(crate) fn run(options: &ApitraceArguments) -> Result<Verdict, Failure> {
         ApitraceVerb::Leaks(options) => leaks::run(options),
         ApitraceVerb::Pickle(options) => pickle::run(options),
         ApitraceVerb::Repack(options) => repack::run(options),
+        ApitraceVerb::Replay(options) => replay::run(options),
         ApitraceVerb::Sed(options) => sed::run(options),
         ApitraceVerb::State(options) => state::run(options),
         ApitraceVerb::Stats(options) => stats::run(options),

@@ -1,0 +1,397 @@
+//! `anytrace apitrace replay` and `anytrace apitrace dump-images`.
+//!
+//! The verb runs itself once more: that process replays, this one waits and says where it ended.
+
+use std::ffi::OsString;
+use std::io::Write;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::time::Duration;
+
+use anytrace_apitrace::tools::callset::CallSet;
+use anytrace_apitrace::tools::program::Wanted;
+use anytrace_core::{Outcome, text};
+use anytrace_replay::{Ended, Options, PictureFormat, Pictures, Replayed, Sizes, Watch, drawable_sizes, every_frame};
+use clap::{Args, ValueEnum};
+
+use super::call_sets::parse_call_set;
+use super::replay_sums;
+use crate::arguments::InputArguments;
+use crate::failure::Failure;
+use crate::{Verdict, open, terminal, verbs};
+
+/// Names the file through which the replaying process says where it is.
+const WATCH: &str = "ANYTRACE_REPLAY_WATCH";
+
+/// Seconds of `--watchdog` without a number, as apitrace's.
+const PATIENCE: &str = "30";
+
+/// `apitrace replay`.
+#[derive(Debug, Args)]
+#[allow(clippy::struct_excessive_bools, reason = "options of a command line")]
+pub(crate) struct ReplayArguments {
+    /// Trace
+    #[arg(value_name = "TRACE", required_unless_present = "list_devices")]
+    file: Option<PathBuf>,
+    /// Write pictures: PREFIX, the call's number and .png. - is standard output
+    #[arg(short = 's', long, value_name = "PREFIX")]
+    snapshot_prefix: Option<PathBuf>,
+    /// Take pictures of these calls instead of all frames. May be repeated
+    #[arg(short = 'S', long = "snapshot", value_name = "CALLSET", allow_hyphen_values = true)]
+    snapshot: Vec<String>,
+    /// Form of the pictures; on standard output PNM unless given
+    #[arg(long, value_name = "FORMAT", value_enum, ignore_case = true)]
+    snapshot_format: Option<Form>,
+    /// Keep alpha
+    #[arg(long)]
+    snapshot_alpha: bool,
+    /// Write only every N-th picture
+    #[arg(long, value_name = "N", default_value_t = 0)]
+    snapshot_interval: u64,
+    /// Show the window even while a framebuffer object is drawn to
+    #[arg(long)]
+    snapshot_force_backbuffer: bool,
+    /// Threads that compress pictures
+    #[arg(long, value_name = "N")]
+    jobs: Option<usize>,
+    /// Compress pictures in several threads, as is done anyway
+    #[arg(short = 't', long, hide = true)]
+    snapshot_threaded: bool,
+    /// Name files by calls; otherwise by the pictures' own numbers
+    #[arg(long, value_name = "BOOL", action = clap::ArgAction::Set, num_args = 0..=1, require_equals = true,
+          default_value = "yes", default_missing_value = "yes", value_parser = super::dump::parse_bool)]
+    call_nos: bool,
+    /// Write the MD5 sums of the pictures to a JSON file
+    #[arg(long, value_name = "FILE")]
+    sums: Option<PathBuf>,
+    /// Compare the pictures with sums that --sums wrote, or with a folder of PNG files; exit code 1 if they differ
+    #[arg(long, value_name = "FILE|DIR")]
+    against: Option<PathBuf>,
+    /// How large drawables are: right, or as apitrace's players make them
+    #[arg(long, value_name = "RULE", value_enum, default_value_t = SizeRule::Right)]
+    size: SizeRule,
+    /// Do not repeat these calls. May be repeated
+    #[arg(long, value_name = "CALLSET", allow_hyphen_values = true)]
+    ignore_calls: Vec<String>,
+    /// Ask for errors after each call, and report those of the driver
+    #[arg(long)]
+    check: bool,
+    /// Use the core profile where the trace asks for nothing
+    #[arg(long)]
+    core: bool,
+    /// Replay on this device of EGL; see --list-devices
+    #[arg(long, value_name = "N")]
+    device: Option<usize>,
+    /// List the devices of EGL
+    #[arg(long)]
+    list_devices: bool,
+    /// A frame takes at least so many microseconds
+    #[arg(long, value_name = "MICROSECONDS", default_value_t = 0)]
+    min_frame_duration: u64,
+    /// Stop if one call takes longer than this many seconds
+    #[arg(long, value_name = "SECONDS", num_args = 0..=1, require_equals = true, default_missing_value = PATIENCE)]
+    watchdog: Option<u64>,
+    /// Show no window, as is never done
+    #[arg(long, hide = true)]
+    headless: bool,
+    /// Do not ask for errors, as is done only with --check
+    #[arg(short = 'b', long, hide = true)]
+    benchmark: bool,
+    /// Replay with one thread, as is always done
+    #[arg(long, hide = true)]
+    singlethread: bool,
+    /// Replace files
+    #[arg(long)]
+    force: bool,
+    #[command(flatten)]
+    input: InputArguments,
+}
+
+/// `apitrace dump-images`.
+#[derive(Debug, Args)]
+pub(crate) struct DumpImagesArguments {
+    /// Trace
+    #[arg(value_name = "TRACE")]
+    file: PathBuf,
+    /// What file names begin with [default: the trace's name without its extension, and a dot]
+    #[arg(short, long, value_name = "PREFIX")]
+    output: Option<PathBuf>,
+    /// Take pictures of these calls instead of all frames. May be repeated
+    #[arg(long, value_name = "CALLSET", allow_hyphen_values = true)]
+    calls: Vec<String>,
+    /// Name files by calls; otherwise by the pictures' own numbers
+    #[arg(long, value_name = "BOOL", action = clap::ArgAction::Set, num_args = 0..=1, require_equals = true,
+          default_value = "yes", default_missing_value = "yes", value_parser = super::dump::parse_bool)]
+    call_nos: bool,
+    /// How large drawables are: right, or as apitrace's players make them
+    #[arg(long, value_name = "RULE", value_enum, default_value_t = SizeRule::Right)]
+    size: SizeRule,
+    /// Replace files
+    #[arg(long)]
+    force: bool,
+    #[command(flatten)]
+    input: InputArguments,
+}
+
+/// How a picture is written.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum Form {
+    /// PNG files
+    #[value(name = "PNG")]
+    Png,
+    /// Portable anymap
+    #[value(name = "PNM")]
+    Pnm,
+    /// Pixels alone
+    #[value(name = "RGB")]
+    Rgb,
+    /// MD5 sum of the pixels
+    #[value(name = "MD5")]
+    Md5,
+}
+
+/// How large drawables are.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum SizeRule {
+    /// As recorded
+    Right,
+    /// As apitrace's players make them
+    Peer,
+}
+
+impl From<SizeRule> for Sizes {
+    fn from(rule: SizeRule) -> Self {
+        match rule {
+            SizeRule::Right => Self::Right,
+            SizeRule::Peer => Self::Peer,
+        }
+    }
+}
+
+/// What both verbs replay.
+struct Job<'a> {
+    file: &'a Path,
+    input: &'a InputArguments,
+    options: Options,
+    sums: Option<&'a Path>,
+    against: Option<&'a Path>,
+    force: bool,
+    patience: Option<Duration>,
+}
+
+pub(crate) fn run(options: &ReplayArguments) -> Result<Verdict, Failure> {
+    if options.list_devices {
+        return list_devices();
+    }
+    let file = options.file.as_deref().ok_or_else(|| Failure::usage("replay needs a trace"))?;
+    let set = |texts: &[String], option: &str| -> Result<Option<CallSet>, Failure> {
+        if texts.is_empty() { Ok(None) } else { parse_call_set(option, texts).map(Some) }
+    };
+    let is_stdout = options.snapshot_prefix.as_deref() == Some("-".as_ref());
+    let format = match options.snapshot_format {
+        Some(Form::Png) => PictureFormat::Png,
+        Some(Form::Pnm) => PictureFormat::Pnm,
+        Some(Form::Rgb) => PictureFormat::Rgb,
+        Some(Form::Md5) => PictureFormat::Md5,
+        None if is_stdout => PictureFormat::Pnm,
+        None => PictureFormat::Png,
+    };
+    let calls = set(&options.snapshot, "--snapshot")?;
+    let takes = options.snapshot_prefix.is_some() || options.sums.is_some() || options.against.is_some();
+    if !takes && calls.is_some() {
+        return Err(Failure::usage("--snapshot takes pictures: say where they go, with -s, --sums or --against"));
+    }
+    let pictures = takes.then(|| Pictures {
+        calls: calls.unwrap_or_else(every_frame),
+        format,
+        prefix: options.snapshot_prefix.clone().filter(|_| !is_stdout),
+        writes: options.snapshot_prefix.is_some(),
+        by_call: options.call_nos,
+        has_alpha: options.snapshot_alpha,
+        interval: options.snapshot_interval,
+        is_window: options.snapshot_force_backbuffer,
+        jobs: jobs(options.jobs),
+        force: options.force,
+    });
+    let job = Job {
+        file,
+        input: &options.input,
+        options: Options {
+            wanted: Wanted { ignored: set(&options.ignore_calls, "--ignore-calls")?, ..Wanted::default() },
+            pictures,
+            sizes: options.size.into(),
+            device: options.device,
+            is_core: options.core,
+            frame_time_min: Duration::from_micros(options.min_frame_duration),
+            checks_errors: options.check,
+            limits: open::open_options(&options.input).limits,
+        },
+        sums: options.sums.as_deref(),
+        against: options.against.as_deref(),
+        force: options.force,
+        patience: options.watchdog.map(Duration::from_secs),
+    };
+    job.run()
+}
+
+pub(crate) fn dump_images(options: &DumpImagesArguments) -> Result<Verdict, Failure> {
+    let prefix = match &options.output {
+        Some(prefix) => prefix.clone(),
+        None => {
+            let mut name = OsString::from(options.file.file_stem().unwrap_or_default());
+            name.push(".");
+            name.into()
+        }
+    };
+    let calls = if options.calls.is_empty() { every_frame() } else { parse_call_set("--calls", &options.calls)? };
+    let pictures = Pictures {
+        calls,
+        prefix: Some(prefix),
+        writes: true,
+        by_call: options.call_nos,
+        jobs: jobs(None),
+        force: options.force,
+        ..Pictures::default()
+    };
+    let limits = open::open_options(&options.input).limits;
+    let sizes = options.size.into();
+    let options_of_replay = Options { pictures: Some(pictures), sizes, limits, ..Options::default() };
+    let job = Job {
+        file: &options.file,
+        input: &options.input,
+        options: options_of_replay,
+        sums: None,
+        against: None,
+        force: options.force,
+        patience: None,
+    };
+    job.run()
+}
+
+/// Threads for pictures.
+fn jobs(asked: Option<usize>) -> usize {
+    asked.unwrap_or_else(|| std::thread::available_parallelism().map_or(1, usize::from)).max(1)
+}
+
+fn list_devices() -> Result<Verdict, Failure> {
+    let mut out = terminal::stdout();
+    for (number, name) in anytrace_replay::devices().map_err(|error| Failure::of("EGL", &error))?.iter().enumerate() {
+        writeln!(out, "{number} {}", text::printable(name))?;
+    }
+    Ok(Verdict::Fine)
+}
+
+impl Job<'_> {
+    fn run(&self) -> Result<Verdict, Failure> {
+        match std::env::var_os(WATCH) {
+            Some(path) => self.replay(Path::new(&path)),
+            None => self.supervise(),
+        }
+    }
+
+    /// Has another process replay.
+    fn supervise(&self) -> Result<Verdict, Failure> {
+        if self.file == Path::new("-") {
+            return Err(Failure::usage("replay reads a trace twice: give it a file, not standard input"));
+        }
+        let failed = |error: std::io::Error| Failure::usage(format!("cannot start the replaying process: {error}"));
+        let file = tempfile::NamedTempFile::new().map_err(failed)?;
+        let watch = Watch::create(file.path()).map_err(failed)?;
+        let mut arguments = std::env::args_os();
+        let own_name = arguments.next().unwrap_or_default();
+        let mut command = Command::new(std::env::current_exe().map_err(failed)?);
+        std::os::unix::process::CommandExt::arg0(&mut command, own_name);
+        command.args(arguments).env(WATCH, file.path());
+        let at = |call: &Option<(u64, String)>| match call {
+            Some((number, name)) => format!("call {number} {name}"),
+            None => "before the first call".to_owned(),
+        };
+        let name = text::printable(&self.file.display().to_string());
+        match anytrace_replay::supervise(&mut command, &watch, self.patience).map_err(failed)? {
+            Ended::Exited(0) => Ok(Verdict::Fine),
+            Ended::Exited(1) => Ok(Verdict::Breach),
+            Ended::Exited(_) => Ok(Verdict::Failed),
+            Ended::Crashed { signal: 9, call } => {
+                Err(Failure::breach(format!("{name}: {}: the replaying process was killed (SIGKILL)", at(&call))))
+            }
+            Ended::Crashed { signal: 2 | 15, .. } => Ok(Verdict::Failed),
+            Ended::Crashed { signal, call } => {
+                Err(Failure::breach(format!("{name}: {}: the driver crashed ({})", at(&call), signal_name(signal))))
+            }
+            Ended::Hung { call } => {
+                let seconds = self.patience.unwrap_or_default().as_secs();
+                Err(Failure::breach(format!("{name}: {}: the driver took more than {seconds} s", at(&call))))
+            }
+        }
+    }
+
+    /// Replays in this process.
+    fn replay(&self, watch: &Path) -> Result<Verdict, Failure> {
+        anytrace_replay::end_with_parent();
+        let before = self.against.map(replay_sums::load).transpose()?;
+        let out = self.sums.map(|path| crate::output::Output::create(path, self.force)).transpose()?;
+        let mut watch = Watch::open(watch).map_err(|error| Failure::usage(format!("{WATCH}: {error}")))?;
+        let Ok(mut first) = super::opening::open_reader(self.file, self.input)? else {
+            return Err(Failure::breach(format!("{}: no calls; nothing was replayed", self.file.display())));
+        };
+        // What is damaged is reported when it is replayed.
+        let mut silence = anytrace_core::Collect::default();
+        let sizes = drawable_sizes(&mut first.reader, &self.options.limits, &mut silence)
+            .map_err(|error| Failure::of(&first.name, &error))?;
+        drop(first);
+        let Ok(mut opened) = super::opening::open_reader(self.file, self.input)? else {
+            return Ok(Verdict::Breach);
+        };
+        let done = anytrace_replay::replay(&mut opened.reader, sizes, &self.options, &mut watch, &mut opened.reporter);
+        let done = done.map_err(|error| Failure::of(&opened.name, &error))?;
+        let mut verdict = opened.verdict()?;
+        drop(opened.progress);
+        self.report(&opened.name, &done)?;
+        if let Some(mut out) = out {
+            out.write_all(anytrace_replay::to_json(&done.sums).as_bytes()).map_err(|error| Failure::output(&error))?;
+            out.commit(verdict)?;
+        }
+        if let Some(before) = before {
+            verdict = verdict.max(replay_sums::report(&before, &done.sums)?);
+        }
+        Ok(verdict)
+    }
+
+    fn report(&self, name: &str, done: &Replayed) -> Result<(), Failure> {
+        if !done.notes.is_empty() {
+            let outcome = Outcome {
+                records_read: done.calls,
+                records_written: done.repeated,
+                bytes_lost: 0,
+                notes: done.notes.clone(),
+            };
+            verbs::repair::print_outcome(name, &outcome);
+        }
+        let pictures = self.options.pictures.as_ref();
+        if pictures.is_some_and(|pictures| pictures.writes && pictures.prefix.is_none()) {
+            return Ok(());
+        }
+        let mut out = terminal::stdout();
+        if let Some(prefix) = pictures.and_then(|pictures| pictures.prefix.as_ref()) {
+            let prefix = prefix.display().to_string();
+            writeln!(out, "Wrote {} pictures: {}…", done.sums.len(), text::printable(&prefix))?;
+        }
+        let seconds = done.time.as_secs_f64();
+        let rate = if seconds > 0.0 { done.frames as f64 / seconds } else { 0.0 };
+        writeln!(out, "Rendered {} frames in {seconds:.6} secs, average of {rate:.3} fps", done.frames)?;
+        Ok(())
+    }
+}
+
+/// The names of the signals that end programs.
+fn signal_name(signal: i32) -> String {
+    let name = match signal {
+        4 => "SIGILL",
+        6 => "SIGABRT",
+        7 => "SIGBUS",
+        8 => "SIGFPE",
+        11 => "SIGSEGV",
+        _ => return format!("signal {signal}"),
+    };
+    name.to_owned()
+}

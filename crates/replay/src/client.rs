@@ -1,0 +1,113 @@
+//! Memory of the program to which the driver keeps pointers: vertex arrays, and room for feedback and selection.
+
+use std::collections::HashMap;
+use std::rc::Rc;
+
+/// Words of zeros behind each array, for drivers that read a little more than they use.
+const PADDING: usize = 8;
+
+/// Most sets of arrays that are saved at once: as many as any driver.
+const SAVED_MAX: usize = 64;
+
+/// The vertex array object, the function, and the attribute or unit that it sets.
+type Slot = (u32, &'static str, u32);
+
+/// The arrays of a context.
+#[derive(Debug, Default)]
+pub(crate) struct Client {
+    arrays: HashMap<Slot, Rc<[u64]>>,
+    /// By `glPushClientAttrib`, where it saves arrays.
+    saved: Vec<Option<HashMap<Slot, Rc<[u64]>>>>,
+    vertex_array: u32,
+    unit: u32,
+}
+
+impl Client {
+    /// True for functions whose pointer the driver keeps.
+    pub(crate) fn keeps(stem: &str) -> bool {
+        stem.ends_with("Pointer") || matches!(stem, "glInterleavedArrays" | "glFeedbackBuffer" | "glSelectBuffer")
+    }
+
+    fn slot(&self, stem: &'static str, first: u32) -> Slot {
+        let which = match stem {
+            "glTexCoordPointer" => self.unit,
+            _ if stem.contains("Attrib") || stem.starts_with("glMultiTex") => first,
+            _ => 0,
+        };
+        (self.vertex_array, stem, which)
+    }
+
+    /// Keeps a copy of the bytes until the pointer is replaced; `first`: the first argument. Returns its address.
+    pub(crate) fn keep(&mut self, stem: &'static str, first: u32, bytes: &[u8]) -> u64 {
+        let slot = self.slot(stem, first);
+        let words = bytes.len().div_ceil(8) + PADDING;
+        let array: Rc<[u64]> = words_of(bytes).chain(std::iter::repeat(0)).take(words).collect();
+        let address = array.as_ptr() as u64;
+        self.arrays.insert(slot, array);
+        address
+    }
+
+    /// The pointer is replaced by something else.
+    pub(crate) fn drop(&mut self, stem: &'static str, first: u32) {
+        let slot = self.slot(stem, first);
+        self.arrays.remove(&slot);
+    }
+
+    /// Follows what selects arrays. `first`: the first argument, as the trace has it.
+    pub(crate) fn follow(&mut self, stem: &str, first: u32) {
+        match stem {
+            "glBindVertexArray" => self.vertex_array = first,
+            "glClientActiveTexture" => self.unit = first,
+            "glPushClientAttrib" if self.saved.len() < SAVED_MAX => {
+                // 2: GL_CLIENT_VERTEX_ARRAY_BIT.
+                self.saved.push((first & 2 != 0).then(|| self.arrays.clone()));
+            }
+            "glPopClientAttrib" => {
+                if let Some(Some(arrays)) = self.saved.pop() {
+                    self.arrays = arrays;
+                }
+            }
+            _ => {}
+        }
+    }
+}
+
+/// Bytes as words in memory, the last one filled with zeros.
+pub(crate) fn words_of(bytes: &[u8]) -> impl Iterator<Item = u64> {
+    bytes.chunks(8).map(|chunk| {
+        let mut word = [0; 8];
+        word.iter_mut().zip(chunk).for_each(|(to, from)| *to = *from);
+        u64::from_ne_bytes(word)
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_array_stays_until_its_own_pointer_changes() {
+        let mut client = Client::default();
+        client.keep("glVertexAttribPointer", 0, b"abcdefghi");
+        client.keep("glVertexAttribPointer", 1, b"x");
+        client.follow("glClientActiveTexture", 0x84c1);
+        client.keep("glTexCoordPointer", 2, b"y");
+        assert_eq!(client.arrays.len(), 3);
+        client.follow("glPushClientAttrib", 2);
+        client.drop("glVertexAttribPointer", 1);
+        assert_eq!(client.arrays.len(), 2);
+        client.follow("glPopClientAttrib", 0);
+        assert_eq!(client.arrays.len(), 3);
+        // The arrays of another object are others.
+        client.follow("glBindVertexArray", 5);
+        client.drop("glVertexAttribPointer", 1);
+        assert_eq!(client.arrays.len(), 3);
+        assert!(client.arrays.values().all(|array| array.len() > PADDING));
+    }
+
+    #[test]
+    fn words_are_the_bytes_in_memory() {
+        let words: Vec<u8> = words_of(b"abcdefghij").flat_map(u64::to_ne_bytes).collect();
+        assert_eq!(words, b"abcdefghij\0\0\0\0\0\0");
+    }
+}

@@ -1,0 +1,192 @@
+//! The functions that the replayer calls itself: it reads pixels and state, and leaves no error and no state behind.
+#![allow(unsafe_code, reason = "functions of the driver are called by address")]
+
+use std::ffi::c_void;
+
+use anytrace_apitrace::tools::gl::kind::Kind;
+use anytrace_core::Error;
+
+use crate::egl::Screen;
+use crate::invoke::{Arguments, Function, call};
+
+/// Functions of OpenGL by what they are called for.
+pub(crate) struct Gl {
+    get_integers: Function,
+    get_error: Function,
+    flush: Function,
+    finish: Function,
+    bind_framebuffer: Option<Function>,
+    read_buffer: Option<Function>,
+    bind_buffer: Option<Function>,
+    pixel_store: Function,
+    read_pixels: Function,
+    buffer_parameter: Option<Function>,
+    named_buffer_parameter: Option<Function>,
+    attachment_parameter: Option<Function>,
+    texture_level: Option<Function>,
+    renderbuffer_parameter: Option<Function>,
+    bind_renderbuffer: Option<Function>,
+    generate: [(Kind, Option<Function>); 4],
+}
+
+impl Gl {
+    pub(crate) fn load(screen: &Screen) -> Result<Self, Error> {
+        let of = |name: &str| {
+            let absent = || Error::unsupported(format!("the driver of OpenGL has no {name}"));
+            screen.function(name).ok_or_else(absent)
+        };
+        Ok(Self {
+            get_integers: of("glGetIntegerv")?,
+            get_error: of("glGetError")?,
+            flush: of("glFlush")?,
+            finish: of("glFinish")?,
+            pixel_store: of("glPixelStorei")?,
+            read_pixels: of("glReadPixels")?,
+            bind_framebuffer: screen.function("glBindFramebuffer"),
+            read_buffer: screen.function("glReadBuffer"),
+            bind_buffer: screen.function("glBindBuffer"),
+            buffer_parameter: screen.function("glGetBufferParameteriv"),
+            named_buffer_parameter: screen.function("glGetNamedBufferParameteriv"),
+            attachment_parameter: screen.function("glGetFramebufferAttachmentParameteriv"),
+            texture_level: screen.function("glGetTextureLevelParameteriv"),
+            renderbuffer_parameter: screen.function("glGetRenderbufferParameteriv"),
+            bind_renderbuffer: screen.function("glBindRenderbuffer"),
+            generate: [
+                (Kind::Texture, screen.function("glGenTextures")),
+                (Kind::Buffer, screen.function("glGenBuffers")),
+                (Kind::Framebuffer, screen.function("glGenFramebuffers")),
+                (Kind::Renderbuffer, screen.function("glGenRenderbuffers")),
+            ],
+        })
+    }
+
+    /// A function with integers as parameters, in the current context.
+    fn plain(function: Function, values: &[u64]) -> u64 {
+        let mut arguments = Arguments::default();
+        values.iter().for_each(|value| arguments.integer(*value));
+        // SAFETY: all functions of this module have integers and pointers as parameters; each method passes those of its
+        // function, and pointers to room for what it writes.
+        unsafe { call(function, &arguments) }
+    }
+
+    /// A value of state; 0 if the driver does not have it.
+    pub(crate) fn state(&self, name: u32) -> i32 {
+        // Some states have several values: none that is asked for here has more.
+        let mut values = [0_i32; 16];
+        Self::plain(self.get_integers, &[u64::from(name), values.as_mut_ptr() as u64]);
+        values.first().copied().unwrap_or(0)
+    }
+
+    pub(crate) fn error(&self) -> u32 {
+        Self::plain(self.get_error, &[]) as u32
+    }
+
+    /// Errors of what is asked here must not be found by the calls of the trace, nor the other way round.
+    pub(crate) fn clear_errors(&self) {
+        for _ in 0..16 {
+            if self.error() == 0 {
+                return;
+            }
+        }
+    }
+
+    pub(crate) fn flush(&self) {
+        Self::plain(self.flush, &[]);
+    }
+
+    pub(crate) fn finish(&self) {
+        Self::plain(self.finish, &[]);
+    }
+
+    pub(crate) fn bind_framebuffer(&self, target: u32, name: u32) {
+        if let Some(function) = self.bind_framebuffer {
+            Self::plain(function, &[u64::from(target), u64::from(name)]);
+        }
+    }
+
+    pub(crate) fn read_buffer(&self, buffer: u32) {
+        if let Some(function) = self.read_buffer {
+            Self::plain(function, &[u64::from(buffer)]);
+        }
+    }
+
+    pub(crate) fn bind_buffer(&self, target: u32, name: u32) {
+        if let Some(function) = self.bind_buffer {
+            Self::plain(function, &[u64::from(target), u64::from(name)]);
+        }
+    }
+
+    pub(crate) fn pixel_store(&self, name: u32, value: i32) {
+        Self::plain(self.pixel_store, &[u64::from(name), value as u64]);
+    }
+
+    /// Reads the lower left part of the framebuffer for reading; rows are packed. `format` has `channels` of a byte.
+    pub(crate) fn read_pixels(&self, (width, height): (u32, u32), format: u32, channels: usize) -> Vec<u8> {
+        // 0x1401: GL_UNSIGNED_BYTE.
+        let mut pixels = vec![0_u8; width as usize * height as usize * channels];
+        let to: *mut c_void = pixels.as_mut_ptr().cast();
+        Self::plain(
+            self.read_pixels,
+            &[0, 0, u64::from(width), u64::from(height), u64::from(format), 0x1401, to as u64],
+        );
+        pixels
+    }
+
+    /// Bytes of the buffer at a target, or with a name.
+    pub(crate) fn buffer_size(&self, target: u32, is_name: bool) -> u64 {
+        let function = if is_name { self.named_buffer_parameter } else { self.buffer_parameter };
+        let mut size = [0_i32; 2];
+        if let Some(function) = function {
+            // 0x8764: GL_BUFFER_SIZE.
+            Self::plain(function, &[u64::from(target), 0x8764, size.as_mut_ptr() as u64]);
+        }
+        size.first().map_or(0, |size| u64::from(*size as u32))
+    }
+
+    /// A parameter of an attachment of the framebuffer for drawing; 0 if there is none.
+    pub(crate) fn attachment(&self, target: u32, attachment: u32, name: u32) -> i32 {
+        let mut values = [0_i32; 4];
+        if let Some(function) = self.attachment_parameter {
+            let to = values.as_mut_ptr() as u64;
+            Self::plain(function, &[u64::from(target), u64::from(attachment), u64::from(name), to]);
+        }
+        values.first().copied().unwrap_or(0)
+    }
+
+    /// Width and height of a level of a texture.
+    pub(crate) fn texture_size(&self, texture: u32, level: i32) -> (u32, u32) {
+        let of = |name: u64| {
+            let mut values = [0_i32; 4];
+            if let Some(function) = self.texture_level {
+                Self::plain(function, &[u64::from(texture), level as u64, name, values.as_mut_ptr() as u64]);
+            }
+            values.first().map_or(0, |value| *value as u32)
+        };
+        // GL_TEXTURE_WIDTH, GL_TEXTURE_HEIGHT.
+        (of(0x1000), of(0x1001))
+    }
+
+    /// Width and height of a renderbuffer.
+    pub(crate) fn renderbuffer_size(&self, name: u32) -> (u32, u32) {
+        let (Some(bind), Some(get)) = (self.bind_renderbuffer, self.renderbuffer_parameter) else { return (0, 0) };
+        // GL_RENDERBUFFER_BINDING, GL_RENDERBUFFER; then its width and height.
+        let before = self.state(0x8ca7);
+        Self::plain(bind, &[0x8d41, u64::from(name)]);
+        let of = |name: u64| {
+            let mut values = [0_i32; 4];
+            Self::plain(get, &[0x8d41, name, values.as_mut_ptr() as u64]);
+            values.first().map_or(0, |value| *value as u32)
+        };
+        let size = (of(0x8d42), of(0x8d43));
+        Self::plain(bind, &[0x8d41, u64::from(before as u32)]);
+        size
+    }
+
+    /// A new name of objects that programs may bind without asking for a name.
+    pub(crate) fn generate(&self, kind: Kind) -> Option<u32> {
+        let (_, function) = self.generate.iter().find(|(known, _)| *known == kind)?;
+        let mut names = [0_u32; 2];
+        Self::plain((*function)?, &[1, names.as_mut_ptr() as u64]);
+        names.first().copied().filter(|name| *name != 0)
+    }
+}

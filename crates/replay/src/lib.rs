@@ -1,0 +1,108 @@
+//! Repeats the OpenGL calls of an apitrace trace: without a window, with pictures of what is drawn.
+//!
+//! [`replay`] does it in this process, where a crash of the driver ends everything; [`supervise`] has another process do
+//! it and says at which call that one ended. EGL and OpenGL are looked up at run time.
+//!
+//! What a call means is [`anytrace_apitrace::tools::program`]'s business. Here are the driver's side: names of objects,
+//! memory, the call itself, pixels.
+
+mod client;
+mod driver;
+mod egl;
+mod gl;
+mod invoke;
+mod marshal;
+mod memory;
+mod names;
+mod pictures;
+mod pixels;
+mod sums;
+mod supervise;
+mod watch;
+
+use std::time::{Duration, Instant};
+
+use anytrace_apitrace::Reader;
+use anytrace_apitrace::tools::callset::CallSet;
+use anytrace_apitrace::tools::program::{Wanted, play};
+use anytrace_core::{Error, Limits, Sink};
+
+pub use anytrace_apitrace::tools::program::{DrawableSize, drawable_sizes};
+
+pub use egl::devices;
+pub use pictures::{PictureFormat, Pictures};
+pub use sums::{Difference, Sum, compare, from_json, of_png, to_json};
+pub use supervise::{Ended, end_with_parent, supervise};
+pub use watch::Watch;
+
+/// How large drawables are.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Sizes {
+    /// As the tracer recorded them, or as the program stated; else what viewports cover.
+    #[default]
+    Right,
+    /// As apitrace's players have them, for equal sums: what viewports covered so far, at least 32 by 32.
+    Peer,
+}
+
+/// How a trace is replayed.
+#[derive(Debug, Clone, Default)]
+pub struct Options {
+    /// Which calls are repeated.
+    pub wanted: Wanted,
+    /// After which calls pictures are taken, and where they go; `None`: no pictures.
+    pub pictures: Option<Pictures>,
+    /// How large drawables are.
+    pub sizes: Sizes,
+    /// The device of EGL, by its number in [`devices`]; `None`: Mesa's surfaceless platform, or the default display.
+    pub device: Option<usize>,
+    /// Make contexts of the core profile where the trace does not ask for one.
+    pub is_core: bool,
+    /// A frame takes at least so long.
+    pub frame_time_min: Duration,
+    /// Ask for errors after each call, and report those that the program did not see.
+    pub checks_errors: bool,
+    /// Limits on what a trace may cost.
+    pub limits: Limits,
+}
+
+/// What was replayed.
+#[derive(Debug, Default)]
+pub struct Replayed {
+    /// Frames that ended.
+    pub frames: u64,
+    /// Calls of the trace.
+    pub calls: u64,
+    /// Calls that were repeated, contexts and frames included.
+    pub repeated: u64,
+    /// Time from the first call to the last.
+    pub time: Duration,
+    /// Sums of the pictures, in order.
+    pub sums: Vec<Sum>,
+    /// What was not done, and why: a sentence each.
+    pub notes: Vec<String>,
+}
+
+/// Replays a trace. `sizes`: of its drawables, which another pass over it found ([`drawable_sizes`]).
+///
+/// # Errors
+/// The trace cannot be read, EGL or OpenGL are absent, a context cannot be made, a picture cannot be written.
+pub fn replay(
+    reader: &mut Reader,
+    sizes: Vec<DrawableSize>,
+    options: &Options,
+    watch: &mut Watch,
+    sink: &mut dyn Sink,
+) -> Result<Replayed, Error> {
+    let mut driver = driver::Driver::new(options, sizes, watch)?;
+    let started = Instant::now();
+    let played = play(reader, &options.wanted, &options.limits, &mut driver, sink)?;
+    let (frames, sums, mut notes) = driver.finish()?;
+    notes.splice(0..0, played.notes);
+    Ok(Replayed { frames, calls: played.totals.calls, repeated: played.repeated, time: started.elapsed(), sums, notes })
+}
+
+/// A set of the calls that end frames.
+pub fn every_frame() -> CallSet {
+    CallSet::parse(["*/frame"], &mut |_| Err(std::io::Error::other("no files"))).unwrap_or_default()
+}

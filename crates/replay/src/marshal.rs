@@ -1,0 +1,237 @@
+//! Arguments of the trace as arguments of the driver: names that exist here, pointers to memory that lives long enough.
+
+use anytrace_apitrace::tools::gl::kind::Kind;
+use anytrace_apitrace::tools::gl::values::float;
+use anytrace_apitrace::tools::program::{Argument, Array, GlCall, Scalar, Unfit, split_types};
+
+use crate::client::{Client, words_of};
+use crate::gl::Gl;
+use crate::invoke::Arguments;
+use crate::memory::Memory;
+use crate::names::{Names, Of};
+
+/// Words of zeros behind everything that is pointed to, for drivers that read a little more than they use.
+const PADDING: usize = 8;
+
+/// Blobs up to this size are copied, so that zeros follow them; longer ones are read where they are.
+const COPIED_MAX: usize = 1 << 16;
+
+/// Most bytes of feedback and selection.
+const FEEDBACK_MAX: u64 = 1 << 26;
+
+/// Memory for the time of a call. Rooms stay where they are when others are added.
+#[derive(Debug, Default)]
+pub(crate) struct Scratch {
+    rooms: Vec<Vec<u64>>,
+    used: usize,
+}
+
+impl Scratch {
+    pub(crate) fn clear(&mut self) {
+        self.used = 0;
+    }
+
+    /// A copy of the bytes, followed by zeros. Returns its address.
+    fn put(&mut self, bytes: &[u8]) -> u64 {
+        if self.used == self.rooms.len() {
+            self.rooms.push(Vec::new());
+        }
+        let Some(room) = self.rooms.get_mut(self.used) else { return 0 };
+        self.used += 1;
+        room.clear();
+        room.extend(words_of(bytes));
+        room.extend([0; PADDING]);
+        room.as_ptr() as u64
+    }
+
+    /// Room for so many names, which the driver writes.
+    fn names(&mut self, count: usize) -> (usize, u64) {
+        self.put(&[]);
+        let at = self.used - 1;
+        let Some(room) = self.rooms.get_mut(at) else { return (at, 0) };
+        room.resize(count.div_ceil(2) + PADDING, 0);
+        (at, room.as_mut_ptr() as u64)
+    }
+
+    /// Names that the driver wrote.
+    pub(crate) fn read(&self, room: usize, count: usize) -> impl Iterator<Item = u32> {
+        let words = self.rooms.get(room).map_or(&[][..], Vec::as_slice);
+        let both = |word: &u64| {
+            let [a, b, c, d, e, f, g, h] = word.to_ne_bytes();
+            [u32::from_ne_bytes([a, b, c, d]), u32::from_ne_bytes([e, f, g, h])]
+        };
+        words.iter().flat_map(both).take(count)
+    }
+}
+
+/// What arguments depend on.
+pub(crate) struct Marshal<'m> {
+    pub(crate) names: &'m mut Names,
+    pub(crate) memory: &'m mut Memory,
+    pub(crate) client: &'m mut Client,
+    pub(crate) scratch: &'m mut Scratch,
+    pub(crate) gl: &'m Gl,
+    pub(crate) of: Of,
+    /// The current program, as the trace calls it.
+    pub(crate) program: u32,
+    /// What the color buffer of a drawable is called here; 0: as in the trace.
+    pub(crate) window_buffer: u32,
+}
+
+impl Marshal<'_> {
+    /// Fills in the arguments. Returns the room of new names, if the call makes objects.
+    pub(crate) fn fill(&mut self, call: &GlCall<'_>, to: &mut Arguments) -> Result<Option<usize>, Unfit> {
+        let keeps = Client::keeps(call.stem);
+        let mut names = None;
+        for (at, (types, argument)) in split_types(call.types).skip(1).zip(call.arguments).enumerate() {
+            let letter = types.first().copied().unwrap_or(b'v');
+            match *argument {
+                Argument::Scalar(Scalar::Float(number)) if letter == b'f' => to.single(number as f32),
+                Argument::Scalar(Scalar::Float(number)) => to.double(number),
+                Argument::Scalar(scalar) => {
+                    let number = self.number(scalar);
+                    to.integer(if call.stem == "glListBase" { self.list_base(number) } else { number });
+                }
+                Argument::WindowBuffer(scalar) => {
+                    let number = self.number(scalar);
+                    to.integer(u64::from(self.window_buffer(number as u32)));
+                }
+                Argument::WindowBuffers(elements) => {
+                    let mut bytes = Vec::new();
+                    for mut wire in elements {
+                        let number = float(wire.value(), call.dictionary).unwrap_or(0.0) as u32;
+                        bytes.extend(self.window_buffer(number).to_ne_bytes());
+                    }
+                    to.integer(self.scratch.put(&bytes));
+                }
+                Argument::Location(program, location) => {
+                    let program = program.unwrap_or(self.program);
+                    to.integer(self.names.location(self.of, program, location) as u64);
+                }
+                Argument::Block(program, block) => {
+                    to.integer(u64::from(self.names.block(self.of, program, block)));
+                }
+                Argument::NewNames => {
+                    let count = call.made();
+                    let (room, address) = self.scratch.names(count);
+                    names = Some(room);
+                    to.integer(address);
+                }
+                pointer => {
+                    let first = if keeps { call.first() } else { 0 };
+                    let address = match keeps {
+                        true if at > 0 => self.kept(call, first, &pointer)?,
+                        _ => self.pointer(call, &pointer)?,
+                    };
+                    to.integer(address);
+                }
+            }
+        }
+        Ok(names)
+    }
+
+    fn number(&mut self, scalar: Scalar<'_>) -> u64 {
+        match scalar {
+            Scalar::Integer(number) => number as u64,
+            Scalar::Enum(number, _) => u64::from(number),
+            Scalar::Object(kind, name) => u64::from(self.object(kind, name)),
+            Scalar::Sync(traced) => self.names.sync(traced),
+            Scalar::Float(number) => number as i64 as u64,
+        }
+    }
+
+    /// The name here. Programs may bind names that they never asked for: those get names that nothing else has here.
+    pub(crate) fn object(&mut self, kind: Kind, traced: u32) -> u32 {
+        if let Some(real) = self.names.object(self.of, kind, traced) {
+            return real;
+        }
+        match self.gl.generate(kind) {
+            Some(real) => {
+                self.names.made(self.of, kind, traced, real);
+                real
+            }
+            None => traced,
+        }
+    }
+
+    /// Lists are called relative to a base, which is the first of those that were made, or a little before.
+    fn list_base(&self, base: u64) -> u64 {
+        let base = base as u32;
+        match self.names.object(self.of, Kind::List, base) {
+            Some(real) => u64::from(real),
+            // Fonts have a list for each character, of which the first are often left out.
+            None => (1..=128)
+                .find_map(|ahead| {
+                    let real = self.names.object(self.of, Kind::List, base.checked_add(ahead)?)?;
+                    Some(u64::from(real.wrapping_sub(ahead)))
+                })
+                .unwrap_or(u64::from(base)),
+        }
+    }
+
+    fn window_buffer(&self, traced: u32) -> u32 {
+        // GL_FRONT_LEFT to GL_FRONT_AND_BACK.
+        let is_of_window = (0x0400..=0x0408).contains(&traced);
+        if is_of_window && self.window_buffer != 0 { self.window_buffer } else { traced }
+    }
+
+    /// A pointer that the driver keeps.
+    fn kept(&mut self, call: &GlCall<'_>, first: u32, pointer: &Argument<'_>) -> Result<u64, Unfit> {
+        if matches!(call.stem, "glFeedbackBuffer" | "glSelectBuffer") {
+            // The driver writes there later; four bytes each.
+            let bytes = u64::from(first).saturating_mul(4).min(FEEDBACK_MAX);
+            return Ok(self.client.keep(call.stem, 0, &vec![0; bytes as usize]));
+        }
+        match *pointer {
+            Argument::Bytes(bytes) | Argument::Text(bytes) => Ok(self.client.keep(call.stem, first, bytes)),
+            Argument::Array(array) if array.letter != b'p' => {
+                let bytes = self.encoded(call, &array)?;
+                Ok(self.client.keep(call.stem, first, &bytes))
+            }
+            _ => {
+                self.client.drop(call.stem, first);
+                self.pointer(call, pointer)
+            }
+        }
+    }
+
+    fn pointer(&mut self, call: &GlCall<'_>, pointer: &Argument<'_>) -> Result<u64, Unfit> {
+        Ok(match *pointer {
+            Argument::Null => 0,
+            Argument::Address(traced) => self.memory.address(traced),
+            Argument::Bytes(bytes) if bytes.len() > COPIED_MAX && bytes.as_ptr() as usize % 8 == 0 => {
+                bytes.as_ptr() as u64
+            }
+            // The padding is the null character.
+            Argument::Bytes(bytes) | Argument::Text(bytes) => self.scratch.put(bytes),
+            Argument::Array(array) if array.letter == b'p' => {
+                let mut addresses = Vec::new();
+                for element in array.arguments(call.dictionary) {
+                    let address = self.pointer(call, &element?)?;
+                    addresses.extend(address.to_ne_bytes());
+                }
+                self.scratch.put(&addresses)
+            }
+            Argument::Array(array) => {
+                let bytes = self.encoded(call, &array)?;
+                self.scratch.put(&bytes)
+            }
+            _ => return Err(Unfit::Value("a value is not a pointer")),
+        })
+    }
+
+    /// The elements of an array in memory.
+    fn encoded(&mut self, call: &GlCall<'_>, array: &Array<'_>) -> Result<Vec<u8>, Unfit> {
+        let mut bytes = Vec::new();
+        for element in array.arguments(call.dictionary) {
+            let Argument::Scalar(scalar) = element? else { continue };
+            let scalar = match scalar {
+                Scalar::Object(kind, name) => Scalar::Integer(i64::from(self.object(kind, name))),
+                Scalar::Sync(traced) => Scalar::Integer(self.names.sync(traced) as i64),
+                other => other,
+            };
+            scalar.encode(array.letter, &mut bytes);
+        }
+        Ok(bytes)
+    }
+}
