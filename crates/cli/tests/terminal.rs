@@ -90,6 +90,8 @@ report {heph} -o {out}
   apitrace index {trace} -o {out}
   apitrace leaks {trace}
   apitrace leaks --compat {trace}
+  apitrace replay {trace}
+  apitrace dump-images {trace} -o {out}
 ! apitrace repack {trace} -
 ! apitrace sed -e s/a/b/ {trace} -o -
   apitrace state {trace}

@@ -148,6 +148,7 @@ const APITRACE: &[&str] = &[
     "apitrace sed FILE --force -o OUT -e s/a/b/",
     "apitrace gltrim FILE --force -o OUT --frames 0",
     "apitrace index FILE --force -o OUT",
+    "apitrace replay FILE",
     "apitrace to-c FILE --force -o OUT",
     "apitrace trim FILE --force -o OUT --calls 0-1000000000",
     "apitrace trim FILE --force -o OUT --frames 0-1000000000/3 --thread 0",

@@ -99,6 +99,9 @@ pub(super) const ROWS: &[Row] = &[
     row("apitrace jsonl", APITRACE, &[Trace], Damage),
     row("apitrace leaks", APITRACE, &[Trace], Verdict),
     row("apitrace pickle", APITRACE, &[Trace], Damage),
+    // A driver that crashes is a verdict: it need not be the trace's fault.
+    with(row("apitrace replay", APITRACE, &[Trace], Verdict), &["--watchdog=10"]),
+    row("apitrace dump-images", APITRACE, &[Trace], Verdict),
     // Events are not looked at: only a container's damage is its concern.
     row("apitrace repack", APITRACE, &[Trace, Reads::Output], Other),
     row("apitrace sed", APITRACE, &[Trace], Damage),
@@ -173,6 +176,8 @@ pub(super) const NOT_PASSED: &[(&str, &str)] = &[
     ("heph collect", "--summary"),
     ("heph collect", "--allow-remote"),
     ("heph replay", "--loop"),
+    // It lists devices, and reads no trace.
+    ("apitrace replay", "--list-devices"),
     ("heph replay", "--speed"),
     // It prints presets, and reads no trace.
     ("memory sim", "--list-presets"),
@@ -309,6 +314,7 @@ const OF_OPTION: &[(&str, &str, &[&str])] = &[
     ("heph replay", "--to", &["-"]),
     ("convert", "--table", &["events", "spans", "stacks", "accesses", "regions", "types", "calls", "attributes", "x"]),
     ("heph collect", "--duration", &["1s"]),
+    ("apitrace replay", "--min-frame-duration", &["0", "10"]),
 ];
 
 /// Values by their name in the help.

@@ -124,8 +124,8 @@ pub(super) enum ApitraceVerb {
                       failed.\n\n\
                       Example:\n  anytrace apitrace replay game.trace\n  \
                       anytrace apitrace replay -s frame. -S '100-200/frame' game.trace\n  \
-                      anytrace apitrace replay --sums before.json game.trace\n  \
-                      anytrace apitrace replay --against before.json game.trace"
+                      anytrace apitrace replay --sums sums.json game.trace\n  \
+                      anytrace apitrace replay --against sums.json game.trace"
     )]
     Replay(Box<replay::ReplayArguments>),
     /// Replace strings, enumeration names, flags and pointers, and set properties; everything else is unchanged
