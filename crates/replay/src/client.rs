@@ -74,11 +74,11 @@ impl Client {
 
 /// Bytes as words in memory, the last one filled with zeros.
 pub(crate) fn words_of(bytes: &[u8]) -> impl Iterator<Item = u64> {
-    bytes.chunks(8).map(|chunk| {
-        let mut word = [0; 8];
-        word.iter_mut().zip(chunk).for_each(|(to, from)| *to = *from);
-        u64::from_ne_bytes(word)
-    })
+    let (words, rest) = bytes.as_chunks::<8>();
+    let mut last = [0; 8];
+    last.iter_mut().zip(rest).for_each(|(to, from)| *to = *from);
+    let last = (!rest.is_empty()).then(|| u64::from_ne_bytes(last));
+    words.iter().map(|word| u64::from_ne_bytes(*word)).chain(last)
 }
 
 #[cfg(test)]

@@ -66,6 +66,8 @@ pub(crate) struct Driver<'o> {
     gallery: Option<Gallery>,
     frames: u64,
     frame_started: Instant,
+    /// Behind the frame before, with its group of contexts.
+    fence: Option<(u64, u32)>,
     errors: BTreeMap<(&'static str, u32), (u64, u64)>,
     notes: Vec<String>,
 }
@@ -90,6 +92,7 @@ impl<'o> Driver<'o> {
             gallery: options.pictures.clone().map(Gallery::new),
             frames: 0,
             frame_started: Instant::now(),
+            fence: None,
             errors: BTreeMap::new(),
             notes: Vec::new(),
         })
@@ -266,6 +269,23 @@ impl<'o> Driver<'o> {
         }
     }
 
+    /// Lets the driver be one frame behind, as windows do: it would keep all frames in memory.
+    fn throttle(&mut self) {
+        let group = self.of().group;
+        let (Some(gl), Some(_)) = (&self.gl, self.current) else { return };
+        gl.flush();
+        let fence = gl.fence();
+        if fence == 0 {
+            gl.finish();
+        }
+        // A fence of another group is left to its end: it cannot be waited for here.
+        if let Some((before, _)) = self.fence.take().filter(|(_, of)| *of == group) {
+            gl.wait(before);
+        }
+        self.fence = (fence != 0).then_some((fence, group));
+        gl.clear_errors();
+    }
+
     fn picture(&mut self, moment: &Moment) -> Result<(), Error> {
         let (Some(gallery), Some((number, drawable))) = (&mut self.gallery, self.current) else { return Ok(()) };
         let (Some(gl), Some(context)) = (&self.gl, self.contexts.get(number as usize)) else { return Ok(()) };
@@ -383,9 +403,7 @@ impl Machine for Driver<'_> {
     fn end_frame(&mut self, number: u64) -> Result<(), Error> {
         self.watch.at(number, "(the end of a frame)");
         self.frames += 1;
-        if let (Some(gl), Some(_)) = (&self.gl, self.current) {
-            gl.flush();
-        }
+        self.throttle();
         if let Some(rest) = self.options.frame_time_min.checked_sub(self.frame_started.elapsed())
             && rest > Duration::ZERO
         {

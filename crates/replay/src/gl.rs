@@ -26,6 +26,9 @@ pub(crate) struct Gl {
     texture_level: Option<Function>,
     renderbuffer_parameter: Option<Function>,
     bind_renderbuffer: Option<Function>,
+    fence_sync: Option<Function>,
+    client_wait_sync: Option<Function>,
+    delete_sync: Option<Function>,
     generate: [(Kind, Option<Function>); 4],
 }
 
@@ -51,6 +54,9 @@ impl Gl {
             texture_level: screen.function("glGetTextureLevelParameteriv"),
             renderbuffer_parameter: screen.function("glGetRenderbufferParameteriv"),
             bind_renderbuffer: screen.function("glBindRenderbuffer"),
+            fence_sync: screen.function("glFenceSync"),
+            client_wait_sync: screen.function("glClientWaitSync"),
+            delete_sync: screen.function("glDeleteSync"),
             generate: [
                 (Kind::Texture, screen.function("glGenTextures")),
                 (Kind::Buffer, screen.function("glGenBuffers")),
@@ -96,6 +102,21 @@ impl Gl {
 
     pub(crate) fn finish(&self) {
         Self::plain(self.finish, &[]);
+    }
+
+    /// A fence behind all calls so far; 0 if the driver has none.
+    pub(crate) fn fence(&self) -> u64 {
+        // GL_SYNC_GPU_COMMANDS_COMPLETE.
+        self.fence_sync.map_or(0, |function| Self::plain(function, &[0x9117, 0]))
+    }
+
+    /// Waits until the driver has reached a fence of this group of contexts, and deletes it.
+    pub(crate) fn wait(&self, fence: u64) {
+        if let (Some(wait), Some(delete)) = (self.client_wait_sync, self.delete_sync) {
+            // GL_SYNC_FLUSH_COMMANDS_BIT, and a second at most.
+            Self::plain(wait, &[fence, 1, 1_000_000_000]);
+            Self::plain(delete, &[fence]);
+        }
     }
 
     pub(crate) fn bind_framebuffer(&self, target: u32, name: u32) {

@@ -4,14 +4,15 @@ use anytrace_apitrace::tools::gl::kind::Kind;
 use anytrace_apitrace::tools::gl::values::float;
 use anytrace_apitrace::tools::program::{Argument, Array, GlCall, Scalar, Unfit, split_types};
 
+use crate::bounds::{self, Unpacking};
 use crate::client::{Client, words_of};
 use crate::gl::Gl;
 use crate::invoke::Arguments;
 use crate::memory::Memory;
 use crate::names::{Names, Of};
 
-/// Words of zeros behind everything that is pointed to, for drivers that read a little more than they use.
-const PADDING: usize = 8;
+/// Words of zeros behind everything that is copied: more than the longest vector of a fixed size, a matrix of 16 doubles.
+const PADDING: usize = 32;
 
 /// Blobs up to this size are copied, so that zeros follow them; longer ones are read where they are.
 const COPIED_MAX: usize = 1 << 16;
@@ -81,6 +82,7 @@ pub(crate) struct Marshal<'m> {
 impl Marshal<'_> {
     /// Fills in the arguments. Returns the room of new names, if the call makes objects.
     pub(crate) fn fill(&mut self, call: &GlCall<'_>, to: &mut Arguments) -> Result<Option<usize>, Unfit> {
+        bounds::check(call, &mut || self.unpacking())?;
         let keeps = Client::keeps(call.stem);
         let mut names = None;
         for (at, (types, argument)) in split_types(call.types).skip(1).zip(call.arguments).enumerate() {
@@ -128,6 +130,16 @@ impl Marshal<'_> {
             }
         }
         Ok(names)
+    }
+
+    /// How the driver finds pixels in memory now.
+    fn unpacking(&self) -> Unpacking {
+        // GL_UNPACK_ALIGNMENT, GL_UNPACK_ROW_LENGTH, GL_UNPACK_IMAGE_HEIGHT, GL_UNPACK_SKIP_PIXELS, _ROWS and _IMAGES. What
+        // a version does not have is 0.
+        let [alignment, row_length, image_height, pixels, rows, images] =
+            [0x0cf5, 0x0cf2, 0x806e, 0x0cf4, 0x0cf3, 0x806d].map(|name| u64::from(self.gl.state(name).max(0) as u32));
+        self.gl.clear_errors();
+        Unpacking { alignment, row_length, image_height, skipped: (pixels, rows, images) }
     }
 
     fn number(&mut self, scalar: Scalar<'_>) -> u64 {

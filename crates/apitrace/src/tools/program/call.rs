@@ -232,6 +232,11 @@ pub struct Array<'a> {
 }
 
 impl<'a> Array<'a> {
+    /// Bytes of the elements in memory.
+    pub fn bytes(&self) -> u64 {
+        self.elements.count() as u64 * element_bytes(self.letter) as u64
+    }
+
     /// The elements as arguments.
     pub fn arguments(&self, dictionary: &'a Dictionary) -> impl Iterator<Item = Result<Argument<'a>, Unfit>> {
         let this = *self;

@@ -128,6 +128,8 @@ impl Windows {
             "glViewport" => (number(0) + number(2), number(1) + number(3)),
             "glScissor" if values.is_fake() => (number(0) + number(2), number(1) + number(3)),
             "glViewportIndexedf" => (number(1) + number(3), number(2) + number(4)),
+            "glViewportArrayv" => corner_of(&values.floats(2, 0)),
+            "glViewportIndexedfv" => corner_of(&values.floats(1, 0)),
             "glBlitFramebuffer" => (number(4).max(number(6)), number(5).max(number(7))),
             "" => return self.created(function, values),
             _ => return,
@@ -175,6 +177,13 @@ impl Windows {
     }
 }
 
+/// The largest corner of viewports: four numbers each.
+fn corner_of(viewports: &[f64]) -> (f64, f64) {
+    viewports.as_chunks::<4>().0.iter().fold((0.0, 0.0), |(x, y): (f64, f64), [left, bottom, width, height]| {
+        (x.max(left + width), y.max(bottom + height))
+    })
+}
+
 /// Sizes of the drawables of a trace, by number, as far as its calls show them: what a machine needs before it begins.
 ///
 /// # Errors
@@ -200,8 +209,15 @@ struct Learner {
 }
 
 /// Functions that show sizes; those without a stem are of window systems.
-const SHOW_SIZES: [&str; 5] =
-    ["glBindFramebuffer", "glViewport", "glScissor", "glViewportIndexedf", "glBlitFramebuffer"];
+const SHOW_SIZES: [&str; 7] = [
+    "glBindFramebuffer",
+    "glViewport",
+    "glScissor",
+    "glViewportIndexedf",
+    "glViewportIndexedfv",
+    "glViewportArrayv",
+    "glBlitFramebuffer",
+];
 
 impl CallVisitor for Learner {
     fn header(&mut self, header: &Header) -> Result<(), Error> {
@@ -301,4 +317,27 @@ pub(super) fn asked(system: Option<System>, function: &[u8], values: &Values<'_>
         asked.profile &= 3;
     }
     asked
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_stated_size_holds_unless_viewports_exceed_it_in_both_directions() {
+        let size = |stated, extent| DrawableSize { stated, extent }.size();
+        assert_eq!(size(None, (0, 0)), SMALL);
+        assert_eq!(size(None, (300, 20)), (300, 20));
+        // As armagetronad: a window of 1024 by 768, and a viewport of 1023 by 1023.
+        assert_eq!(size(Some((1024, 768)), (1023, 1023)), (1024, 768));
+        assert_eq!(size(Some((300, 300)), (640, 480)), (640, 480));
+        assert_eq!(DrawableSize { stated: Some((1024, 768)), extent: (1023, 1023) }.room(), (1024, 1023));
+        assert_eq!(size(Some((u32::MAX, 1)), (0, 0)), (SIDE_MAX, 1));
+    }
+
+    #[test]
+    fn the_largest_of_several_viewports_counts() {
+        assert_eq!(corner_of(&[0.0, 0.0, 10.0, 5.0, 4.0, 4.0, 4.0, 4.0, 1.0]), (10.0, 8.0));
+        assert_eq!(corner_of(&[]), (0.0, 0.0));
+    }
 }

@@ -1,0 +1,263 @@
+//! How many bytes a call reads behind its pointers, for the functions where the trace's own numbers say it: images,
+//! uniforms, indices. What is longer than the bytes that the trace has must not reach the driver.
+//!
+//! Vectors of a fixed size need no rule: zeros follow everything that is copied ([`crate::marshal`]). Sizes are those of
+//! OpenGL 4.6, sections 8.4.4 (pixels) and 10.3 (indices).
+
+use anytrace_apitrace::tools::program::{Argument, GlCall, Scalar, Unfit};
+
+/// Why a call is refused.
+const SHORT: Unfit = Unfit::Value("its data are shorter than declared");
+
+/// Where an image's parameters are.
+struct Image {
+    stem: &'static str,
+    /// Arguments with width, height and depth.
+    sides: &'static [usize],
+    /// The argument with the format; the type follows.
+    format: usize,
+    pixels: usize,
+}
+
+const fn image(stem: &'static str, sides: &'static [usize], format: usize, pixels: usize) -> Image {
+    Image { stem, sides, format, pixels }
+}
+
+const IMAGES: [Image; 10] = [
+    image("glTexImage1D", &[3], 5, 7),
+    image("glTexImage2D", &[3, 4], 6, 8),
+    image("glTexImage3D", &[3, 4, 5], 7, 9),
+    image("glTexSubImage1D", &[3], 4, 6),
+    image("glTexSubImage2D", &[4, 5], 6, 8),
+    image("glTexSubImage3D", &[5, 6, 7], 8, 10),
+    image("glTextureSubImage1D", &[3], 4, 6),
+    image("glTextureSubImage2D", &[4, 5], 6, 8),
+    image("glTextureSubImage3D", &[5, 6, 7], 8, 10),
+    image("glDrawPixels", &[0, 1], 2, 4),
+];
+
+/// Functions with a number of bytes, and the data after it.
+const SIZED: [(&str, usize); 9] = [
+    ("glCompressedTexImage1D", 5),
+    ("glCompressedTexImage2D", 6),
+    ("glCompressedTexImage3D", 7),
+    ("glCompressedTexSubImage1D", 5),
+    ("glCompressedTexSubImage2D", 7),
+    ("glCompressedTexSubImage3D", 9),
+    ("glCompressedTextureSubImage1D", 5),
+    ("glCompressedTextureSubImage2D", 7),
+    ("glCompressedTextureSubImage3D", 9),
+];
+
+/// Functions that draw by indices: arguments with their number and their type; the indices follow.
+const INDEXED: [(&str, usize, usize); 8] = [
+    ("glDrawElements", 1, 2),
+    ("glDrawElementsBaseVertex", 1, 2),
+    ("glDrawElementsInstanced", 1, 2),
+    ("glDrawElementsInstancedBaseVertex", 1, 2),
+    ("glDrawElementsInstancedBaseInstance", 1, 2),
+    ("glDrawElementsInstancedBaseVertexBaseInstance", 1, 2),
+    ("glDrawRangeElements", 3, 4),
+    ("glDrawRangeElementsBaseVertex", 3, 4),
+];
+
+/// How the driver finds pixels in memory: `GL_UNPACK_ALIGNMENT` and so on.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Unpacking {
+    pub(crate) alignment: u64,
+    pub(crate) row_length: u64,
+    pub(crate) image_height: u64,
+    pub(crate) skipped: (u64, u64, u64),
+}
+
+impl Default for Unpacking {
+    fn default() -> Self {
+        Self { alignment: 4, row_length: 0, image_height: 0, skipped: (0, 0, 0) }
+    }
+}
+
+/// Refuses a call whose data are too short. `unpacking` asks the driver; it is called for images only.
+pub(crate) fn check(call: &GlCall<'_>, unpacking: &mut dyn FnMut() -> Unpacking) -> Result<(), Unfit> {
+    let (at, needed) = if let Some(image) = IMAGES.iter().find(|image| image.stem == call.stem) {
+        (image.pixels, of_image(call, image, unpacking))
+    } else if let Some((_, size)) = SIZED.iter().find(|(stem, _)| *stem == call.stem) {
+        (size + 1, Some(number(call, *size)))
+    } else if let Some((_, count, kind)) = INDEXED.iter().find(|(stem, ..)| *stem == call.stem) {
+        (kind + 1, index_bytes(number(call, *kind)).map(|bytes| number(call, *count).saturating_mul(bytes)))
+    } else if let Some((at, needed)) = of_uniform(call) {
+        (at, Some(needed))
+    } else {
+        return Ok(());
+    };
+    match (call.arguments.get(at), needed) {
+        (Some(Argument::Bytes(bytes) | Argument::Text(bytes)), Some(needed)) if needed > bytes.len() as u64 => {
+            Err(SHORT)
+        }
+        (Some(Argument::Array(array)), Some(needed)) if needed > array.bytes() => Err(SHORT),
+        _ => Ok(()),
+    }
+}
+
+/// An integer among the arguments; negative ones are errors that the driver finds, and read nothing.
+fn number(call: &GlCall<'_>, at: usize) -> u64 {
+    match call.arguments.get(at) {
+        Some(Argument::Scalar(Scalar::Integer(number))) => u64::try_from(*number).unwrap_or(0),
+        Some(Argument::Scalar(Scalar::Enum(number, _))) => u64::from(*number),
+        _ => 0,
+    }
+}
+
+fn index_bytes(kind: u64) -> Option<u64> {
+    match kind {
+        0x1401 => Some(1),
+        0x1403 => Some(2),
+        0x1405 => Some(4),
+        _ => None,
+    }
+}
+
+/// Bytes of a pixel; `None` where format or type are unknown, which the driver refuses.
+fn pixel_bytes(format: u64, kind: u64) -> Option<u64> {
+    let channels = match format {
+        // Color index, stencil, depth, red, green, blue, alpha, luminance, red and so on as integers.
+        0x1900..=0x1906 | 0x1909 | 0x8d94..=0x8d97 => 1,
+        // Luminance and alpha, red and green, both as integers.
+        0x190a | 0x8227 | 0x8228 => 2,
+        // RGB, BGR.
+        0x1907 | 0x80e0 | 0x8d98 | 0x8d9a => 3,
+        // RGBA, BGRA, ABGR.
+        0x1908 | 0x80e1 | 0x8d99 | 0x8d9b | 0x8000 => 4,
+        // Depth and stencil.
+        0x84f9 => 1,
+        _ => return None,
+    };
+    Some(match kind {
+        0x1400 | 0x1401 => channels,
+        0x1402 | 0x1403 | 0x140b | 0x8d61 => channels * 2,
+        0x1404..=0x1406 => channels * 4,
+        // Packed pixels.
+        0x8032 | 0x8362 => 1,
+        0x8033 | 0x8034 | 0x8363..=0x8366 => 2,
+        0x8035 | 0x8036 | 0x8367 | 0x8368 | 0x84fa | 0x8c3b | 0x8c3e => 4,
+        0x8dad => 8,
+        _ => return None,
+    })
+}
+
+fn of_image(call: &GlCall<'_>, image: &Image, unpacking: &mut dyn FnMut() -> Unpacking) -> Option<u64> {
+    // An address or an offset is not measured.
+    if !matches!(call.arguments.get(image.pixels), Some(Argument::Bytes(_) | Argument::Text(_) | Argument::Array(_))) {
+        return None;
+    }
+    let mut sides = image.sides.iter().map(|at| number(call, *at));
+    let (width, height, depth) = (sides.next()?, sides.next().unwrap_or(1), sides.next().unwrap_or(1));
+    if width == 0 || height == 0 || depth == 0 {
+        return Some(0);
+    }
+    let pixel = pixel_bytes(number(call, image.format), number(call, image.format + 1))?;
+    let how = unpacking();
+    let row = if how.row_length > 0 { how.row_length } else { width };
+    let row = row.saturating_mul(pixel).checked_next_multiple_of(how.alignment.max(1)).unwrap_or(u64::MAX);
+    let rows = if how.image_height > 0 && image.sides.len() > 2 { how.image_height } else { height };
+    let (pixels_skipped, rows_skipped, images_skipped) = how.skipped;
+    let images = if image.sides.len() > 2 { images_skipped + depth - 1 } else { 0 };
+    // The last row has no padding.
+    let last = (pixels_skipped + width).saturating_mul(pixel);
+    let before = images.saturating_mul(rows).saturating_add(rows_skipped + height - 1);
+    Some(before.saturating_mul(row).saturating_add(last))
+}
+
+/// `glUniform3fv`, `glProgramUniformMatrix2x4dv` and so on: the argument with the values, and their bytes.
+fn of_uniform(call: &GlCall<'_>) -> Option<(usize, u64)> {
+    let (rest, first) = match call.stem.strip_prefix("glProgramUniform") {
+        Some(rest) => (rest, 2),
+        None => (call.stem.strip_prefix("glUniform")?, 1),
+    };
+    let rest = rest.strip_suffix('v')?;
+    let (rest, bytes) = match rest.strip_suffix("ui").or_else(|| rest.strip_suffix(['f', 'i'])) {
+        Some(rest) => (rest, 4),
+        None => (rest.strip_suffix('d')?, 8),
+    };
+    let (sides, at) = match rest.strip_prefix("Matrix") {
+        Some(sides) => (sides, first + 2),
+        None => (rest, first + 1),
+    };
+    let side = |text: &str| text.parse::<u64>().ok().filter(|side| (1..=4).contains(side));
+    let values = match sides.split_once('x') {
+        Some((columns, rows)) => side(columns)? * side(rows)?,
+        None if at == first + 2 => side(sides)? * side(sides)?,
+        None => side(sides)?,
+    };
+    Some((at, number(call, first).saturating_mul(values * bytes)))
+}
+
+#[cfg(test)]
+mod tests {
+    use anytrace_apitrace::tools::dictionary::Dictionary;
+    use anytrace_apitrace::tools::program::Around;
+
+    use super::*;
+
+    fn is_short(stem: &'static str, numbers: &[i64], bytes: &[u8], how: Unpacking) -> bool {
+        let dictionary = Dictionary::new(6);
+        let mut arguments: Vec<Argument<'_>> =
+            numbers.iter().map(|number| Argument::Scalar(Scalar::Integer(*number))).collect();
+        arguments.push(Argument::Bytes(bytes));
+        let call = GlCall {
+            number: 0,
+            name: stem,
+            stem,
+            types: "v",
+            arguments: &arguments,
+            around: Around::Nothing,
+            dictionary: &dictionary,
+        };
+        check(&call, &mut || how).is_err()
+    }
+
+    #[test]
+    fn images_are_measured_as_the_driver_reads_them() {
+        // RGB of bytes, 3 by 2: rows of 9 bytes, padded to 12 but for the last.
+        let image = [0, 0, 0, 3, 2, 0, 0x1907, 0x1401];
+        let packed = Unpacking { alignment: 1, ..Unpacking::default() };
+        for (how, needed) in [
+            (Unpacking::default(), 12 + 9),
+            (packed, 18),
+            (Unpacking { row_length: 5, ..packed }, 15 + 9),
+            (Unpacking { skipped: (1, 1, 7), ..packed }, 18 + 12),
+        ] {
+            assert!(is_short("glTexImage2D", &image, &vec![0; needed - 1], how), "{how:?}");
+            assert!(!is_short("glTexImage2D", &image, &vec![0; needed], how), "{how:?}");
+        }
+        let volume = [0, 0, 0, 2, 2, 2, 0, 0x1908, 0x1406];
+        assert!(
+            is_short("glTexImage3D", &volume, &[0; 127], packed)
+                && !is_short("glTexImage3D", &volume, &[0; 128], packed)
+        );
+        // What the driver refuses reads nothing.
+        assert!(!is_short("glTexImage2D", &[0, 0, 0, -3, 2, 0, 0x1907, 0x1401], &[], packed));
+        assert!(!is_short("glTexImage2D", &[0, 0, 0, 3, 2, 0, 0x9999, 0x1401], &[], packed));
+        let huge = [0, 0, 0, i64::from(i32::MAX), i64::from(i32::MAX), 0, 0x1908, 0x1406];
+        assert!(is_short("glTexImage2D", &huge, &[0; 64], packed));
+    }
+
+    #[test]
+    fn counts_of_values_and_indices_are_believed_only_as_far_as_data_go() {
+        let how = Unpacking::default();
+        for (stem, numbers, needed) in [
+            ("glUniform3fv", &[0, 2][..], 24),
+            ("glUniform4uiv", &[0, 1], 16),
+            ("glUniformMatrix4fv", &[0, 2, 0], 128),
+            ("glUniformMatrix2x3dv", &[0, 1, 0], 48),
+            ("glProgramUniform2iv", &[0, 0, 3], 24),
+            ("glProgramUniformMatrix3fv", &[0, 0, 1, 0], 36),
+            ("glDrawElements", &[4, 3, 0x1403], 6),
+            ("glDrawRangeElements", &[4, 0, 9, 3, 0x1405], 12),
+            ("glCompressedTexImage2D", &[0, 0, 0, 4, 4, 0, 16], 16),
+        ] {
+            assert!(is_short(stem, numbers, &vec![0; needed - 1], how), "{stem}");
+            assert!(!is_short(stem, numbers, &vec![0; needed], how), "{stem}");
+        }
+        assert!(!is_short("glUniformBlockBinding", &[0, 9], &[], how));
+    }
+}
