@@ -39,7 +39,11 @@ fn failed(doing: &str, error: impl std::fmt::Display) -> Error {
 fn load() -> Result<Library, Error> {
     // SAFETY: loading runs the initializers of a library of this name, which is the system's EGL.
     unsafe { Library::load_required() }.map_err(|error| {
-        let hint = "replay needs EGL and OpenGL (on Debian: apt-get install libegl1 libgl1-mesa-dri)";
+        let hint = if cfg!(target_feature = "crt-static") {
+            "this program is linked statically and loads no drivers: install one that is not (cargo install anytrace)"
+        } else {
+            "replay needs EGL and OpenGL (on Debian: apt-get install libegl1 libgl1-mesa-dri)"
+        };
         Error::unsupported(format!("libEGL.so.1 cannot be loaded: {hint}: {error}"))
     })
 }

@@ -12,11 +12,21 @@ pub(super) struct Entry {
     pub(super) path: String,
     pub(super) is_program: bool,
     pub(super) bytes: Vec<u8>,
+    /// It is a symbolic link to this path.
+    pub(super) link: Option<String>,
 }
 
 impl Entry {
     pub(super) fn file(path: impl Into<String>, bytes: impl Into<Vec<u8>>) -> Self {
-        Self { path: path.into(), is_program: false, bytes: bytes.into() }
+        Self { path: path.into(), is_program: false, bytes: bytes.into(), link: None }
+    }
+
+    pub(super) fn program(path: impl Into<String>, bytes: Vec<u8>) -> Self {
+        Self { is_program: true, ..Self::file(path, bytes) }
+    }
+
+    pub(super) fn link(path: impl Into<String>, to: &str) -> Self {
+        Self { link: Some(to.to_owned()), ..Self::file(path, "") }
     }
 }
 
@@ -35,6 +45,11 @@ pub(super) fn tar_gz(top: &str, entries: &[Entry], time_s: u64) -> Result<Vec<u8
         builder.append_data(&mut header, folder, std::io::empty()).map_err(failed)?;
     }
     for entry in entries {
+        if let Some(to) = &entry.link {
+            let mut header = header(tar::EntryType::Symlink, 0o777, 0, time_s);
+            builder.append_link(&mut header, format!("{top}/{}", entry.path), to).map_err(failed)?;
+            continue;
+        }
         let mode = if entry.is_program { 0o755 } else { 0o644 };
         let mut header = header(tar::EntryType::Regular, mode, entry.bytes.len() as u64, time_s);
         builder.append_data(&mut header, format!("{top}/{}", entry.path), entry.bytes.as_slice()).map_err(failed)?;
@@ -80,7 +95,7 @@ mod tests {
 
     #[test]
     fn a_tar_has_each_folder_once_before_its_files() {
-        let entries = [Entry::file("a/b", "1"), Entry::file("a/c", "22")];
+        let entries = [Entry::file("a/b", "1"), Entry::file("a/c", "22"), Entry::link("a/d", "b")];
         let bytes = tar_gz(".", &entries, 7).unwrap();
         let mut archive = tar::Archive::new(flate2::read::GzDecoder::new(bytes.as_slice()));
         let seen: Vec<_> = archive
@@ -91,7 +106,7 @@ mod tests {
                 (entry.path().unwrap().display().to_string(), entry.header().mtime().unwrap(), entry.size())
             })
             .collect();
-        let expected = [("./", 0), ("a/", 0), ("a/b", 1), ("a/c", 2)];
+        let expected = [("./", 0), ("a/", 0), ("a/b", 1), ("a/c", 2), ("a/d", 0)];
         assert_eq!(seen, expected.map(|(path, size)| (path.to_owned(), 7, size)));
     }
 

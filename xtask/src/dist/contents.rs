@@ -47,7 +47,7 @@ impl Contents {
     }
 
     fn program(&self, path: &str) -> Entry {
-        Entry { path: path.to_owned(), is_program: true, bytes: self.program.clone() }
+        Entry::program(path, self.program.clone())
     }
 
     /// One folder that can be unpacked anywhere; `bin` and `share` are laid out as in `/usr/local`.
@@ -65,6 +65,7 @@ impl Contents {
         ];
         entries
             .extend(self.pages.iter().map(|(name, text)| Entry::file(format!("share/man/man1/{name}"), text.clone())));
+        entries.extend(links("lib/anytrace"));
         tar_gz(&release.name(), &entries, release.time_s)
     }
 
@@ -82,6 +83,7 @@ impl Contents {
         for (name, text) in &self.pages {
             entries.push(Entry::file(format!("usr/share/man/man1/{name}.gz"), gzip(text)?));
         }
+        entries.extend(links("usr/lib/anytrace"));
         debian(&entries, &control(release)?, release)
     }
 
@@ -114,7 +116,7 @@ pub(super) struct Engine<'a> {
 
 impl Engine<'_> {
     fn program(&self, path: &str) -> Entry {
-        Entry { path: path.to_owned(), is_program: true, bytes: self.program.clone() }
+        Entry::program(path, self.program.clone())
     }
 
     /// Unpacked where the command's was, it is beside the command, which looks for it there.
@@ -139,6 +141,12 @@ impl Engine<'_> {
         ];
         debian(&entries, &engine_control(release)?, release)
     }
+}
+
+/// The names of programs as which the command behaves, where they hide no other package's.
+fn links(folder: &str) -> Vec<Entry> {
+    let names = ["apitrace", "eglretrace", "glretrace"];
+    names.into_iter().map(|name| Entry::link(format!("{folder}/{name}"), "../../bin/anytrace")).collect()
 }
 
 /// A Debian package.

@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use super::Release;
-use crate::shell::{examples, has_program, output, skip};
+use crate::shell::{examples, has_program, output, root, skip};
 
 /// Installs packages, the command's first, and uses what is in them.
 pub(super) fn run(packages: &[&Path], release: &Release, work: &Path) -> Result<(), String> {
@@ -50,6 +50,8 @@ fn try_debs(debs: &[&Path], release: &Release, folder: &Path) -> Result<(), Stri
     let programs = folder.join("usr/bin");
     use_programs(&programs, release, debs.len() > 1)?;
     use_documents(&folder.join("usr/share"), "anytrace.1.gz")?;
+    let trace = root().join("examples/traces/imm.trace");
+    output(Command::new(folder.join("usr/lib/anytrace/apitrace")).args(["dump", "--calls=frame"]).arg(trace))?;
     if is_root {
         for package in ["anytrace-query", "anytrace"].iter().filter(|name| programs.join(name).exists()) {
             output(&mut dpkg(&["--remove", package]))?;
