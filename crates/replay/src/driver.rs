@@ -2,6 +2,7 @@
 #![allow(unsafe_code, reason = "functions of the driver are called by address")]
 
 use std::collections::{BTreeMap, HashMap};
+use std::io::Write;
 use std::time::{Duration, Instant};
 
 use anytrace_apitrace::tools::gl::kind::Kind;
@@ -63,7 +64,7 @@ pub(crate) struct Driver<'o> {
     memory: Memory,
     scratch: Scratch,
     arguments: Arguments,
-    gallery: Option<Gallery>,
+    gallery: Option<Gallery<'o>>,
     frames: u64,
     frame_started: Instant,
     /// Behind the frame before, with its group of contexts.
@@ -73,7 +74,12 @@ pub(crate) struct Driver<'o> {
 }
 
 impl<'o> Driver<'o> {
-    pub(crate) fn new(options: &'o Options, sizes: Vec<DrawableSize>, watch: &'o mut Watch) -> Result<Self, Error> {
+    pub(crate) fn new(
+        options: &'o Options,
+        sizes: Vec<DrawableSize>,
+        watch: &'o mut Watch,
+        out: &'o mut dyn Write,
+    ) -> Result<Self, Error> {
         watch.at(0, "(the display)");
         Ok(Self {
             options,
@@ -89,7 +95,7 @@ impl<'o> Driver<'o> {
             memory: Memory::default(),
             scratch: Scratch::default(),
             arguments: Arguments::default(),
-            gallery: options.pictures.clone().map(Gallery::new),
+            gallery: options.pictures.clone().map(|how| Gallery::new(how, out)),
             frames: 0,
             frame_started: Instant::now(),
             fence: None,

@@ -21,6 +21,7 @@ mod sums;
 mod supervise;
 mod watch;
 
+use std::io::Write;
 use std::time::{Duration, Instant};
 
 use anytrace_apitrace::Reader;
@@ -84,7 +85,8 @@ pub struct Replayed {
     pub notes: Vec<String>,
 }
 
-/// Replays a trace. `sizes`: of its drawables, which another pass over it found ([`drawable_sizes`]).
+/// Replays a trace. `sizes`: of its drawables, which another pass over it found ([`drawable_sizes`]); `out` gets pictures
+/// that go to no file.
 ///
 /// # Errors
 /// The trace cannot be read, EGL or OpenGL are absent, a context cannot be made, a picture cannot be written.
@@ -93,9 +95,10 @@ pub fn replay(
     sizes: Vec<DrawableSize>,
     options: &Options,
     watch: &mut Watch,
+    out: &mut dyn Write,
     sink: &mut dyn Sink,
 ) -> Result<Replayed, Error> {
-    let mut driver = driver::Driver::new(options, sizes, watch)?;
+    let mut driver = driver::Driver::new(options, sizes, watch, out)?;
     let started = Instant::now();
     let played = play(reader, &options.wanted, &options.limits, &mut driver, sink)?;
     let (frames, sums, mut notes) = driver.finish()?;

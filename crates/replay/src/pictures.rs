@@ -8,7 +8,6 @@ use std::thread::JoinHandle;
 use anytrace_apitrace::tools::callset::CallSet;
 use anytrace_apitrace::tools::program::Moment;
 use anytrace_core::Error;
-use md5::{Digest, Md5};
 
 use crate::pixels::Image;
 use crate::sums::Sum;
@@ -81,16 +80,6 @@ impl Default for Pictures {
     }
 }
 
-/// The sum of an image.
-pub(crate) fn sum_of(image: &Image) -> String {
-    Md5::digest(&image.pixels).iter().fold(String::with_capacity(32), |mut text, byte| {
-        for digit in [byte >> 4, byte & 15] {
-            text.push(char::from(b"0123456789ABCDEF".get(digit as usize).copied().unwrap_or(b'?')));
-        }
-        text
-    })
-}
-
 /// Writes an image.
 pub(crate) fn write(out: &mut dyn Write, format: PictureFormat, call: u64, image: &Image) -> io::Result<()> {
     match format {
@@ -114,13 +103,15 @@ pub(crate) fn write(out: &mut dyn Write, format: PictureFormat, call: u64, image
             out.write_all(&image.pixels)
         }
         PictureFormat::Rgb => out.write_all(&image.pixels),
-        PictureFormat::Md5 => writeln!(out, "{}", sum_of(image)),
+        PictureFormat::Md5 => writeln!(out, "{}", image.sum()),
     }
 }
 
 /// Takes pictures to where they go.
-pub(crate) struct Gallery {
+pub(crate) struct Gallery<'o> {
     how: Pictures,
+    /// For pictures that go to no file.
+    out: &'o mut dyn Write,
     seen: u64,
     sums: Vec<Sum>,
     queue: Option<mpsc::SyncSender<Job>>,
@@ -162,10 +153,10 @@ impl Job {
     }
 }
 
-impl Gallery {
-    pub(crate) fn new(how: Pictures) -> Self {
+impl<'o> Gallery<'o> {
+    pub(crate) fn new(how: Pictures, out: &'o mut dyn Write) -> Self {
         let mut this =
-            Self { seen: 0, sums: Vec::new(), queue: None, workers: Vec::new(), failure: Arc::default(), how };
+            Self { out, seen: 0, sums: Vec::new(), queue: None, workers: Vec::new(), failure: Arc::default(), how };
         if this.how.writes && this.how.prefix.is_some() {
             let jobs = this.how.jobs.clamp(1, 64);
             let (sender, receiver) = mpsc::sync_channel::<Job>(jobs * 2);
@@ -204,14 +195,13 @@ impl Gallery {
         if let Some(error) = self.failure.lock().ok().and_then(|mut failure| failure.take()) {
             return Err(error);
         }
-        let md5 = if self.how.has_alpha { sum_of(&image) } else { sum_of(&image.without_alpha()) };
+        let md5 = if self.how.has_alpha { image.sum() } else { image.without_alpha().sum() };
         self.sums.push(Sum { call: moment.number, frame: moment.frame, width: image.width, height: image.height, md5 });
         if !self.how.writes {
             return Ok(());
         }
         let Some(prefix) = &self.how.prefix else {
-            let mut out = io::stdout().lock();
-            let wrote = write(&mut out, self.how.format, moment.number, &image).and_then(|()| out.flush());
+            let wrote = write(self.out, self.how.format, moment.number, &image).and_then(|()| self.out.flush());
             return wrote.map_err(|error| Error::io("standard output", error));
         };
         let number = if self.how.by_call { moment.number } else { self.seen - 1 };
@@ -282,12 +272,13 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let how = Pictures { prefix: Some(folder.path().join("f-")), writes: true, ..Pictures::default() };
         let moment = Moment { number: 39, flags: Default::default(), frame: 2, extent: (0, 0) };
-        let mut gallery = Gallery::new(how.clone());
+        let mut out = Vec::new();
+        let mut gallery = Gallery::new(how.clone(), &mut out);
         gallery.take(&moment, image()).unwrap();
         let sums = gallery.finish().unwrap();
         assert_eq!((sums.len(), sums.first().map(|sum| (sum.call, sum.frame))), (1, Some((39, 2))));
         assert!(folder.path().join("f-0000000039.png").exists());
-        let mut gallery = Gallery::new(how);
+        let mut gallery = Gallery::new(how, &mut out);
         gallery.take(&moment, image()).unwrap();
         assert!(gallery.finish().unwrap_err().to_string().contains("--force replaces it"));
     }

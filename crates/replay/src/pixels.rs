@@ -1,5 +1,7 @@
 //! Reads what was drawn.
 
+use md5::{Digest, Md5};
+
 use crate::gl::Gl;
 
 /// Pixels, from the top row down, without gaps.
@@ -13,6 +15,16 @@ pub(crate) struct Image {
 }
 
 impl Image {
+    /// MD5 of the pixels in hexadecimal, in capitals as apitrace's players print it.
+    pub(crate) fn sum(&self) -> String {
+        Md5::digest(&self.pixels).iter().fold(String::with_capacity(32), |mut text, byte| {
+            for digit in [byte >> 4, byte & 15] {
+                text.push(char::from(b"0123456789ABCDEF".get(digit as usize).copied().unwrap_or(b'?')));
+            }
+            text
+        })
+    }
+
     /// The same without alpha.
     pub(crate) fn without_alpha(&self) -> Self {
         let pixels = if self.channels == 4 {

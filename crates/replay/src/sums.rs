@@ -5,7 +5,6 @@ use std::io;
 use anytrace_core::Error;
 use serde_json::{Value, json};
 
-use crate::pictures::sum_of;
 use crate::pixels::Image;
 
 /// The sum of a picture.
@@ -68,7 +67,7 @@ pub fn of_png(call: u64, bytes: &[u8]) -> Result<Sum, Error> {
         _ => return Err(Error::unsupported("a picture of other than eight bits for red, green, blue (and alpha)")),
     };
     let image = Image { width: about.width, height: about.height, channels, pixels };
-    Ok(Sum { call, frame: 0, width: image.width, height: image.height, md5: sum_of(&image) })
+    Ok(Sum { call, frame: 0, width: image.width, height: image.height, md5: image.sum() })
 }
 
 /// The first place where two replays differ.

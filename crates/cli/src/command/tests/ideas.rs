@@ -128,7 +128,13 @@ const IDEAS: &[Idea] = &[
         None,
         |one| one.is_valued(&["CALLSET"]),
         &["call-set", "callset"],
-        &[("apitrace diff", "ref-calls"), ("apitrace diff", "src-calls")],
+        &[
+            ("apitrace diff", "ref-calls"),
+            ("apitrace diff", "src-calls"),
+            ("apitrace replay", "snapshot"),
+            ("apitrace replay", "S"),
+            ("apitrace replay", "ignore-calls"),
+        ],
         ("CALLSET", "Only these"),
     ),
     idea(
@@ -152,7 +158,8 @@ const IDEAS: &[Idea] = &[
         None,
         |one| one.is_valued(&["N"]) && one.says(&["threads to use"]),
         &["jobs", "workers", "parallel", "processors"],
-        &[],
+        // Those of pictures, beside those of reading.
+        &[("apitrace replay", "jobs")],
         ("N", "Threads to use, 1 to 64"),
     ),
     idea(

@@ -55,7 +55,7 @@ pub(crate) struct ReplayArguments {
     #[arg(long, value_name = "N")]
     jobs: Option<usize>,
     /// Compress pictures in several threads, as is done anyway
-    #[arg(short = 't', long, hide = true)]
+    #[arg(short = 't', long, help_heading = "Accepted as by apitrace's players")]
     snapshot_threaded: bool,
     /// Name files by calls; otherwise by the pictures' own numbers
     #[arg(long, value_name = "BOOL", action = clap::ArgAction::Set, num_args = 0..=1, require_equals = true,
@@ -91,14 +91,14 @@ pub(crate) struct ReplayArguments {
     /// Stop if one call takes longer than this many seconds
     #[arg(long, value_name = "SECONDS", num_args = 0..=1, require_equals = true, default_missing_value = PATIENCE)]
     watchdog: Option<u64>,
-    /// Show no window, as is never done
-    #[arg(long, hide = true)]
+    /// Show no window; none is shown anyway
+    #[arg(long, help_heading = "Accepted as by apitrace's players")]
     headless: bool,
     /// Do not ask for errors, as is done only with --check
-    #[arg(short = 'b', long, hide = true)]
+    #[arg(short = 'b', long, help_heading = "Accepted as by apitrace's players")]
     benchmark: bool,
     /// Replay with one thread, as is always done
-    #[arg(long, hide = true)]
+    #[arg(long, help_heading = "Accepted as by apitrace's players")]
     singlethread: bool,
     /// Replace files
     #[arg(long)]
@@ -342,7 +342,17 @@ impl Job<'_> {
         let Ok(mut opened) = super::opening::open_reader(self.file, self.input)? else {
             return Ok(Verdict::Breach);
         };
-        let done = anytrace_replay::replay(&mut opened.reader, sizes, &self.options, &mut watch, &mut opened.reporter);
+        let done = {
+            let mut out = terminal::stdout();
+            anytrace_replay::replay(
+                &mut opened.reader,
+                sizes,
+                &self.options,
+                &mut watch,
+                &mut out,
+                &mut opened.reporter,
+            )
+        };
         let done = done.map_err(|error| Failure::of(&opened.name, &error))?;
         let mut verdict = opened.verdict()?;
         drop(opened.progress);
