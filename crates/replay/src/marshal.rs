@@ -211,7 +211,7 @@ impl Marshal<'_> {
         Ok(match *pointer {
             Argument::Null => 0,
             Argument::Address(traced) => self.memory.address(traced),
-            Argument::Bytes(bytes) if bytes.len() > COPIED_MAX && bytes.as_ptr() as usize % 8 == 0 => {
+            Argument::Bytes(bytes) if bytes.len() > COPIED_MAX && (bytes.as_ptr() as usize).is_multiple_of(8) => {
                 bytes.as_ptr() as u64
             }
             // The padding is the null character.

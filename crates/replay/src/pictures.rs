@@ -177,7 +177,7 @@ impl<'o> Gallery<'o> {
         }
         let number = self.seen;
         self.seen += 1;
-        self.how.interval == 0 || number % self.how.interval == 0
+        self.how.interval == 0 || number.is_multiple_of(self.how.interval)
     }
 
     pub(crate) fn how(&self) -> &Pictures {
