@@ -27,13 +27,20 @@ struct Bound {
 const USUAL: Bound = Bound { mebibytes: 80, bytes_a_byte: 64, milliseconds: 2000, milliseconds_a_kibibyte: 5 };
 
 /// Runs that may take more: a verb, options of which one is passed (or none named), the bound, and why.
-const MORE: &[(&str, &[&str], Bound, &str)] = &[(
-    "memory advise",
-    &[],
-    Bound { mebibytes: 512, ..USUAL },
-    "every candidate of up to six types has simulated caches of its own, all in one pass: so much for each, not for each \
-     byte; how much depends on the caches of this machine, which are simulated unless --config names others",
-)];
+const MORE: &[(&str, &[&str], Bound, &str)] = &[
+    (
+        "memory advise",
+        &[],
+        Bound { mebibytes: 512, ..USUAL },
+        "every candidate of up to six types has simulated caches of its own, all in one pass: so much for each, not for each \
+         byte; how much depends on the caches of this machine, which are simulated unless --config names others",
+    ),
+    ("apitrace replay", &[], DRIVER, "the driver with its compiler, and drawables of up to 8192 by 8192 pixels"),
+    ("apitrace dump-images", &[], DRIVER, "as for replay"),
+];
+
+/// Runs that load a driver of OpenGL.
+const DRIVER: Bound = Bound { mebibytes: 1280, milliseconds: 15_000, ..USUAL };
 
 /// What is wrong with what a run took: the kind, and how much it was.
 pub(super) fn exceeded(case: &Case, ended: &Ended) -> Option<(&'static str, String)> {

@@ -127,7 +127,9 @@ impl Judge<'_> {
                 );
             }
             // A repair that may lose all of it writes no file then.
+            // Pictures have names that begin so.
             let is_written = case.option("--output") == Some(name)
+                && case.verb != "apitrace dump-images"
                 && !case.has_any(&["--top-calls-per-frame", "--show", "--allow-loss"]);
             if ended.code == Some(0) && is_written && (is_old || !self.folder.join(name).exists()) {
                 self.breach("files", "exit code 0, and no output");
@@ -138,7 +140,8 @@ impl Judge<'_> {
     /// Verbs that write as they go, as their pages say.
     fn may_leave_files(&self) -> bool {
         let verb = self.case.verb.as_str();
-        matches!(verb, "apitrace diff-images" | "heph collect") || self.case.has_any(&["--blobs"])
+        matches!(verb, "apitrace diff-images" | "apitrace dump-images" | "apitrace replay" | "heph collect")
+            || self.case.has_any(&["--blobs"])
     }
 
     /// The index of one of several traces, of which another could not be read.

@@ -315,6 +315,7 @@ const OF_OPTION: &[(&str, &str, &[&str])] = &[
     ("convert", "--table", &["events", "spans", "stacks", "accesses", "regions", "types", "calls", "attributes", "x"]),
     ("heph collect", "--duration", &["1s"]),
     ("apitrace replay", "--min-frame-duration", &["0", "10"]),
+    ("apitrace replay", "--watchdog", &["5"]),
 ];
 
 /// Values by their name in the help.
@@ -362,6 +363,8 @@ const OF_NAME: &[(&str, &[&str])] = &[
     ("PROG", &["@object"]),
     ("OUT.svg", &["@output"]),
     ("DIR", &["@folder"]),
+    ("PREFIX", &["@folder"]),
+    ("FILE|DIR", &["@layouts", "@trace"]),
     // Outputs; what is read has values of its own above.
     ("FILE", &["@output"]),
     ("OUT", &["@output"]),
