@@ -167,6 +167,45 @@ fn pictures_come_in_each_form_and_of_each_class() {
     assert!(names.into_iter().all(|path| path.is_file()));
 }
 
+/// A renderbuffer of 16 by 16 pixels, made by this call, is drawn to.
+fn offscreen(storage: &str) -> Vec<String> {
+    let call =
+        |name: &str, arguments: &str| format!(r#"{{"thread":0,"name":"{name}","args":[{arguments}],"flags":0}}"#);
+    vec![
+        call("glGenRenderbuffers", r#"["n",1],["renderbuffers",[1]]"#),
+        call("glBindRenderbuffer", r#"["target",36161],["renderbuffer",1]"#),
+        storage.to_owned(),
+        call("glGenFramebuffers", r#"["n",1],["framebuffers",[1]]"#),
+        call("glBindFramebuffer", r#"["target",36160],["framebuffer",1]"#),
+        call(
+            "glFramebufferRenderbuffer",
+            r#"["target",36160],["attachment",36064],["renderbuffertarget",36161],["renderbuffer",1]"#,
+        ),
+        call("glClear", r#"["mask",16384]"#),
+        call("glBindFramebuffer", r#"["target",36160],["framebuffer",0]"#),
+    ]
+}
+
+#[test]
+fn a_framebuffer_that_cannot_be_read_gives_no_picture_and_says_so() {
+    if !has_egl() {
+        return;
+    }
+    let folder = tempfile::tempdir().unwrap();
+    let plain = r#"{"thread":0,"name":"glRenderbufferStorage","args":[["target",36161],["internalformat",32856],["width",16],["height",16]],"flags":0}"#;
+    let sampled = r#"{"thread":0,"name":"glRenderbufferStorageMultisample","args":[["target",36161],["samples",4],["internalformat",32856],["width",16],["height",16]],"flags":0}"#;
+    let taken = |storage: &str| {
+        let calls = offscreen(storage);
+        let trace = with_calls(folder.path(), &calls.iter().map(String::as_str).collect::<Vec<_>>());
+        replay(&["-s", "-", "-S", "42"], &trace)
+    };
+    assert!(taken(plain).stdout.starts_with(b"P6\n#42\n16 16\n255\n"));
+    let output = taken(sampled);
+    assert!(output.stdout.is_empty());
+    let why = "call 42: no picture: the framebuffer cannot be read: GL_INVALID_OPERATION";
+    assert!(said(&output).contains(why), "{}", said(&output));
+}
+
 #[test]
 fn what_does_not_fit_is_refused() {
     for (words, expected) in [

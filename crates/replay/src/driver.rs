@@ -21,7 +21,7 @@ use crate::marshal::{Marshal, Scratch};
 use crate::memory::Memory;
 use crate::names::{Names, Of};
 use crate::pictures::Gallery;
-use crate::pixels::{Source, read};
+use crate::pixels::{NoImage, Source, read};
 use crate::sums::Sum;
 use crate::watch::Watch;
 use crate::{Options, Sizes};
@@ -71,6 +71,7 @@ pub(crate) struct Driver<'o> {
     fence: Option<(u64, u32)>,
     errors: BTreeMap<(&'static str, u32), (u64, u64)>,
     notes: Vec<String>,
+    notes_omitted: u64,
 }
 
 impl<'o> Driver<'o> {
@@ -101,6 +102,7 @@ impl<'o> Driver<'o> {
             fence: None,
             errors: BTreeMap::new(),
             notes: Vec::new(),
+            notes_omitted: 0,
         })
     }
 
@@ -110,6 +112,9 @@ impl<'o> Driver<'o> {
             gl.finish();
         }
         let sums = self.gallery.as_mut().map(Gallery::finish).transpose()?.unwrap_or_default();
+        if self.notes_omitted > 0 {
+            self.notes.push(format!("{} more notes are not shown", self.notes_omitted));
+        }
         for ((name, code), (count, first)) in &self.errors {
             let more = if *count == 1 { String::new() } else { format!(", the first of {count}") };
             self.notes.push(format!("call {first} {name}: {}{more}", error_name(*code)));
@@ -118,8 +123,9 @@ impl<'o> Driver<'o> {
     }
 
     fn note(&mut self, text: String) {
-        if self.notes.len() < NOTES_MAX {
-            self.notes.push(text);
+        match self.notes.len() {
+            ..NOTES_MAX => self.notes.push(text),
+            _ => self.notes_omitted += 1,
         }
     }
 
@@ -313,8 +319,17 @@ impl<'o> Driver<'o> {
             is_window: how.is_window,
             has_alpha: gallery.needs_alpha(context.asked.is_es),
         };
-        let image = read(gl, &source);
-        gallery.take(moment, image)
+        match read(gl, &source) {
+            Ok(image) => return gallery.take(moment, image),
+            Err(why) => {
+                let why = match why {
+                    NoImage::NoSize => "nothing of a known size is attached".to_owned(),
+                    NoImage::Refused(code) => format!("the framebuffer cannot be read: {}", error_name(code)),
+                };
+                self.note(format!("call {}: no picture: {why}", moment.number));
+            }
+        }
+        Ok(())
     }
 }
 

@@ -24,6 +24,8 @@ pub(crate) struct Gl {
     named_buffer_parameter: Option<Function>,
     attachment_parameter: Option<Function>,
     texture_level: Option<Function>,
+    bound_texture_level: Option<Function>,
+    bind_texture: Option<Function>,
     renderbuffer_parameter: Option<Function>,
     bind_renderbuffer: Option<Function>,
     fence_sync: Option<Function>,
@@ -52,6 +54,8 @@ impl Gl {
             named_buffer_parameter: screen.function("glGetNamedBufferParameteriv"),
             attachment_parameter: screen.function("glGetFramebufferAttachmentParameteriv"),
             texture_level: screen.function("glGetTextureLevelParameteriv"),
+            bound_texture_level: screen.function("glGetTexLevelParameteriv"),
+            bind_texture: screen.function("glBindTexture"),
             renderbuffer_parameter: screen.function("glGetRenderbufferParameteriv"),
             bind_renderbuffer: screen.function("glBindRenderbuffer"),
             fence_sync: screen.function("glFenceSync"),
@@ -174,17 +178,29 @@ impl Gl {
         values.first().copied().unwrap_or(0)
     }
 
-    /// Width and height of a level of a texture.
+    /// Width and height of a level of a texture; zeros if the driver does not say.
     pub(crate) fn texture_size(&self, texture: u32, level: i32) -> (u32, u32) {
-        let of = |name: u64| {
+        let get = |function: Option<Function>, of: u64, name: u64| {
             let mut values = [0_i32; 4];
-            if let Some(function) = self.texture_level {
-                Self::plain(function, &[u64::from(texture), level as u64, name, values.as_mut_ptr() as u64]);
+            if let Some(function) = function {
+                Self::plain(function, &[of, level as u64, name, values.as_mut_ptr() as u64]);
             }
             values.first().map_or(0, |value| *value as u32)
         };
         // GL_TEXTURE_WIDTH, GL_TEXTURE_HEIGHT.
-        (of(0x1000), of(0x1001))
+        let both = |function, of| (get(function, of, 0x1000), get(function, of, 0x1001));
+        let size = both(self.texture_level, u64::from(texture));
+        let Some(bind) = self.bind_texture.filter(|_| size.0 == 0) else { return size };
+        // OpenGL ES, and OpenGL before 4.5, say it only of what is bound: GL_TEXTURE_BINDING_2D, GL_TEXTURE_2D.
+        self.clear_errors();
+        let before = self.state(0x8069) as u32;
+        Self::plain(bind, &[0x0de1, u64::from(texture)]);
+        if self.error() != 0 {
+            return (0, 0);
+        }
+        let size = both(self.bound_texture_level, 0x0de1);
+        Self::plain(bind, &[0x0de1, u64::from(before)]);
+        size
     }
 
     /// Width and height of a renderbuffer.

@@ -53,7 +53,7 @@ pub struct Pictures {
     pub by_call: bool,
     /// Keep alpha.
     pub has_alpha: bool,
-    /// Of the pictures, only each so manieth; 0: all.
+    /// Only every n-th picture is taken; 0: all.
     pub interval: u64,
     /// The drawable of a context, even while a framebuffer object is drawn to.
     pub is_window: bool,

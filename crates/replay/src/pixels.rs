@@ -56,8 +56,17 @@ pub(crate) struct Source {
 const PACKING: [(u32, i32); 8] =
     [(0x0d05, 1), (0x0d02, 0), (0x0d03, 0), (0x0d04, 0), (0x0d00, 0), (0x0d01, 0), (0x806c, 0), (0x806b, 0)];
 
+/// Why there is no picture.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum NoImage {
+    /// Nothing that has a size is attached where is drawn to.
+    NoSize,
+    /// The driver refuses to read it, with this error: it has several samples, or integers.
+    Refused(u32),
+}
+
 /// The color buffer that is drawn to. All state is left as it was; errors before and in between are lost.
-pub(crate) fn read(gl: &Gl, source: &Source) -> Image {
+pub(crate) fn read(gl: &Gl, source: &Source) -> Result<Image, NoImage> {
     let is_es2 = source.is_es && source.major < 3;
     gl.clear_errors();
     // GL_FRAMEBUFFER for OpenGL ES 2, else GL_READ_FRAMEBUFFER and GL_DRAW_FRAMEBUFFER.
@@ -68,7 +77,11 @@ pub(crate) fn read(gl: &Gl, source: &Source) -> Image {
     // GL_DRAW_BUFFER0; GL_COLOR_ATTACHMENT0 where nothing else is said.
     let drawn = if is_es2 || is_window { 0 } else { gl.state(0x8825) as u32 };
     let attachment = if drawn == 0 { 0x8ce0 } else { drawn };
-    let size = if is_window { source.size } else { attachment_size(gl, draw, attachment).unwrap_or(source.size) };
+    let size = if is_window { Some(source.size) } else { attachment_size(gl, draw, attachment) };
+    let Some(size) = size else {
+        gl.clear_errors();
+        return Err(NoImage::NoSize);
+    };
     let wanted = if is_window { 0 } else { draw_before };
     if read_before != wanted {
         gl.bind_framebuffer(read, wanted);
@@ -95,7 +108,9 @@ pub(crate) fn read(gl: &Gl, source: &Source) -> Image {
     let packing: Vec<_> = packing.filter(|(_, plain, before)| plain != before).collect();
     packing.iter().for_each(|(name, plain, _)| gl.pixel_store(*name, *plain));
     // GL_RGBA: OpenGL ES has no other format that it can always read.
+    gl.clear_errors();
     let rows = gl.read_pixels(size, 0x1908, 4);
+    let refused = gl.error();
     packing.iter().for_each(|(name, _, before)| gl.pixel_store(*name, *before));
     if pack != 0 {
         gl.bind_buffer(0x88eb, pack);
@@ -107,7 +122,7 @@ pub(crate) fn read(gl: &Gl, source: &Source) -> Image {
         gl.bind_framebuffer(read, read_before);
     }
     gl.clear_errors();
-    image(size, &rows, source.has_alpha)
+    if refused == 0 { Ok(image(size, &rows, source.has_alpha)) } else { Err(NoImage::Refused(refused)) }
 }
 
 /// Pixels of an attachment of the framebuffer for drawing; `None` if nothing is attached.
