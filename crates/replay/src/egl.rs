@@ -30,6 +30,8 @@ pub(crate) struct Screen {
     display: egl::Display,
     /// For OpenGL and for OpenGL ES.
     configs: [Option<egl::Config>; 2],
+    /// Samples a pixel of drawables; 0 and 1: one.
+    samples: u32,
 }
 
 fn failed(doing: &str, error: impl std::fmt::Display) -> Error {
@@ -99,7 +101,7 @@ pub fn devices() -> Result<Vec<String>, Error> {
 
 impl Screen {
     /// Opens the display of a device, or the first that works of those that need no window system.
-    pub(crate) fn open(device: Option<usize>) -> Result<Self, Error> {
+    pub(crate) fn open(device: Option<usize>, samples: u32) -> Result<Self, Error> {
         let library = load()?;
         let display = match device {
             Some(number) => {
@@ -127,7 +129,7 @@ impl Screen {
                 }
             }
         };
-        Ok(Self { library, display, configs: [None; 2] })
+        Ok(Self { library, display, configs: [None; 2], samples })
     }
 
     /// A function of OpenGL.
@@ -158,11 +160,18 @@ impl Screen {
             24,
             egl::STENCIL_SIZE,
             8,
+            egl::SAMPLE_BUFFERS,
+            i32::from(self.samples > 1),
+            egl::SAMPLES,
+            if self.samples > 1 { self.samples as i32 } else { 0 },
             egl::NONE,
         ];
         let found = self.library.choose_first_config(self.display, &wanted);
         let config = found.map_err(|error| failed("a configuration", error))?;
-        let config = config.ok_or_else(|| failed("a configuration", "none has 8 bits a color, depth and stencil"))?;
+        let config = config.ok_or_else(|| {
+            let samples = self.samples.max(1);
+            failed("a configuration", format!("none has 8 bits a color, depth and stencil with samples: {samples}"))
+        })?;
         if let Some(place) = self.configs.get_mut(place) {
             *place = Some(config);
         }

@@ -31,7 +31,41 @@ pub(crate) struct Gl {
     fence_sync: Option<Function>,
     client_wait_sync: Option<Function>,
     delete_sync: Option<Function>,
+    framebuffer_renderbuffer: Option<Function>,
+    renderbuffer_storage: Option<Function>,
+    blit_framebuffer: Option<Function>,
+    enable: Function,
+    disable: Function,
+    queries: QueryFunctions,
+    get_string: Function,
     generate: [(Kind, Option<Function>); 4],
+    delete: [(Kind, Option<Function>); 2],
+}
+
+/// Functions for queries: of OpenGL, else of the extension for OpenGL ES.
+struct QueryFunctions {
+    generate: Option<Function>,
+    begin: Option<Function>,
+    end: Option<Function>,
+    counter: Option<Function>,
+    about: Option<Function>,
+    result: Option<Function>,
+    integers: Option<Function>,
+}
+
+impl QueryFunctions {
+    fn load(screen: &Screen) -> Self {
+        let either = |name: &str| screen.function(name).or_else(|| screen.function(&format!("{name}EXT")));
+        Self {
+            generate: either("glGenQueries"),
+            begin: either("glBeginQuery"),
+            end: either("glEndQuery"),
+            counter: either("glQueryCounter"),
+            about: either("glGetQueryiv"),
+            result: either("glGetQueryObjectui64v"),
+            integers: either("glGetInteger64v"),
+        }
+    }
 }
 
 impl Gl {
@@ -61,6 +95,17 @@ impl Gl {
             fence_sync: screen.function("glFenceSync"),
             client_wait_sync: screen.function("glClientWaitSync"),
             delete_sync: screen.function("glDeleteSync"),
+            framebuffer_renderbuffer: screen.function("glFramebufferRenderbuffer"),
+            renderbuffer_storage: screen.function("glRenderbufferStorage"),
+            blit_framebuffer: screen.function("glBlitFramebuffer"),
+            queries: QueryFunctions::load(screen),
+            get_string: of("glGetString")?,
+            enable: of("glEnable")?,
+            disable: of("glDisable")?,
+            delete: [
+                (Kind::Framebuffer, screen.function("glDeleteFramebuffers")),
+                (Kind::Renderbuffer, screen.function("glDeleteRenderbuffers")),
+            ],
             generate: [
                 (Kind::Texture, screen.function("glGenTextures")),
                 (Kind::Buffer, screen.function("glGenBuffers")),
@@ -85,6 +130,16 @@ impl Gl {
         let mut values = [0_i32; 16];
         Self::plain(self.get_integers, &[u64::from(name), values.as_mut_ptr() as u64]);
         values.first().copied().unwrap_or(0)
+    }
+
+    /// What the driver calls itself: `GL_RENDERER`.
+    pub(crate) fn renderer(&self) -> String {
+        let text = Self::plain(self.get_string, &[0x1f01]) as *const std::ffi::c_char;
+        if text.is_null() {
+            return String::new();
+        }
+        // SAFETY: it is a string of the driver's that ends with null and stays as long as the context.
+        unsafe { std::ffi::CStr::from_ptr(text) }.to_string_lossy().into_owned()
     }
 
     pub(crate) fn error(&self) -> u32 {
@@ -205,18 +260,80 @@ impl Gl {
 
     /// Width and height of a renderbuffer.
     pub(crate) fn renderbuffer_size(&self, name: u32) -> (u32, u32) {
-        let (Some(bind), Some(get)) = (self.bind_renderbuffer, self.renderbuffer_parameter) else { return (0, 0) };
-        // GL_RENDERBUFFER_BINDING, GL_RENDERBUFFER; then its width and height.
+        let [width, height] = self.of_renderbuffer(name, [0x8d42, 0x8d43]);
+        (width, height)
+    }
+
+    /// Parameters of a renderbuffer.
+    fn of_renderbuffer<const N: usize>(&self, name: u32, parameters: [u64; N]) -> [u32; N] {
+        let (Some(bind), Some(get)) = (self.bind_renderbuffer, self.renderbuffer_parameter) else { return [0; N] };
+        // GL_RENDERBUFFER_BINDING, GL_RENDERBUFFER.
         let before = self.state(0x8ca7);
         Self::plain(bind, &[0x8d41, u64::from(name)]);
-        let of = |name: u64| {
+        let found = parameters.map(|name| {
             let mut values = [0_i32; 4];
             Self::plain(get, &[0x8d41, name, values.as_mut_ptr() as u64]);
             values.first().map_or(0, |value| *value as u32)
-        };
-        let size = (of(0x8d42), of(0x8d43));
+        });
         Self::plain(bind, &[0x8d41, u64::from(before as u32)]);
-        size
+        found
+    }
+
+    /// The format in which an attachment of the framebuffer at a target is stored; 0 if the driver does not say.
+    pub(crate) fn attachment_format(&self, target: u32, attachment: u32) -> u32 {
+        let name = self.attachment(target, attachment, 0x8cd1) as u32;
+        if self.attachment(target, attachment, 0x8cd0) == 0x8d41 {
+            // GL_RENDERBUFFER_INTERNAL_FORMAT.
+            let [format] = self.of_renderbuffer(name, [0x8d44]);
+            return format;
+        }
+        let mut values = [0_i32; 4];
+        if let Some(get) = self.texture_level {
+            // GL_TEXTURE_INTERNAL_FORMAT.
+            Self::plain(get, &[u64::from(name), 0, 0x1003, values.as_mut_ptr() as u64]);
+        }
+        values.first().map_or(0, |value| *value as u32)
+    }
+
+    /// Gives a renderbuffer storage.
+    pub(crate) fn renderbuffer_storage(&self, name: u32, format: u32, (width, height): (u32, u32)) {
+        let (Some(bind), Some(store)) = (self.bind_renderbuffer, self.renderbuffer_storage) else { return };
+        let before = self.state(0x8ca7);
+        Self::plain(bind, &[0x8d41, u64::from(name)]);
+        Self::plain(store, &[0x8d41, u64::from(format), u64::from(width), u64::from(height)]);
+        Self::plain(bind, &[0x8d41, u64::from(before as u32)]);
+    }
+
+    /// Attaches a renderbuffer to the framebuffer at a target.
+    pub(crate) fn attach_renderbuffer(&self, target: u32, attachment: u32, name: u32) {
+        if let Some(function) = self.framebuffer_renderbuffer {
+            Self::plain(function, &[u64::from(target), u64::from(attachment), 0x8d41, u64::from(name)]);
+        }
+    }
+
+    /// Copies the framebuffer for reading to that for drawing, whatever the scissor says; each pixel is the mean of its
+    /// samples.
+    pub(crate) fn blit(&self, (width, height): (u32, u32), mask: u32) {
+        let Some(function) = self.blit_framebuffer else { return };
+        // GL_SCISSOR_TEST.
+        let is_cut = self.state(0x0c11) != 0;
+        if is_cut {
+            Self::plain(self.disable, &[0x0c11]);
+        }
+        let (width, height) = (u64::from(width), u64::from(height));
+        // 0x2600: GL_NEAREST.
+        Self::plain(function, &[0, 0, width, height, 0, 0, width, height, u64::from(mask), 0x2600]);
+        if is_cut {
+            Self::plain(self.enable, &[0x0c11]);
+        }
+    }
+
+    /// Deletes an object that was made here.
+    pub(crate) fn delete(&self, kind: Kind, name: u32) {
+        let function = self.delete.iter().find(|(known, _)| *known == kind);
+        if let Some((_, Some(function))) = function {
+            Self::plain(*function, &[1, (&raw const name) as u64]);
+        }
     }
 
     /// A new name of objects that programs may bind without asking for a name.
@@ -225,5 +342,67 @@ impl Gl {
         let mut names = [0_u32; 2];
         Self::plain((*function)?, &[1, names.as_mut_ptr() as u64]);
         names.first().copied().filter(|name| *name != 0)
+    }
+
+    /// A new query object.
+    pub(crate) fn new_query(&self) -> Option<u32> {
+        let mut names = [0_u32; 2];
+        Self::plain(self.queries.generate?, &[1, names.as_mut_ptr() as u64]);
+        names.first().copied().filter(|name| *name != 0)
+    }
+
+    /// Whether the driver has queries of a target: `GL_QUERY_COUNTER_BITS`.
+    pub(crate) fn has_query(&self, target: u32) -> bool {
+        self.queries.counter.is_some() && self.about_query(target, 0x8864) > 0
+    }
+
+    fn about_query(&self, target: u32, name: u64) -> i32 {
+        let mut values = [0_i32; 2];
+        if let Some(function) = self.queries.about {
+            Self::plain(function, &[u64::from(target), name, values.as_mut_ptr() as u64]);
+        }
+        values.first().copied().unwrap_or(0)
+    }
+
+    /// The query that counts at a target; 0 if none does.
+    pub(crate) fn current_query(&self, target: u32) -> i32 {
+        self.about_query(target, 0x8865)
+    }
+
+    /// Stores the device's time in a query when all calls so far are done.
+    pub(crate) fn query_time(&self, query: u32) {
+        if let Some(function) = self.queries.counter {
+            Self::plain(function, &[u64::from(query), 0x8e28]);
+        }
+    }
+
+    pub(crate) fn begin_query(&self, target: u32, query: u32) {
+        if let Some(function) = self.queries.begin {
+            Self::plain(function, &[u64::from(target), u64::from(query)]);
+        }
+    }
+
+    pub(crate) fn end_query(&self, target: u32) {
+        if let Some(function) = self.queries.end {
+            Self::plain(function, &[u64::from(target)]);
+        }
+    }
+
+    /// The result of a query, when the device has it: `GL_QUERY_RESULT`.
+    pub(crate) fn query_result(&self, query: u32) -> u64 {
+        let mut value = [0_u64; 2];
+        if let Some(function) = self.queries.result {
+            Self::plain(function, &[u64::from(query), 0x8866, value.as_mut_ptr() as u64]);
+        }
+        value.first().copied().unwrap_or(0)
+    }
+
+    /// The device's time now, in nanoseconds; 0 if the driver does not say.
+    pub(crate) fn timestamp(&self) -> u64 {
+        let mut values = [0_i64; 16];
+        if let Some(function) = self.queries.integers {
+            Self::plain(function, &[0x8e28, values.as_mut_ptr() as u64]);
+        }
+        values.first().map_or(0, |value| u64::try_from(*value).unwrap_or(0))
     }
 }

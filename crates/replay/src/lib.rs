@@ -10,6 +10,8 @@ mod bounds;
 mod client;
 mod driver;
 mod egl;
+mod film;
+mod framebuffer;
 mod gl;
 mod invoke;
 mod marshal;
@@ -17,6 +19,8 @@ mod memory;
 mod names;
 mod pictures;
 mod pixels;
+mod profile;
+mod queries;
 mod sums;
 mod supervise;
 mod watch;
@@ -32,7 +36,10 @@ use anytrace_core::{Error, Limits, Sink};
 pub use anytrace_apitrace::tools::program::{DrawableSize, drawable_sizes};
 
 pub use egl::devices;
+pub use film::{Frame, Strip};
+pub use framebuffer::Part;
 pub use pictures::{PictureFormat, Pictures};
+pub use profile::Profile;
 pub use sums::{Difference, Sum, compare, from_json, of_png, to_json};
 pub use supervise::{Ended, end_with_parent, supervise};
 pub use watch::Watch;
@@ -54,6 +61,8 @@ pub struct Options {
     pub wanted: Wanted,
     /// After which calls pictures are taken, and where they go; `None`: no pictures.
     pub pictures: Option<Pictures>,
+    /// Keep small pictures of frames, and what the frames cost.
+    pub strip: Option<Strip>,
     /// How large drawables are.
     pub sizes: Sizes,
     /// The device of EGL, by its number in [`devices`]; `None`: Mesa's surfaceless platform, or the default display.
@@ -62,6 +71,12 @@ pub struct Options {
     pub is_core: bool,
     /// A frame takes at least so long.
     pub frame_time_min: Duration,
+    /// After each frame nothing is done for so long.
+    pub frame_delay: Duration,
+    /// What is measured; the lines go where pictures go that go to no file.
+    pub profile: Profile,
+    /// Samples a pixel of drawables; 0 and 1: one.
+    pub samples: u32,
     /// Ask for errors after each call, and report those that the program did not see.
     pub checks_errors: bool,
     /// Limits on what a trace may cost.
@@ -81,6 +96,10 @@ pub struct Replayed {
     pub time: Duration,
     /// Sums of the pictures, in order.
     pub sums: Vec<Sum>,
+    /// The frames, where [`Options::strip`] asks for them.
+    pub strip: Vec<Frame>,
+    /// What the driver calls itself; empty where no context was made.
+    pub renderer: String,
     /// What was not done, and why: a sentence each.
     pub notes: Vec<String>,
 }
@@ -101,9 +120,9 @@ pub fn replay(
     let mut driver = driver::Driver::new(options, sizes, watch, out)?;
     let started = Instant::now();
     let played = play(reader, &options.wanted, &options.limits, &mut driver, sink)?;
-    let (frames, sums, mut notes) = driver.finish()?;
-    notes.splice(0..0, played.notes);
-    Ok(Replayed { frames, calls: played.totals.calls, repeated: played.repeated, time: started.elapsed(), sums, notes })
+    let mut done = driver.finish()?;
+    done.notes.splice(0..0, played.notes);
+    Ok(Replayed { calls: played.totals.calls, repeated: played.repeated, time: started.elapsed(), ..done })
 }
 
 /// A set of the calls that end frames.

@@ -9,6 +9,7 @@ use anytrace_apitrace::tools::callset::CallSet;
 use anytrace_apitrace::tools::program::Moment;
 use anytrace_core::Error;
 
+use crate::framebuffer::Part;
 use crate::pixels::Image;
 use crate::sums::Sum;
 
@@ -43,6 +44,8 @@ impl PictureFormat {
 pub struct Pictures {
     /// After these calls; before those that end frames.
     pub calls: CallSet,
+    /// Of these frames only; `None`: of all.
+    pub frames: Option<CallSet>,
     /// Their form.
     pub format: PictureFormat,
     /// What file names begin with; the number and the extension follow. `None`: standard output.
@@ -57,6 +60,8 @@ pub struct Pictures {
     pub interval: u64,
     /// The drawable of a context, even while a framebuffer object is drawn to.
     pub is_window: bool,
+    /// All color buffers that are drawn to, depth and stencil: a picture each.
+    pub has_parts: bool,
     /// Threads that compress.
     pub jobs: usize,
     /// Replace files.
@@ -67,6 +72,7 @@ impl Default for Pictures {
     fn default() -> Self {
         Self {
             calls: crate::every_frame(),
+            frames: None,
             format: PictureFormat::Png,
             prefix: None,
             writes: false,
@@ -74,6 +80,7 @@ impl Default for Pictures {
             has_alpha: false,
             interval: 0,
             is_window: false,
+            has_parts: false,
             jobs: 1,
             force: false,
         }
@@ -85,7 +92,11 @@ pub(crate) fn write(out: &mut dyn Write, format: PictureFormat, call: u64, image
     match format {
         PictureFormat::Png => {
             let mut encoder = png::Encoder::new(out, image.width, image.height);
-            encoder.set_color(if image.channels == 4 { png::ColorType::Rgba } else { png::ColorType::Rgb });
+            encoder.set_color(match image.channels {
+                1 => png::ColorType::Grayscale,
+                4 => png::ColorType::Rgba,
+                _ => png::ColorType::Rgb,
+            });
             encoder.set_depth(png::BitDepth::Eight);
             encoder.set_compression(png::Compression::Fast);
             let mut writer = encoder.write_header()?;
@@ -98,7 +109,8 @@ pub(crate) fn write(out: &mut dyn Write, format: PictureFormat, call: u64, image
                 write!(out, "P7\n#{call}\nWIDTH {width}\nHEIGHT {height}\nDEPTH 4\nMAXVAL 255\n")?;
                 write!(out, "TUPLTYPE RGB_ALPHA\nENDHDR\n")?;
             } else {
-                write!(out, "P6\n#{call}\n{width} {height}\n255\n")?;
+                let kind = if image.channels == 1 { 5 } else { 6 };
+                write!(out, "P{kind}\n#{call}\n{width} {height}\n255\n")?;
             }
             out.write_all(&image.pixels)
         }
@@ -108,10 +120,8 @@ pub(crate) fn write(out: &mut dyn Write, format: PictureFormat, call: u64, image
 }
 
 /// Takes pictures to where they go.
-pub(crate) struct Gallery<'o> {
+pub(crate) struct Gallery {
     how: Pictures,
-    /// For pictures that go to no file.
-    out: &'o mut dyn Write,
     seen: u64,
     sums: Vec<Sum>,
     queue: Option<mpsc::SyncSender<Job>>,
@@ -153,10 +163,10 @@ impl Job {
     }
 }
 
-impl<'o> Gallery<'o> {
-    pub(crate) fn new(how: Pictures, out: &'o mut dyn Write) -> Self {
+impl Gallery {
+    pub(crate) fn new(how: Pictures) -> Self {
         let mut this =
-            Self { out, seen: 0, sums: Vec::new(), queue: None, workers: Vec::new(), failure: Arc::default(), how };
+            Self { seen: 0, sums: Vec::new(), queue: None, workers: Vec::new(), failure: Arc::default(), how };
         if this.how.writes && this.how.prefix.is_some() {
             let jobs = this.how.jobs.clamp(1, 64);
             let (sender, receiver) = mpsc::sync_channel::<Job>(jobs * 2);
@@ -172,7 +182,8 @@ impl<'o> Gallery<'o> {
 
     /// True when a picture belongs to the call.
     pub(crate) fn wants(&mut self, moment: &Moment) -> bool {
-        if !self.how.calls.has(moment.number, moment.flags) {
+        let is_frame = self.how.frames.as_ref().is_none_or(|frames| frames.has(moment.frame, moment.flags));
+        if !is_frame || !self.how.calls.has(moment.number, moment.flags) {
             return false;
         }
         let number = self.seen;
@@ -191,22 +202,25 @@ impl<'o> Gallery<'o> {
         self.how.has_alpha || is_es && is_raw && self.how.writes && self.how.prefix.is_none()
     }
 
-    pub(crate) fn take(&mut self, moment: &Moment, image: Image) -> Result<(), Error> {
+    /// Takes a picture. `out`: for those that go to no file.
+    pub(crate) fn take(&mut self, moment: &Moment, part: Part, image: Image, out: &mut dyn Write) -> Result<(), Error> {
         if let Some(error) = self.failure.lock().ok().and_then(|mut failure| failure.take()) {
             return Err(error);
         }
         let md5 = if self.how.has_alpha { image.sum() } else { image.without_alpha().sum() };
-        self.sums.push(Sum { call: moment.number, frame: moment.frame, width: image.width, height: image.height, md5 });
+        let (width, height) = (image.width, image.height);
+        self.sums.push(Sum { call: moment.number, part, frame: moment.frame, width, height, md5 });
         if !self.how.writes {
             return Ok(());
         }
         let Some(prefix) = &self.how.prefix else {
-            let wrote = write(self.out, self.how.format, moment.number, &image).and_then(|()| self.out.flush());
+            let wrote = write(out, self.how.format, moment.number, &image).and_then(|()| out.flush());
             return wrote.map_err(|error| Error::io("standard output", error));
         };
         let number = if self.how.by_call { moment.number } else { self.seen - 1 };
         let mut path = prefix.as_os_str().to_owned();
-        path.push(format!("{number:010}.{}", self.how.format.extension()));
+        let part = part.name().map_or(String::new(), |name| format!("-{name}"));
+        path.push(format!("{number:010}{part}.{}", self.how.format.extension()));
         let job = Job { path: path.into(), format: self.how.format, call: moment.number, image, force: self.how.force };
         if let Some(queue) = &self.queue {
             // It is closed only when all workers ended.
@@ -273,13 +287,13 @@ mod tests {
         let how = Pictures { prefix: Some(folder.path().join("f-")), writes: true, ..Pictures::default() };
         let moment = Moment { number: 39, flags: Default::default(), frame: 2, extent: (0, 0) };
         let mut out = Vec::new();
-        let mut gallery = Gallery::new(how.clone(), &mut out);
-        gallery.take(&moment, image()).unwrap();
+        let mut gallery = Gallery::new(how.clone());
+        gallery.take(&moment, Part::Drawn, image(), &mut out).unwrap();
         let sums = gallery.finish().unwrap();
         assert_eq!((sums.len(), sums.first().map(|sum| (sum.call, sum.frame))), (1, Some((39, 2))));
         assert!(folder.path().join("f-0000000039.png").exists());
-        let mut gallery = Gallery::new(how, &mut out);
-        gallery.take(&moment, image()).unwrap();
+        let mut gallery = Gallery::new(how);
+        gallery.take(&moment, Part::Drawn, image(), &mut out).unwrap();
         assert!(gallery.finish().unwrap_err().to_string().contains("--force replaces it"));
     }
 }

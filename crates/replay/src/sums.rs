@@ -5,6 +5,7 @@ use std::io;
 use anytrace_core::Error;
 use serde_json::{Value, json};
 
+use crate::framebuffer::Part;
 use crate::pixels::Image;
 
 /// The sum of a picture.
@@ -12,6 +13,8 @@ use crate::pixels::Image;
 pub struct Sum {
     /// The call after which it was taken.
     pub call: u64,
+    /// What of the framebuffer it shows.
+    pub part: Part,
     /// Its frame, counted from 0.
     pub frame: u64,
     /// Pixels.
@@ -27,8 +30,12 @@ pub fn to_json(sums: &[Sum]) -> String {
     let rows: Vec<Value> = sums
         .iter()
         .map(|sum| {
-            let Sum { call, frame, width, height, md5 } = sum;
-            json!({"call": call, "frame": frame, "width": width, "height": height, "md5": md5})
+            let Sum { call, part, frame, width, height, md5 } = sum;
+            let mut row = json!({"call": call, "frame": frame, "width": width, "height": height, "md5": md5});
+            if let (Some(part), Some(row)) = (part.name(), row.as_object_mut()) {
+                row.insert("part".to_owned(), part.into());
+            }
+            row
         })
         .collect();
     format!("{:#}\n", json!({ "pictures": rows }))
@@ -40,8 +47,13 @@ pub fn from_json(text: &str) -> Option<Vec<Sum>> {
     let row = |row: &Value| {
         let number = |name: &str| row.get(name)?.as_u64();
         let side = |name: &str| u32::try_from(number(name)?).ok();
+        let part = match row.get("part") {
+            Some(name) => Part::of_name(name.as_str()?)?,
+            None => Part::Drawn,
+        };
         Some(Sum {
             call: number("call")?,
+            part,
             frame: number("frame")?,
             width: side("width")?,
             height: side("height")?,
@@ -51,23 +63,28 @@ pub fn from_json(text: &str) -> Option<Vec<Sum>> {
     value.get("pictures")?.as_array()?.iter().map(row).collect()
 }
 
-/// The sum of a PNG picture of eight bits a channel, with or without alpha.
+/// The sum of a PNG picture of eight bits a channel: colors with or without alpha, or shades of gray.
 ///
 /// # Errors
 /// It is not such a picture.
-pub fn of_png(call: u64, bytes: &[u8]) -> Result<Sum, Error> {
+pub fn of_png(call: u64, part: Part, bytes: &[u8]) -> Result<Sum, Error> {
     let failed = |error: png::DecodingError| Error::io("a PNG picture", io::Error::other(error));
     let mut reader = png::Decoder::new(io::Cursor::new(bytes)).read_info().map_err(failed)?;
     let mut pixels = vec![0; reader.output_buffer_size().unwrap_or(0)];
     let about = reader.next_frame(&mut pixels).map_err(failed)?;
     pixels.truncate(about.buffer_size());
     let channels = match (about.color_type, about.bit_depth) {
+        (png::ColorType::Grayscale, png::BitDepth::Eight) => 1,
         (png::ColorType::Rgb, png::BitDepth::Eight) => 3,
         (png::ColorType::Rgba, png::BitDepth::Eight) => 4,
-        _ => return Err(Error::unsupported("a picture of other than eight bits for red, green, blue (and alpha)")),
+        _ => {
+            return Err(Error::unsupported(
+                "a picture of other than eight bits for red, green, blue (and alpha), or for gray",
+            ));
+        }
     };
     let image = Image { width: about.width, height: about.height, channels, pixels };
-    Ok(Sum { call, frame: 0, width: image.width, height: image.height, md5: image.sum() })
+    Ok(Sum { call, part, frame: 0, width: image.width, height: image.height, md5: image.sum() })
 }
 
 /// The first place where two replays differ.
@@ -81,7 +98,7 @@ pub enum Difference {
     OnlySecond(Sum),
 }
 
-/// Compares pictures by their calls. Returns the first difference and how many there are.
+/// Compares pictures by their calls and parts, in this order. Returns the first difference and how many there are.
 pub fn compare(first: &[Sum], second: &[Sum]) -> Option<(Difference, usize)> {
     let (mut left, mut right) = (first.iter().peekable(), second.iter().peekable());
     let mut found: Option<Difference> = None;
@@ -89,14 +106,14 @@ pub fn compare(first: &[Sum], second: &[Sum]) -> Option<(Difference, usize)> {
     loop {
         let difference = match (left.peek(), right.peek()) {
             (None, None) => return found.map(|found| (found, count)),
-            (Some(a), Some(b)) if a.call == b.call => {
+            (Some(a), Some(b)) if (a.call, a.part) == (b.call, b.part) => {
                 let (a, b) = ((*a).clone(), (*b).clone());
                 left.next();
                 right.next();
                 let is_same = a.md5.eq_ignore_ascii_case(&b.md5) && (a.width, a.height) == (b.width, b.height);
                 (!is_same).then_some(Difference::Pixels(a, b))
             }
-            (Some(a), b) if b.is_none_or(|b| a.call < b.call) => {
+            (Some(a), b) if b.is_none_or(|b| (a.call, a.part) < (b.call, b.part)) => {
                 let a = (*a).clone();
                 left.next();
                 Some(Difference::OnlyFirst(a))
@@ -121,12 +138,12 @@ mod tests {
     use super::*;
 
     fn sum(call: u64, md5: &str) -> Sum {
-        Sum { call, frame: call / 10, width: 4, height: 3, md5: md5.to_owned() }
+        Sum { call, part: Part::Drawn, frame: call / 10, width: 4, height: 3, md5: md5.to_owned() }
     }
 
     #[test]
     fn sums_are_read_as_they_were_written() {
-        let sums = [sum(9, "AB"), sum(19, "CD")];
+        let sums = [sum(9, "AB"), sum(19, "CD"), Sum { part: Part::Color(2), ..sum(19, "EF") }];
         assert_eq!(from_json(&to_json(&sums)).unwrap(), sums);
         assert_eq!((from_json("[]"), from_json("{"), from_json(&to_json(&[]))), (None, None, Some(Vec::new())));
     }

@@ -126,6 +126,11 @@ impl Plan {
         self.kept.has(call)
     }
 
+    /// The calls that are kept.
+    pub fn kept(&self) -> CallSet {
+        CallSet::of_numbers(self.kept.words())
+    }
+
     /// The number of calls kept.
     pub fn calls(&self) -> u64 {
         self.kept.count()
@@ -171,8 +176,7 @@ impl Plan {
         level: Option<i32>,
         out: &mut dyn Target,
     ) -> Result<Outcome, Error> {
-        let calls = Some(CallSet::of_numbers(self.kept.words()));
-        let options = TrimOptions { calls, container, level, ..TrimOptions::default() };
+        let options = TrimOptions { calls: Some(self.kept()), container, level, ..TrimOptions::default() };
         trim(reader, &options, out, &mut Discard)
     }
 }

@@ -4,6 +4,8 @@
 //! around it, which context and drawable it belongs to. A [`Machine`] carries it out.
 
 mod call;
+mod frames;
+mod loops;
 mod rules;
 mod windows;
 
@@ -21,6 +23,8 @@ use crate::wire::reader::{Reader, Totals};
 use crate::wire::record::{Header, VERSION_THREADS};
 
 pub use call::{Argument, Around, Array, GlCall, MemoryChange, Scalar, Unfit};
+pub use frames::frames_of;
+use loops::Looped;
 use rules::Rules;
 pub use rules::{ARGUMENTS_MAX, split_types};
 pub use windows::{Asked, DrawableSize, drawable_sizes};
@@ -35,6 +39,10 @@ pub struct Wanted {
     pub frames: Option<CallSet>,
     /// Calls that are not repeated although the others say so.
     pub ignored: Option<CallSet>,
+    /// Nothing after this frame is read; `None`: everything is.
+    pub last_frame: Option<u64>,
+    /// How often the last frame is repeated after it; `u64::MAX`: until the process ends.
+    pub loops: u64,
 }
 
 impl Wanted {
@@ -180,7 +188,14 @@ pub fn play(
         repeated: 0,
     };
     let how = CallOptions { keeps_blobs: true, ..CallOptions::default().with_limits(limits) };
-    let totals = read_calls(reader, how, &mut player, sink)?;
+    let totals = if wanted.loops == 0 {
+        read_calls(reader, how, &mut player, sink)?
+    } else {
+        let mut looped = Looped::new(&mut player);
+        let totals = read_calls(reader, how, &mut looped, sink)?;
+        looped.finish(wanted.loops)?;
+        totals
+    };
     let Player { windows, left_out, repeated, .. } = player;
     Ok(Played { totals, repeated, sizes: windows.sizes(), notes: left_out.notes() })
 }
@@ -249,6 +264,10 @@ impl CallVisitor for Player<'_> {
         let taken = self.take(call, &dictionary);
         self.dictionary = dictionary;
         taken
+    }
+
+    fn is_done(&self) -> bool {
+        self.wanted.last_frame.is_some_and(|last| self.frame > last)
     }
 }
 

@@ -3,8 +3,8 @@
 use clap::{Args, Subcommand};
 
 use super::{
-    diff, diff_images, diff_state, dump, from_jsonl, gltrim, index, info, jsonl, leaks, pickle, repack, replay, sed,
-    state, stats, to_c, trim,
+    diff, diff_images, diff_state, dump, frames, from_jsonl, gltrim, index, info, jsonl, leaks, pickle, repack, replay,
+    sed, state, stats, to_c, trim,
 };
 use crate::arguments::RANGE;
 
@@ -63,6 +63,12 @@ pub(super) enum ApitraceVerb {
                       anytrace apitrace dump-images --calls='*/draw' -o draws. game.trace"
     )]
     DumpImages(replay::DumpImagesArguments),
+    /// Replay a trace and write a page with all its frames, small, and what each costs
+    #[command(after_help = "Times are those until the driver had drawn a frame, here.\n\n\
+                      Exit codes: 0 fine, 1 the trace is damaged or the driver crashed, 2 the command failed.\n\n\
+                      Example:\n  anytrace apitrace frames game.trace -o frames.html\n  \
+                      anytrace apitrace frames --side 480 --most 100 game.trace -o frames/")]
+    Frames(frames::FramesArguments),
     /// Make a trace from JSON lines of calls, edited or not
     #[command(after_help = "Exit codes: 0 fine, 1 a line is not a valid call, 2 the command failed.\n\n\
                       Example:\n  anytrace apitrace jsonl game.trace |\n    sed 's/\"GL_LINEAR\",\"value\":9729/\"GL_NEAREST\",\"value\":9728/' |\n    \
@@ -124,6 +130,8 @@ pub(super) enum ApitraceVerb {
                       failed.\n\n\
                       Example:\n  anytrace apitrace replay game.trace\n  \
                       anytrace apitrace replay -s frame. -S '100-200/frame' game.trace\n  \
+                      anytrace apitrace replay -s frame. --frame 230 game.trace\n  \
+                      anytrace apitrace replay --pcpu --pgpu --ppd game.trace > profile.txt\n  \
                       anytrace apitrace replay --sums sums.json game.trace\n  \
                       anytrace apitrace replay --against sums.json game.trace"
     )]

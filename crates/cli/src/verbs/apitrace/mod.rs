@@ -7,6 +7,7 @@ mod diff_images;
 mod diff_state;
 mod dump;
 mod edited;
+mod frames;
 mod from_jsonl;
 mod gltrim;
 mod highlights;
@@ -19,6 +20,8 @@ mod pickle;
 mod printed;
 mod repack;
 mod replay;
+mod replay_options;
+mod replay_seek;
 mod replay_sums;
 mod sed;
 mod state;
@@ -40,6 +43,7 @@ pub(crate) fn run(options: &ApitraceArguments) -> Result<Verdict, Failure> {
         ApitraceVerb::DiffState(options) => diff_state::run(options),
         ApitraceVerb::Dump(options) => dump::run(options),
         ApitraceVerb::DumpImages(options) => replay::dump_images(options),
+        ApitraceVerb::Frames(options) => frames::run(options),
         ApitraceVerb::FromJsonl(options) => from_jsonl::run(options),
         ApitraceVerb::Gltrim(options) => gltrim::run(options),
         ApitraceVerb::Index(options) => index::run(options),

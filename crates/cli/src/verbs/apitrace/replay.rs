@@ -15,6 +15,8 @@ use anytrace_replay::{Ended, Options, PictureFormat, Pictures, Replayed, Sizes, 
 use clap::{Args, ValueEnum};
 
 use super::call_sets::parse_call_set;
+use super::replay_options::{PlayerArguments, ProfileArguments};
+use super::replay_seek::{Found, Seek};
 use super::replay_sums;
 use crate::arguments::InputArguments;
 use crate::failure::Failure;
@@ -39,6 +41,9 @@ pub(crate) struct ReplayArguments {
     /// Take pictures of these calls instead of all frames. May be repeated
     #[arg(short = 'S', long = "snapshot", value_name = "CALLSET", allow_hyphen_values = true)]
     snapshot: Vec<String>,
+    /// Replay only these frames, counted from 0, and what they depend on. May be repeated
+    #[arg(long, value_name = "FRAMESET", allow_hyphen_values = true)]
+    frame: Vec<String>,
     /// Form of the pictures; on standard output PNM unless given
     #[arg(long, value_name = "FORMAT", value_enum, ignore_case = true)]
     snapshot_format: Option<Form>,
@@ -51,12 +56,12 @@ pub(crate) struct ReplayArguments {
     /// Show the window even while a framebuffer object is drawn to
     #[arg(long)]
     snapshot_force_backbuffer: bool,
+    /// Write all color buffers that are drawn to, depth and stencil: files end with -mrt0, -mrt1, -z, -s
+    #[arg(short = 'm', long)]
+    mrt: bool,
     /// Threads that compress pictures
     #[arg(long, value_name = "N")]
     jobs: Option<usize>,
-    /// Compress pictures in several threads, as is done anyway
-    #[arg(short = 't', long, help_heading = "Accepted as by apitrace's players")]
-    snapshot_threaded: bool,
     /// Name files by calls; otherwise by the pictures' own numbers
     #[arg(long, value_name = "BOOL", action = clap::ArgAction::Set, num_args = 0..=1, require_equals = true,
           default_value = "yes", default_missing_value = "yes", value_parser = super::dump::parse_bool)]
@@ -91,18 +96,23 @@ pub(crate) struct ReplayArguments {
     /// Stop if one call takes longer than this many seconds
     #[arg(long, value_name = "SECONDS", num_args = 0..=1, require_equals = true, default_missing_value = PATIENCE)]
     watchdog: Option<u64>,
-    /// Show no window; none is shown anyway
-    #[arg(long, help_heading = "Accepted as by apitrace's players")]
-    headless: bool,
-    /// Do not ask for errors, as is done only with --check
-    #[arg(short = 'b', long, help_heading = "Accepted as by apitrace's players")]
-    benchmark: bool,
-    /// Replay with one thread, as is always done
-    #[arg(long, help_heading = "Accepted as by apitrace's players")]
-    singlethread: bool,
+    /// Do nothing for so many microseconds after each frame
+    #[arg(long, value_name = "MICROSECONDS", default_value_t = 0)]
+    per_frame_delay: u64,
+    /// Repeat the last frame so often; without a number, or with a negative one, until interrupted
+    #[arg(long = "loop", value_name = "N", num_args = 0..=1, require_equals = true, default_missing_value = "-1",
+          allow_hyphen_values = true)]
+    loops: Option<i64>,
+    /// Drawables have so many samples a pixel
+    #[arg(long, value_name = "N", default_value_t = 1)]
+    samples: u32,
     /// Replace files
     #[arg(long)]
     force: bool,
+    #[command(flatten)]
+    profile: ProfileArguments,
+    #[command(flatten)]
+    player: PlayerArguments,
     #[command(flatten)]
     input: InputArguments,
 }
@@ -119,10 +129,16 @@ pub(crate) struct DumpImagesArguments {
     /// Take pictures of these calls instead of all frames. May be repeated
     #[arg(long, value_name = "CALLSET", allow_hyphen_values = true)]
     calls: Vec<String>,
+    /// Repeat all calls; otherwise of a few --calls only what their frames depend on
+    #[arg(long)]
+    whole: bool,
     /// Name files by calls; otherwise by the pictures' own numbers
     #[arg(long, value_name = "BOOL", action = clap::ArgAction::Set, num_args = 0..=1, require_equals = true,
           default_value = "yes", default_missing_value = "yes", value_parser = super::dump::parse_bool)]
     call_nos: bool,
+    /// Write all color buffers that are drawn to, depth and stencil: files end with -mrt0, -mrt1, -z, -s
+    #[arg(short = 'm', long)]
+    mrt: bool,
     /// How large drawables are: right, or as apitrace's players make them
     #[arg(long, value_name = "RULE", value_enum, default_value_t = SizeRule::Right)]
     size: SizeRule,
@@ -152,7 +168,7 @@ enum Form {
 
 /// How large drawables are.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-enum SizeRule {
+pub(super) enum SizeRule {
     /// As recorded
     Right,
     /// As apitrace's players make them
@@ -168,15 +184,19 @@ impl From<SizeRule> for Sizes {
     }
 }
 
-/// What both verbs replay.
-struct Job<'a> {
+/// What the verbs replay.
+pub(super) struct Job<'a> {
     file: &'a Path,
     input: &'a InputArguments,
-    options: Options,
+    pub(super) options: Options,
     sums: Option<&'a Path>,
     against: Option<&'a Path>,
-    force: bool,
-    patience: Option<Duration>,
+    pub(super) force: bool,
+    pub(super) patience: Option<Duration>,
+    /// Frames that are replayed alone.
+    seek: Option<Seek>,
+    /// For the process that replays.
+    variables: Option<(&'static str, &'static str)>,
 }
 
 pub(crate) fn run(options: &ReplayArguments) -> Result<Verdict, Failure> {
@@ -210,6 +230,8 @@ pub(crate) fn run(options: &ReplayArguments) -> Result<Verdict, Failure> {
         has_alpha: options.snapshot_alpha,
         interval: options.snapshot_interval,
         is_window: options.snapshot_force_backbuffer,
+        has_parts: options.mrt,
+        frames: None,
         jobs: jobs(options.jobs),
         force: options.force,
     });
@@ -217,19 +239,30 @@ pub(crate) fn run(options: &ReplayArguments) -> Result<Verdict, Failure> {
         file,
         input: &options.input,
         options: Options {
-            wanted: Wanted { ignored: set(&options.ignore_calls, "--ignore-calls")?, ..Wanted::default() },
+            wanted: Wanted {
+                ignored: set(&options.ignore_calls, "--ignore-calls")?,
+                // A negative number: without end.
+                loops: options.loops.map_or(0, |times| u64::try_from(times).unwrap_or(u64::MAX)),
+                ..Wanted::default()
+            },
             pictures,
             sizes: options.size.into(),
             device: options.device,
             is_core: options.core,
             frame_time_min: Duration::from_micros(options.min_frame_duration),
-            checks_errors: options.check,
+            frame_delay: Duration::from_micros(options.per_frame_delay),
+            profile: options.profile.profile(),
+            samples: options.samples,
+            strip: None,
+            checks_errors: options.check || options.player.checks_errors(),
             limits: open::open_options(&options.input).limits,
         },
         sums: options.sums.as_deref(),
         against: options.against.as_deref(),
         force: options.force,
         patience: options.watchdog.map(Duration::from_secs),
+        seek: set(&options.frame, "--frame")?.map(Seek::Frames),
+        variables: options.player.variables(),
     };
     job.run()
 }
@@ -244,11 +277,13 @@ pub(crate) fn dump_images(options: &DumpImagesArguments) -> Result<Verdict, Fail
         }
     };
     let calls = if options.calls.is_empty() { every_frame() } else { parse_call_set("--calls", &options.calls)? };
+    let seek = (!options.whole).then(|| Seek::Calls(calls.clone()));
     let pictures = Pictures {
         calls,
         prefix: Some(prefix),
         writes: true,
         by_call: options.call_nos,
+        has_parts: options.mrt,
         jobs: jobs(None),
         force: options.force,
         ..Pictures::default()
@@ -256,15 +291,7 @@ pub(crate) fn dump_images(options: &DumpImagesArguments) -> Result<Verdict, Fail
     let limits = open::open_options(&options.input).limits;
     let sizes = options.size.into();
     let options_of_replay = Options { pictures: Some(pictures), sizes, limits, ..Options::default() };
-    let job = Job {
-        file: &options.file,
-        input: &options.input,
-        options: options_of_replay,
-        sums: None,
-        against: None,
-        force: options.force,
-        patience: None,
-    };
+    let job = Job { options: options_of_replay, force: options.force, seek, ..Job::new(&options.file, &options.input) };
     job.run()
 }
 
@@ -281,10 +308,33 @@ fn list_devices() -> Result<Verdict, Failure> {
     Ok(Verdict::Fine)
 }
 
-impl Job<'_> {
+/// What is done with a replay: the trace's name, what was replayed, the verdict of reading the trace.
+type Done<'a> = &'a dyn Fn(&str, &Replayed, Verdict) -> Result<(), Failure>;
+
+impl<'a> Job<'a> {
+    /// A trace, replayed without pictures.
+    pub(super) fn new(file: &'a Path, input: &'a InputArguments) -> Self {
+        Self {
+            file,
+            input,
+            options: Options::default(),
+            sums: None,
+            against: None,
+            force: false,
+            patience: None,
+            seek: None,
+            variables: None,
+        }
+    }
+
     fn run(&self) -> Result<Verdict, Failure> {
+        self.run_with(&|_, done, _| self.report(done))
+    }
+
+    /// Replays in another process, which does the rest with what it replayed.
+    pub(super) fn run_with(&self, done: Done<'_>) -> Result<Verdict, Failure> {
         match std::env::var_os(WATCH) {
-            Some(path) => self.replay(Path::new(&path)),
+            Some(path) => self.replay(Path::new(&path), done),
             None => self.supervise(),
         }
     }
@@ -301,7 +351,7 @@ impl Job<'_> {
         let own_name = arguments.next().unwrap_or_default();
         let mut command = Command::new(std::env::current_exe().map_err(failed)?);
         std::os::unix::process::CommandExt::arg0(&mut command, own_name);
-        command.args(arguments).env(WATCH, file.path());
+        command.args(arguments).env(WATCH, file.path()).envs(self.variables);
         let at = |call: &Option<(u64, String)>| match call {
             Some((number, name)) => format!("call {number} {name}"),
             None => "before the first call".to_owned(),
@@ -326,7 +376,7 @@ impl Job<'_> {
     }
 
     /// Replays in this process.
-    fn replay(&self, watch: &Path) -> Result<Verdict, Failure> {
+    fn replay(&self, watch: &Path, finish: Done<'_>) -> Result<Verdict, Failure> {
         anytrace_replay::end_with_parent();
         let before = self.against.map(replay_sums::load).transpose()?;
         let out = self.sums.map(|path| crate::output::Output::create(path, self.force)).transpose()?;
@@ -339,24 +389,33 @@ impl Job<'_> {
         let sizes = drawable_sizes(&mut first.reader, &self.options.limits, &mut silence)
             .map_err(|error| Failure::of(&first.name, &error))?;
         drop(first);
+        let found = self.seek.as_ref().map(|seek| super::replay_seek::seek(seek, self.file, self.input));
+        let found = found.transpose()?.flatten();
+        let mut how = self.options.clone();
+        if let Some(found) = &found {
+            how.wanted.calls = Some(found.calls.clone());
+            how.wanted.last_frame = Some(found.frames.last());
+            if let Some(pictures) = &mut how.pictures {
+                pictures.frames = Some(found.frames.clone());
+            }
+        }
         let Ok(mut opened) = super::opening::open_reader(self.file, self.input)? else {
             return Ok(Verdict::Breach);
         };
         let done = {
             let mut out = terminal::stdout();
-            anytrace_replay::replay(
-                &mut opened.reader,
-                sizes,
-                &self.options,
-                &mut watch,
-                &mut out,
-                &mut opened.reporter,
-            )
+            anytrace_replay::replay(&mut opened.reader, sizes, &how, &mut watch, &mut out, &mut opened.reporter)
         };
         let done = done.map_err(|error| Failure::of(&opened.name, &error))?;
         let mut verdict = opened.verdict()?;
         drop(opened.progress);
-        self.report(&opened.name, &done)?;
+        self.print_notes(&opened.name, &done);
+        finish(&opened.name, &done, verdict)?;
+        if let Some(Found { counts: (repeated, all), .. }) = found
+            && !self.is_quiet()
+        {
+            writeln!(terminal::stdout(), "Repeated {repeated} of {all} calls: those that the frames depend on")?;
+        }
         if let Some(mut out) = out {
             out.write_all(anytrace_replay::to_json(&done.sums).as_bytes()).map_err(|error| Failure::output(&error))?;
             out.commit(verdict)?;
@@ -367,7 +426,13 @@ impl Job<'_> {
         Ok(verdict)
     }
 
-    fn report(&self, name: &str, done: &Replayed) -> Result<(), Failure> {
+    /// Pictures go to standard output: nothing else does.
+    fn is_quiet(&self) -> bool {
+        self.options.pictures.as_ref().is_some_and(|pictures| pictures.writes && pictures.prefix.is_none())
+    }
+
+    /// Says what was not done.
+    fn print_notes(&self, name: &str, done: &Replayed) {
         if !done.notes.is_empty() {
             let outcome = Outcome {
                 records_read: done.calls,
@@ -377,10 +442,13 @@ impl Job<'_> {
             };
             verbs::repair::print_outcome(name, &outcome);
         }
-        let pictures = self.options.pictures.as_ref();
-        if pictures.is_some_and(|pictures| pictures.writes && pictures.prefix.is_none()) {
+    }
+
+    fn report(&self, done: &Replayed) -> Result<(), Failure> {
+        if self.is_quiet() {
             return Ok(());
         }
+        let pictures = self.options.pictures.as_ref();
         let mut out = terminal::stdout();
         if let Some(prefix) = pictures.and_then(|pictures| pictures.prefix.as_ref()) {
             let prefix = prefix.display().to_string();

@@ -4,7 +4,7 @@ use std::io::Write;
 use std::path::Path;
 
 use anytrace_core::text;
-use anytrace_replay::{Difference, Sum, compare, from_json, of_png};
+use anytrace_replay::{Difference, Part, Sum, compare, from_json, of_png};
 
 use crate::failure::Failure;
 use crate::{Verdict, terminal};
@@ -13,7 +13,7 @@ use crate::{Verdict, terminal};
 const SUMS_BYTES_MAX: u64 = 1 << 28;
 
 /// Sums that `--sums` wrote, or those of the pictures in a folder: files whose names end with a call's number, ten
-/// digits, and `.png`.
+/// digits, the part of the framebuffer where there are several (`-mrt1`, `-z`, `-s`), and `.png`.
 pub(super) fn load(path: &Path) -> Result<Vec<Sum>, Failure> {
     let name = text::printable(&path.display().to_string());
     let failed = |error: std::io::Error| Failure::usage(format!("cannot read {name}: {error}"));
@@ -29,17 +29,23 @@ pub(super) fn load(path: &Path) -> Result<Vec<Sum>, Failure> {
     for entry in std::fs::read_dir(path).map_err(failed)? {
         let path = entry.map_err(failed)?.path();
         let file = path.file_name().unwrap_or_default().to_string_lossy();
-        let number = file.strip_suffix(".png").and_then(|stem| stem.get(stem.len().checked_sub(10)?..)?.parse().ok());
-        let Some(call) = number else { continue };
+        let Some((call, part)) = file.strip_suffix(".png").and_then(call_and_part) else { continue };
         let bytes = std::fs::read(&path).map_err(failed)?;
-        let sum = of_png(call, &bytes).map_err(|error| Failure::of(&path.display().to_string(), &error))?;
+        let sum = of_png(call, part, &bytes).map_err(|error| Failure::of(&path.display().to_string(), &error))?;
         sums.push(sum);
     }
     if sums.is_empty() {
         return Err(Failure::usage(format!("{name} has no pictures whose names end with a call's number and .png")));
     }
-    sums.sort_by_key(|sum| sum.call);
+    sums.sort_by_key(|sum| (sum.call, sum.part));
     Ok(sums)
+}
+
+/// The call and the part at the end of a name.
+fn call_and_part(stem: &str) -> Option<(u64, Part)> {
+    let number = |stem: &str| stem.get(stem.len().checked_sub(10)?..)?.parse().ok();
+    let named = stem.rsplit_once('-').and_then(|(rest, name)| Some((number(rest)?, Part::of_name(name)?)));
+    named.or_else(|| Some((number(stem)?, Part::Drawn)))
 }
 
 /// Says where pictures differ first.
@@ -49,7 +55,10 @@ pub(super) fn report(before: &[Sum], now: &[Sum]) -> Result<Verdict, Failure> {
         writeln!(out, "All {} pictures are equal", now.len())?;
         return Ok(Verdict::Fine);
     };
-    let of = |sum: &Sum| format!("call {}, frame {}", sum.call, sum.frame);
+    let of = |sum: &Sum| {
+        let part = sum.part.name().map_or(String::new(), |name| format!(", {name}"));
+        format!("call {}, frame {}{part}", sum.call, sum.frame)
+    };
     let size = |sum: &Sum| format!("{}x{}", sum.width, sum.height);
     match &first {
         Difference::Pixels(a, b) if size(a) != size(b) => {

@@ -38,8 +38,11 @@ pub(crate) fn run(options: &ToCArguments) -> Result<Verdict, Failure> {
     let set = |texts: &[String], option: &str| -> Result<Option<CallSet>, Failure> {
         if texts.is_empty() { Ok(None) } else { super::call_sets::parse_call_set(option, texts).map(Some) }
     };
-    let how =
-        Wanted { calls: set(&options.calls, "--calls")?, frames: set(&options.frames, "--frames")?, ignored: None };
+    let how = Wanted {
+        calls: set(&options.calls, "--calls")?,
+        frames: set(&options.frames, "--frames")?,
+        ..Wanted::default()
+    };
     let folder = options.output.as_path();
     let failed = |error: std::io::Error| Failure::usage(format!("cannot write {}: {error}", folder.display()));
     check_free(folder, options.force)?;

@@ -1,6 +1,8 @@
 //! The machine that replays: contexts, calls, frames.
 #![allow(unsafe_code, reason = "functions of the driver are called by address")]
 
+mod look;
+
 use std::collections::{BTreeMap, HashMap};
 use std::io::Write;
 use std::time::{Duration, Instant};
@@ -15,16 +17,16 @@ use khronos_egl as egl;
 
 use crate::client::Client;
 use crate::egl::Screen;
+use crate::film::Film;
 use crate::gl::Gl;
 use crate::invoke::{Arguments, Function, call as invoke};
 use crate::marshal::{Marshal, Scratch};
 use crate::memory::Memory;
 use crate::names::{Names, Of};
 use crate::pictures::Gallery;
-use crate::pixels::{NoImage, Source, read};
-use crate::sums::Sum;
+use crate::profile::Profiler;
 use crate::watch::Watch;
-use crate::{Options, Sizes};
+use crate::{Options, Replayed, Sizes};
 
 /// Most notes about errors and contexts.
 const NOTES_MAX: usize = 64;
@@ -64,7 +66,12 @@ pub(crate) struct Driver<'o> {
     memory: Memory,
     scratch: Scratch,
     arguments: Arguments,
-    gallery: Option<Gallery<'o>>,
+    gallery: Option<Gallery>,
+    profiler: Option<Profiler>,
+    film: Option<Film>,
+    renderer: String,
+    /// For pictures and lines that go to no file.
+    out: &'o mut dyn Write,
     frames: u64,
     frame_started: Instant,
     /// Behind the frame before, with its group of contexts.
@@ -85,7 +92,7 @@ impl<'o> Driver<'o> {
         Ok(Self {
             options,
             watch,
-            screen: Screen::open(options.device)?,
+            screen: Screen::open(options.device, options.samples)?,
             gl: None,
             sizes,
             surfaces: HashMap::new(),
@@ -96,7 +103,11 @@ impl<'o> Driver<'o> {
             memory: Memory::default(),
             scratch: Scratch::default(),
             arguments: Arguments::default(),
-            gallery: options.pictures.clone().map(|how| Gallery::new(how, out)),
+            gallery: options.pictures.clone().map(Gallery::new),
+            profiler: options.profile.is_any().then(|| Profiler::new(options.profile)),
+            film: options.strip.map(Film::new),
+            renderer: String::new(),
+            out,
             frames: 0,
             frame_started: Instant::now(),
             fence: None,
@@ -106,10 +117,14 @@ impl<'o> Driver<'o> {
         })
     }
 
-    /// Waits for the driver and for the pictures. Returns frames, sums and notes.
-    pub(crate) fn finish(mut self) -> Result<(u64, Vec<Sum>, Vec<String>), Error> {
+    /// Waits for the driver and for the pictures. Returns what is known here of the replay.
+    pub(crate) fn finish(mut self) -> Result<Replayed, Error> {
+        self.write_profile()?;
         if let (Some(gl), Some(_)) = (&self.gl, self.current) {
             gl.finish();
+        }
+        if let Some(profiler) = &mut self.profiler {
+            profiler.finish(&mut *self.out)?;
         }
         let sums = self.gallery.as_mut().map(Gallery::finish).transpose()?.unwrap_or_default();
         if self.notes_omitted > 0 {
@@ -119,7 +134,14 @@ impl<'o> Driver<'o> {
             let more = if *count == 1 { String::new() } else { format!(", the first of {count}") };
             self.notes.push(format!("call {first} {name}: {}{more}", error_name(*code)));
         }
-        Ok((self.frames, sums, self.notes))
+        Ok(Replayed {
+            frames: self.frames,
+            sums,
+            strip: self.film.map(Film::finish).unwrap_or_default(),
+            renderer: self.renderer,
+            notes: self.notes,
+            ..Replayed::default()
+        })
     }
 
     fn note(&mut self, text: String) {
@@ -297,40 +319,6 @@ impl<'o> Driver<'o> {
         self.fence = (fence != 0).then_some((fence, group));
         gl.clear_errors();
     }
-
-    fn picture(&mut self, moment: &Moment) -> Result<(), Error> {
-        let (Some(gallery), Some((number, drawable))) = (&mut self.gallery, self.current) else { return Ok(()) };
-        let (Some(gl), Some(context)) = (&self.gl, self.contexts.get(number as usize)) else { return Ok(()) };
-        if context.is_inside || !gallery.wants(moment) {
-            return Ok(());
-        }
-        let known = self.sizes.get(drawable).copied().unwrap_or_default();
-        let size = match self.options.sizes {
-            Sizes::Right => known.size(),
-            Sizes::Peer => (moment.extent.0.max(PEER_SMALLEST), moment.extent.1.max(PEER_SMALLEST)),
-        };
-        self.watch.at(moment.number, "(the picture)");
-        let how = gallery.how();
-        let source = Source {
-            is_es: context.asked.is_es,
-            major: context.asked.version.0,
-            window_buffer: context.window_buffer,
-            size,
-            is_window: how.is_window,
-            has_alpha: gallery.needs_alpha(context.asked.is_es),
-        };
-        match read(gl, &source) {
-            Ok(image) => return gallery.take(moment, image),
-            Err(why) => {
-                let why = match why {
-                    NoImage::NoSize => "nothing of a known size is attached".to_owned(),
-                    NoImage::Refused(code) => format!("the framebuffer cannot be read: {}", error_name(code)),
-                };
-                self.note(format!("call {}: no picture: {why}", moment.number));
-            }
-        }
-        Ok(())
-    }
 }
 
 /// Targets of buffers, and the state that has what is bound to them.
@@ -397,6 +385,7 @@ impl Machine for Driver<'_> {
         if self.current == Some((number, drawable)) {
             return Ok(());
         }
+        self.write_profile()?;
         if let (Some(gl), Some(_)) = (&self.gl, self.current) {
             gl.flush();
         }
@@ -412,6 +401,9 @@ impl Machine for Driver<'_> {
         if self.gl.is_none() {
             self.gl = Some(Gl::load(&self.screen)?);
         }
+        if let Some(gl) = self.gl.as_ref().filter(|_| self.renderer.is_empty()) {
+            self.renderer = gl.renderer();
+        }
         if let Some(gl) = self.gl.as_ref().filter(|_| is_new && !is_es) {
             // GL_DRAW_BUFFER: a drawable without a window has one color buffer.
             let buffer = gl.state(0x0c01) as u32;
@@ -424,12 +416,17 @@ impl Machine for Driver<'_> {
     fn end_frame(&mut self, number: u64) -> Result<(), Error> {
         self.watch.at(number, "(the end of a frame)");
         self.frames += 1;
+        self.write_profile()?;
+        if let Some(profiler) = &mut self.profiler {
+            profiler.end_frame(&mut *self.out)?;
+        }
         self.throttle();
         if let Some(rest) = self.options.frame_time_min.checked_sub(self.frame_started.elapsed())
             && rest > Duration::ZERO
         {
             std::thread::sleep(rest);
         }
+        std::thread::sleep(self.options.frame_delay);
         self.frame_started = Instant::now();
         Ok(())
     }
@@ -469,10 +466,21 @@ impl Machine for Driver<'_> {
             _ => None,
         };
         self.before(call, first);
+        let program = self.contexts.get(number as usize).map_or(0, |context| context.program);
+        let measured = match (&mut self.profiler, &self.gl) {
+            (Some(profiler), Some(gl)) => profiler.before(gl, number, call, program),
+            _ => None,
+        };
         // SAFETY: the function has the parameters that its row of the table of types says; `fill` put an argument of that
         // type for each, and pointers among them point to memory that stays until the call returns, or as long as the
         // driver keeps them.
         let result = unsafe { invoke(function, &self.arguments) };
+        if let (Some(profiler), Some(gl), Some(measured)) = (&mut self.profiler, &self.gl, measured) {
+            profiler.after(gl, number, call.stem, measured);
+            if profiler.is_full() {
+                self.write_profile()?;
+            }
+        }
         self.after(call, result, first, length, room);
         if self.options.checks_errors {
             self.check(call);
@@ -496,9 +504,12 @@ impl Machine for Driver<'_> {
     }
 
     fn done(&mut self, moment: &Moment) -> Result<(), Error> {
-        if self.gallery.is_none() {
-            return Ok(());
+        if self.gallery.is_some() {
+            self.picture(moment)?;
         }
-        self.picture(moment)
+        if self.film.is_some() {
+            self.film(moment);
+        }
+        Ok(())
     }
 }

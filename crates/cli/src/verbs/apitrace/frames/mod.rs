@@ -1,0 +1,94 @@
+//! `anytrace apitrace frames`: a page with all frames, small, and what each costs.
+
+mod page;
+
+use std::io::Write;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use anytrace_core::text;
+use anytrace_replay::{Options, Replayed, Strip};
+use clap::Args;
+
+use super::replay::{Job, SizeRule};
+use crate::arguments::InputArguments;
+use crate::failure::Failure;
+use crate::output::Output;
+use crate::{Verdict, open, terminal};
+use page::{Page, Pictures};
+
+/// `apitrace frames`.
+#[derive(Debug, Args)]
+pub(crate) struct FramesArguments {
+    /// Trace
+    #[arg(value_name = "TRACE")]
+    file: PathBuf,
+    /// The page: PAGE.html has everything in it; otherwise a folder for index.html and the pictures
+    #[arg(short, long, value_name = "PAGE.html|DIR")]
+    output: PathBuf,
+    /// Pixels of the longer side of a picture
+    #[arg(long, value_name = "PIXELS", default_value_t = 240, value_parser = clap::value_parser!(u32).range(16..=4096))]
+    side: u32,
+    /// Pictures at most: of more frames every second has one, or every fourth, and so on
+    #[arg(long, value_name = "N", default_value_t = 1000, value_parser = clap::value_parser!(u32).range(1..))]
+    most: u32,
+    /// Stop if one call takes longer than this many seconds
+    #[arg(long, value_name = "SECONDS", num_args = 0..=1, require_equals = true, default_missing_value = "30")]
+    watchdog: Option<u64>,
+    /// How large drawables are: right, or as apitrace's players make them
+    #[arg(long, value_name = "RULE", value_enum, default_value_t = SizeRule::Right)]
+    size: SizeRule,
+    /// Replace files
+    #[arg(long)]
+    force: bool,
+    #[command(flatten)]
+    input: InputArguments,
+}
+
+pub(crate) fn run(options: &FramesArguments) -> Result<Verdict, Failure> {
+    let is_page = options.output == Path::new("-")
+        || options.output.extension().is_some_and(|extension| extension == "html" || extension == "htm");
+    let index = if is_page { options.output.clone() } else { options.output.join("index.html") };
+    if index.exists() && !options.force {
+        return Err(Failure::usage(format!("{} exists; use --force to replace it", index.display())));
+    }
+    let mut job = Job::new(&options.file, &options.input);
+    job.options = Options {
+        strip: Some(Strip { side: options.side, most: options.most as usize }),
+        sizes: options.size.into(),
+        limits: open::open_options(&options.input).limits,
+        ..Options::default()
+    };
+    job.patience = options.watchdog.map(Duration::from_secs);
+    job.force = options.force;
+    job.run_with(&|name, done, verdict| {
+        if done.strip.is_empty() {
+            return Err(Failure::breach(format!("{name}: no frame ended; nothing was written")));
+        }
+        if !is_page {
+            let made = std::fs::create_dir_all(&options.output);
+            made.map_err(|error| Failure::usage(format!("cannot make {}: {error}", options.output.display())))?;
+            write_pictures(&options.output, done, options.force)?;
+        }
+        let pictures = if is_page { Pictures::Inside } else { Pictures::Beside };
+        let page = Page { name, done, pictures }.html();
+        let mut out = Output::create(&index, options.force)?;
+        out.write_all(page.as_bytes()).map_err(|error| Failure::output(&error))?;
+        out.commit(verdict)?;
+        if options.output != Path::new("-") {
+            let shown = text::printable(&index.display().to_string());
+            writeln!(terminal::stdout(), "Wrote {shown}: {} frames", text::grouped(done.strip.len() as u128))?;
+        }
+        Ok(())
+    })
+}
+
+fn write_pictures(folder: &Path, done: &Replayed, force: bool) -> Result<(), Failure> {
+    for frame in &done.strip {
+        let Some((_, _, bytes)) = &frame.picture else { continue };
+        let mut out = Output::create(&folder.join(page::file_name(frame.number)), force)?;
+        out.write_all(bytes).map_err(|error| Failure::output(&error))?;
+        out.commit(Verdict::Fine)?;
+    }
+    Ok(())
+}

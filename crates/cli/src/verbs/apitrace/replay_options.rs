@@ -1,0 +1,116 @@
+//! Options of `apitrace replay` that measure, and those of apitrace's players that change little or nothing here.
+
+use anytrace_replay::Profile;
+use clap::{Args, ValueEnum};
+
+/// What is measured.
+#[derive(Debug, Args)]
+#[command(next_help_heading = "Measure")]
+#[allow(clippy::struct_excessive_bools, reason = "options of a command line")]
+pub(super) struct ProfileArguments {
+    /// Print the time that each call takes on the processor
+    #[arg(long)]
+    pcpu: bool,
+    /// Print the time that each draw takes on the device
+    #[arg(long)]
+    pgpu: bool,
+    /// Print how many samples each draw passes
+    #[arg(long)]
+    ppd: bool,
+    /// Print the memory that each call takes
+    #[arg(long)]
+    pmem: bool,
+    /// Print when each frame began and how long it took
+    #[arg(long)]
+    pframe_times: bool,
+    /// With --pcpu alone, omit calls other than draws that take less
+    #[arg(long, value_name = "NANOSECONDS", default_value_t = 1000)]
+    min_cpu_time: u64,
+}
+
+impl ProfileArguments {
+    pub(super) fn profile(&self) -> Profile {
+        Profile {
+            has_cpu: self.pcpu,
+            has_gpu: self.pgpu,
+            has_pixels: self.ppd,
+            has_memory: self.pmem,
+            has_frames: self.pframe_times,
+            cpu_min_ns: self.min_cpu_time,
+        }
+    }
+}
+
+/// Options with which scripts call apitrace's players.
+#[derive(Debug, Args)]
+#[command(next_help_heading = "Accepted as by apitrace's players")]
+#[allow(clippy::struct_excessive_bools, reason = "options of a command line")]
+pub(super) struct PlayerArguments {
+    /// Show no window; none is shown anyway
+    #[arg(long)]
+    headless: bool,
+    /// Do not ask for errors, as is done only with --check
+    #[arg(short = 'b', long)]
+    benchmark: bool,
+    /// Ask for errors after each call, as --check does
+    #[arg(short = 'd', long)]
+    debug: bool,
+    /// Compress pictures in several threads, as is done anyway
+    #[arg(short = 't', long)]
+    snapshot_threaded: bool,
+    /// Replay with one thread, as is always done
+    #[arg(long)]
+    singlethread: bool,
+    /// Say more; everything is said anyway
+    #[arg(short = 'v', long)]
+    verbose: bool,
+    /// Use two color buffers; what is drawn without a window has one
+    #[arg(long)]
+    db: bool,
+    /// Use one color buffer, as is done anyway
+    #[arg(long)]
+    sb: bool,
+    /// Fill the screen; no window is shown
+    #[arg(long)]
+    fullscreen: bool,
+    /// Wait before the window closes; there is none
+    #[arg(short = 'w', long)]
+    wait: bool,
+    /// Go on where a context cannot be made current as it was; done anyway
+    #[arg(long)]
+    ignore_retvals: bool,
+    /// Accept a context of another version; done anyway, and reported
+    #[arg(long)]
+    no_context_check: bool,
+    /// Choose the driver: the device's, that of another device, or one that needs no device
+    #[arg(long, value_name = "DRIVER", value_enum)]
+    driver: Option<DriverName>,
+}
+
+impl PlayerArguments {
+    pub(super) fn checks_errors(&self) -> bool {
+        self.debug
+    }
+
+    /// Variables for the process that replays: by them Mesa chooses its driver.
+    pub(super) fn variables(&self) -> Option<(&'static str, &'static str)> {
+        Some(match self.driver? {
+            DriverName::Hw | DriverName::Igpu => ("DRI_PRIME", "0"),
+            DriverName::Dgpu => ("DRI_PRIME", "1"),
+            DriverName::Sw => ("LIBGL_ALWAYS_SOFTWARE", "1"),
+        })
+    }
+}
+
+/// Drivers as apitrace's players call them.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum DriverName {
+    /// The device's
+    Hw,
+    /// That of a discrete device
+    Dgpu,
+    /// That of an integrated device
+    Igpu,
+    /// Mesa's software driver
+    Sw,
+}
