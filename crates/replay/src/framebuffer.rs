@@ -165,6 +165,14 @@ impl<'g> Reading<'g> {
         parts
     }
 
+    /// What OpenGL calls a color buffer.
+    pub(crate) fn name(&self, part: Part) -> String {
+        match self.attachment(part) {
+            _ if self.is_window => "GL_BACK".to_owned(),
+            attachment => format!("GL_COLOR_ATTACHMENT{}", attachment.saturating_sub(COLOR)),
+        }
+    }
+
     /// The attachment of a part.
     fn attachment(&self, part: Part) -> u32 {
         let drawn = |number| if self.is_es2 || self.is_window { 0 } else { self.gl.state(0x8825 + number) as u32 };

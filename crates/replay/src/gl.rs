@@ -116,7 +116,7 @@ impl Gl {
     }
 
     /// A function with integers as parameters, in the current context.
-    fn plain(function: Function, values: &[u64]) -> u64 {
+    pub(crate) fn plain(function: Function, values: &[u64]) -> u64 {
         let mut arguments = Arguments::default();
         values.iter().for_each(|value| arguments.integer(*value));
         // SAFETY: all functions of this module have integers and pointers as parameters; each method passes those of its
@@ -132,14 +132,11 @@ impl Gl {
         values.first().copied().unwrap_or(0)
     }
 
-    /// What the driver calls itself: `GL_RENDERER`.
-    pub(crate) fn renderer(&self) -> String {
-        let text = Self::plain(self.get_string, &[0x1f01]) as *const std::ffi::c_char;
-        if text.is_null() {
-            return String::new();
-        }
+    /// A string of the driver's, such as `GL_RENDERER`.
+    pub(crate) fn text(&self, name: u32) -> Option<String> {
+        let text = Self::plain(self.get_string, &[u64::from(name)]) as *const std::ffi::c_char;
         // SAFETY: it is a string of the driver's that ends with null and stays as long as the context.
-        unsafe { std::ffi::CStr::from_ptr(text) }.to_string_lossy().into_owned()
+        (!text.is_null()).then(|| unsafe { std::ffi::CStr::from_ptr(text) }.to_string_lossy().into_owned())
     }
 
     pub(crate) fn error(&self) -> u32 {

@@ -21,6 +21,7 @@ mod pictures;
 mod pixels;
 mod profile;
 mod queries;
+mod state;
 mod sums;
 mod supervise;
 mod watch;
@@ -61,6 +62,8 @@ pub struct Options {
     pub wanted: Wanted,
     /// After which calls pictures are taken, and where they go; `None`: no pictures.
     pub pictures: Option<Pictures>,
+    /// The call after which the driver's state is read.
+    pub state_at: Option<u64>,
     /// Keep small pictures of frames, and what the frames cost.
     pub strip: Option<Strip>,
     /// How large drawables are.
@@ -96,6 +99,8 @@ pub struct Replayed {
     pub time: Duration,
     /// Sums of the pictures, in order.
     pub sums: Vec<Sum>,
+    /// The driver's state, where [`Options::state_at`] asks for it and the call was reached.
+    pub state: Option<serde_json::Value>,
     /// The frames, where [`Options::strip`] asks for them.
     pub strip: Vec<Frame>,
     /// What the driver calls itself; empty where no context was made.

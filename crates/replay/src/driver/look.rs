@@ -89,4 +89,15 @@ impl Driver<'_> {
             film.begin();
         }
     }
+
+    /// Reads the driver's state.
+    pub(super) fn read_state(&mut self, moment: &Moment) {
+        let Some(source) = self.source(moment) else {
+            self.note(format!("call {}: no state: no context is current, or glBegin was not ended", moment.number));
+            return;
+        };
+        let Some(gl) = &self.gl else { return };
+        self.watch.at(moment.number, "(the state)");
+        self.state = Some(crate::state::dump(&self.screen, gl, source));
+    }
 }

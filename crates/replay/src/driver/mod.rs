@@ -69,6 +69,7 @@ pub(crate) struct Driver<'o> {
     gallery: Option<Gallery>,
     profiler: Option<Profiler>,
     film: Option<Film>,
+    state: Option<serde_json::Value>,
     renderer: String,
     /// For pictures and lines that go to no file.
     out: &'o mut dyn Write,
@@ -106,6 +107,7 @@ impl<'o> Driver<'o> {
             gallery: options.pictures.clone().map(Gallery::new),
             profiler: options.profile.is_any().then(|| Profiler::new(options.profile)),
             film: options.strip.map(Film::new),
+            state: None,
             renderer: String::new(),
             out,
             frames: 0,
@@ -138,6 +140,7 @@ impl<'o> Driver<'o> {
             frames: self.frames,
             sums,
             strip: self.film.map(Film::finish).unwrap_or_default(),
+            state: self.state,
             renderer: self.renderer,
             notes: self.notes,
             ..Replayed::default()
@@ -402,7 +405,7 @@ impl Machine for Driver<'_> {
             self.gl = Some(Gl::load(&self.screen)?);
         }
         if let Some(gl) = self.gl.as_ref().filter(|_| self.renderer.is_empty()) {
-            self.renderer = gl.renderer();
+            self.renderer = gl.text(0x1f01).unwrap_or_default();
         }
         if let Some(gl) = self.gl.as_ref().filter(|_| is_new && !is_es) {
             // GL_DRAW_BUFFER: a drawable without a window has one color buffer.
@@ -509,6 +512,9 @@ impl Machine for Driver<'_> {
         }
         if self.film.is_some() {
             self.film(moment);
+        }
+        if self.options.state_at == Some(moment.number) {
+            self.read_state(moment);
         }
         Ok(())
     }

@@ -41,6 +41,8 @@ pub struct Wanted {
     pub ignored: Option<CallSet>,
     /// Nothing after this frame is read; `None`: everything is.
     pub last_frame: Option<u64>,
+    /// Nothing after this call is read; `None`: everything is.
+    pub last_call: Option<u64>,
     /// How often the last frame is repeated after it; `u64::MAX`: until the process ends.
     pub loops: u64,
 }
@@ -184,6 +186,7 @@ pub fn play(
         binds_gl: HashMap::new(),
         shown: None,
         frame: 0,
+        last_call: None,
         left_out: LeftOut::default(),
         repeated: 0,
     };
@@ -244,6 +247,8 @@ struct Player<'o> {
     /// The context and drawable that are current in the machine.
     shown: Option<(u32, usize)>,
     frame: u64,
+    /// The call that was taken last.
+    last_call: Option<u64>,
     left_out: LeftOut,
     repeated: u64,
 }
@@ -268,6 +273,7 @@ impl CallVisitor for Player<'_> {
 
     fn is_done(&self) -> bool {
         self.wanted.last_frame.is_some_and(|last| self.frame > last)
+            || self.wanted.last_call.is_some_and(|last| self.last_call.is_some_and(|call| call >= last))
     }
 }
 
@@ -280,6 +286,7 @@ impl Player<'_> {
         let (name, flags) = (function.name(), function.flags);
         let values = Values::new(call, dictionary);
         let frame = self.frame;
+        self.last_call = Some(call.number);
         self.frame += u64::from(flags.has(CallFlags::END_FRAME));
         self.repeat(call, name, frame, flags, &values)?;
         let extent = self.windows.extent(self.windows.of_thread(call.thread));

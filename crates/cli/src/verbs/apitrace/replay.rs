@@ -72,6 +72,12 @@ pub(crate) struct ReplayArguments {
     /// Compare the pictures with sums that --sums wrote, or with a folder of PNG files; exit code 1 if they differ
     #[arg(long, value_name = "FILE|DIR")]
     against: Option<PathBuf>,
+    /// Print the driver's state after this call, as JSON, and stop
+    #[arg(short = 'D', long, value_name = "CALL", conflicts_with_all = ["snapshot_prefix", "sums", "against", "loops"])]
+    dump_state: Option<u64>,
+    /// Form of the state; there is one
+    #[arg(long, value_name = "FORMAT", value_parser = ["json"], requires = "dump_state")]
+    dump_format: Option<String>,
     /// How large drawables are: right, or as apitrace's players make them
     #[arg(long, value_name = "RULE", value_enum, default_value_t = SizeRule::Right)]
     size: SizeRule,
@@ -243,6 +249,7 @@ pub(crate) fn run(options: &ReplayArguments) -> Result<Verdict, Failure> {
                 ignored: set(&options.ignore_calls, "--ignore-calls")?,
                 // A negative number: without end.
                 loops: options.loops.map_or(0, |times| u64::try_from(times).unwrap_or(u64::MAX)),
+                last_call: options.dump_state,
                 ..Wanted::default()
             },
             pictures,
@@ -254,6 +261,7 @@ pub(crate) fn run(options: &ReplayArguments) -> Result<Verdict, Failure> {
             profile: options.profile.profile(),
             samples: options.samples,
             strip: None,
+            state_at: options.dump_state,
             checks_errors: options.check || options.player.checks_errors(),
             limits: open::open_options(&options.input).limits,
         },
@@ -445,6 +453,13 @@ impl<'a> Job<'a> {
     }
 
     fn report(&self, done: &Replayed) -> Result<(), Failure> {
+        if let Some(call) = self.options.state_at {
+            let name = self.file.display();
+            let state = done.state.as_ref();
+            let state = state.ok_or_else(|| Failure::breach(format!("{name}: no state at call {call}")))?;
+            writeln!(terminal::stdout().json(true), "{state:#}")?;
+            return Ok(());
+        }
         if self.is_quiet() {
             return Ok(());
         }

@@ -1,0 +1,144 @@
+//! The current program: sources of its shaders, values of its uniforms.
+
+use serde_json::{Map, Value};
+
+use super::ask::{Ask, number};
+use super::table::SHADERS;
+
+/// Most characters of a uniform's name.
+const NAME_MAX: usize = 1024;
+
+/// What a uniform's values are.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Component {
+    Float,
+    Integer,
+    Unsigned,
+}
+
+/// What a type consists of: columns, and components of each.
+fn shape(kind: u32) -> (Component, usize, usize) {
+    use Component::{Float, Integer, Unsigned};
+    match kind {
+        0x1406 => (Float, 1, 1),
+        0x8b50..=0x8b52 => (Float, 1, (kind - 0x8b4e) as usize),
+        0x8b53..=0x8b55 => (Integer, 1, (kind - 0x8b51) as usize),
+        0x8b57..=0x8b59 => (Integer, 1, (kind - 0x8b55) as usize),
+        0x8b5a..=0x8b5c => (Float, (kind - 0x8b58) as usize, (kind - 0x8b58) as usize),
+        0x8b65 => (Float, 2, 3),
+        0x8b66 => (Float, 2, 4),
+        0x8b67 => (Float, 3, 2),
+        0x8b68 => (Float, 3, 4),
+        0x8b69 => (Float, 4, 2),
+        0x8b6a => (Float, 4, 3),
+        0x1405 => (Unsigned, 1, 1),
+        0x8dc6..=0x8dc8 => (Unsigned, 1, (kind - 0x8dc4) as usize),
+        // Numbers of textures and images among them.
+        _ => (Integer, 1, 1),
+    }
+}
+
+impl Ask<'_> {
+    fn of_program(&self, function: &str, object: u32, name: u64) -> Option<i32> {
+        self.integers(function, &[u64::from(object), name], 1)?.first().copied()
+    }
+
+    /// Sources of the shaders of a program, by their kinds.
+    pub(super) fn shaders(&self, program: u32) -> Map<String, Value> {
+        let mut found = Map::new();
+        let mut shaders = [0_u32; 64];
+        let mut count = [0_i32; 2];
+        let to = (count.as_mut_ptr() as u64, shaders.as_mut_ptr() as u64);
+        self.call("glGetAttachedShaders", &[u64::from(program), shaders.len() as u64, to.0, to.1]);
+        let count = usize::try_from(count.first().copied().unwrap_or(0)).unwrap_or(0);
+        for shader in shaders.iter().take(count) {
+            // GL_SHADER_TYPE, GL_SHADER_SOURCE_LENGTH.
+            let kind = self.of_program("glGetShaderiv", *shader, 0x8b4f).unwrap_or(0) as u32;
+            let length = self.of_program("glGetShaderiv", *shader, 0x8b88).unwrap_or(0);
+            let name = SHADERS.iter().find(|(known, _)| *known == kind).map_or("GL_SHADER", |(_, name)| name);
+            let length = usize::try_from(length).unwrap_or(0);
+            if let Some(source) = self.text("glGetShaderSource", *shader, length) {
+                let before = found.get(name).and_then(Value::as_str).unwrap_or("");
+                // Several of one kind are one text when linked.
+                found.insert(name.to_owned(), Value::from(format!("{before}{source}")));
+            }
+        }
+        found
+    }
+
+    /// Values of the uniforms of a program that are in no block.
+    pub(super) fn uniforms(&self, program: u32) -> Map<String, Value> {
+        let mut found = Map::new();
+        // GL_ACTIVE_UNIFORMS.
+        let count = self.of_program("glGetProgramiv", program, 0x8b86).unwrap_or(0);
+        for index in 0..u64::try_from(count).unwrap_or(0) {
+            let Some((name, kind, size)) = self.uniform(program, index) else { continue };
+            let stem = name.strip_suffix("[0]").unwrap_or(&name);
+            let values: Vec<Value> = (0..size)
+                .map_while(|at| {
+                    let element = if at == 0 { name.clone() } else { format!("{stem}[{at}]") };
+                    self.uniform_value(program, &element, kind)
+                })
+                .collect();
+            let value = match values.len() {
+                0 => continue,
+                1 if stem == name => values.into_iter().next(),
+                _ => Some(Value::Array(values)),
+            };
+            found.insert(stem.to_owned(), value.unwrap_or_default());
+        }
+        found
+    }
+
+    /// Name, type and number of elements of a uniform.
+    fn uniform(&self, program: u32, index: u64) -> Option<(String, u32, usize)> {
+        let mut name = [0_u8; NAME_MAX + 1];
+        let (mut length, mut size, mut kind) = ([0_i32; 2], [0_i32; 2], [0_u32; 2]);
+        let to = [length.as_mut_ptr() as u64, size.as_mut_ptr() as u64, kind.as_mut_ptr() as u64];
+        let name_to = name.as_mut_ptr() as u64;
+        let about = [u64::from(program), index, NAME_MAX as u64, to[0], to[1], to[2], name_to];
+        self.call("glGetActiveUniform", &about)?;
+        let length = usize::try_from(length[0]).ok().filter(|length| *length > 0)?;
+        let name = String::from_utf8_lossy(name.get(..length)?).into_owned();
+        Some((name, kind[0], usize::try_from(size[0]).ok()?.clamp(1, 4096)))
+    }
+
+    fn uniform_value(&self, program: u32, name: &str, kind: u32) -> Option<Value> {
+        let text = std::ffi::CString::new(name).ok()?;
+        let location = self.call("glGetUniformLocation", &[u64::from(program), text.as_ptr() as u64])? as u32 as i32;
+        if location < 0 {
+            return None;
+        }
+        let (component, columns, rows) = shape(kind);
+        let about = [u64::from(program), location as u64];
+        let all = columns * rows;
+        let values: Vec<Value> = match component {
+            Component::Float => self.floats("glGetUniformfv", &about, all)?.into_iter().map(number).collect(),
+            Component::Integer => self.integers("glGetUniformiv", &about, all)?.into_iter().map(Value::from).collect(),
+            Component::Unsigned => {
+                let found = self.integers("glGetUniformuiv", &about, all)?;
+                found.into_iter().map(|value| Value::from(value as u32)).collect()
+            }
+        };
+        Some(match (columns, rows) {
+            (1, 1) => values.into_iter().next()?,
+            (1, _) => Value::Array(values),
+            _ => values.chunks(rows).map(|column| Value::Array(column.to_vec())).collect(),
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn types_have_their_shapes() {
+        assert_eq!(shape(0x8b52), (Component::Float, 1, 4));
+        assert_eq!(shape(0x8b53), (Component::Integer, 1, 2));
+        assert_eq!(shape(0x8b57), (Component::Integer, 1, 2));
+        assert_eq!(shape(0x8b5c), (Component::Float, 4, 4));
+        assert_eq!(shape(0x8b5e), (Component::Integer, 1, 1));
+        assert_eq!(shape(0x8dc8), (Component::Unsigned, 1, 4));
+    }
+}
