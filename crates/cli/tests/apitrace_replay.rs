@@ -3,73 +3,19 @@
 //! `cargo xtask test` installs EGL with Mesa's software driver; without it the tests report that they are skipped.
 #![allow(clippy::unwrap_used, reason = "a test may fail by panicking")]
 
-use std::io::{BufRead, BufReader};
+mod replaying;
+
 use std::os::unix::process::CommandExt;
-use std::path::{Path, PathBuf};
-use std::process::{Command, Output, Stdio};
+use std::path::Path;
+use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
-use anytrace_core::testing::{has_program, shared_corpus, skip};
-
-fn corpus(name: &str) -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("../apitrace/corpus").join(name)
-}
-
-fn imm() -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples/traces/imm.trace")
-}
-
-fn anytrace(words: &[&str]) -> Command {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_anytrace"));
-    command.args(words).env("LIBGL_ALWAYS_SOFTWARE", "1");
-    command
-}
-
-fn replay(words: &[&str], trace: &Path) -> Output {
-    anytrace(&["apitrace", "replay"]).args(words).arg(trace).output().unwrap()
-}
-
-fn said(output: &Output) -> String {
-    String::from_utf8_lossy(&output.stderr).into_owned()
-}
-
-fn lines(output: &Output) -> Vec<String> {
-    String::from_utf8_lossy(&output.stdout).lines().map(str::to_owned).collect()
-}
-
-/// False, with a note, where there is no EGL.
-fn has_egl() -> bool {
-    let output = anytrace(&["apitrace", "replay", "--list-devices"]).output().unwrap();
-    if output.status.success() {
-        return true;
-    }
-    skip(&format!("no EGL: {}", said(&output)));
-    false
-}
-
-/// A trace made of another's calls, with more before the call that ends its first frame.
-fn with_calls(folder: &Path, more: &[&str]) -> PathBuf {
-    let output = anytrace(&["apitrace", "jsonl"]).arg(imm()).output().unwrap();
-    let all = lines(&output);
-    let at = all.iter().position(|line| line.contains("\"glXSwapBuffers\"")).unwrap();
-    let text: Vec<&str> = all[..at]
-        .iter()
-        .map(String::as_str)
-        .chain(more.iter().copied())
-        .chain(all[at..].iter().map(String::as_str))
-        .collect();
-    let (source, trace) = (folder.join("calls.jsonl"), folder.join("made.trace"));
-    std::fs::write(&source, text.join("\n")).unwrap();
-    let made = anytrace(&["apitrace", "from-jsonl", "--force", "-o"]).arg(&trace).arg(&source).output().unwrap();
-    assert!(made.status.success(), "{}", said(&made));
-    trace
-}
-
-const ENABLE: &str = r#"{"thread":0,"name":"glEnableClientState","args":[["array",32884]],"flags":0}"#;
-const POINTER: &str = r#"{"thread":0,"name":"glVertexPointer","args":[["size",2],["type",5126],["stride",0],["pointer",{"blob":24,"base64":"AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA"}]],"flags":1}"#;
-/// Three vertices, 4 GB behind the array's end.
-const WILD: &str =
-    r#"{"thread":0,"name":"glDrawArrays","args":[["mode",4],["first",500000000],["count",3]],"flags":0}"#;
+use anytrace_core::testing::{has_program, shared_corpus};
+use anytrace_replay::Part;
+use replaying::{
+    Display, ENABLE, POINTER, WILD, anytrace, corpus, has_egl, imm, lines, offscreen, replay, said, with_calls,
+};
+use serde_json::Value;
 
 #[test]
 fn a_crash_of_the_driver_is_reported_with_its_call() {
@@ -167,40 +113,28 @@ fn pictures_come_in_each_form_and_of_each_class() {
     assert!(names.into_iter().all(|path| path.is_file()));
 }
 
-/// A renderbuffer of 16 by 16 pixels, made by this call, is drawn to.
-fn offscreen(storage: &str) -> Vec<String> {
-    let call =
-        |name: &str, arguments: &str| format!(r#"{{"thread":0,"name":"{name}","args":[{arguments}],"flags":0}}"#);
-    vec![
-        call("glGenRenderbuffers", r#"["n",1],["renderbuffers",[1]]"#),
-        call("glBindRenderbuffer", r#"["target",36161],["renderbuffer",1]"#),
-        storage.to_owned(),
-        call("glGenFramebuffers", r#"["n",1],["framebuffers",[1]]"#),
-        call("glBindFramebuffer", r#"["target",36160],["framebuffer",1]"#),
-        call(
-            "glFramebufferRenderbuffer",
-            r#"["target",36160],["attachment",36064],["renderbuffertarget",36161],["renderbuffer",1]"#,
-        ),
-        call("glClear", r#"["mask",16384]"#),
-        call("glBindFramebuffer", r#"["target",36160],["framebuffer",0]"#),
-    ]
-}
-
 #[test]
 fn a_framebuffer_that_cannot_be_read_gives_no_picture_and_says_so() {
     if !has_egl() {
         return;
     }
     let folder = tempfile::tempdir().unwrap();
-    let plain = r#"{"thread":0,"name":"glRenderbufferStorage","args":[["target",36161],["internalformat",32856],["width",16],["height",16]],"flags":0}"#;
-    let sampled = r#"{"thread":0,"name":"glRenderbufferStorageMultisample","args":[["target",36161],["samples",4],["internalformat",32856],["width",16],["height",16]],"flags":0}"#;
+    let storage = |function: &str, samples: &str, format: u32| {
+        let arguments = format!(r#"["target",36161],{samples}["internalformat",{format}],["width",16],["height",16]"#);
+        format!(r#"{{"thread":0,"name":"{function}","args":[{arguments}],"flags":0}}"#)
+    };
     let taken = |storage: &str| {
         let calls = offscreen(storage);
         let trace = with_calls(folder.path(), &calls.iter().map(String::as_str).collect::<Vec<_>>());
         replay(&["-s", "-", "-S", "42"], &trace)
     };
-    assert!(taken(plain).stdout.starts_with(b"P6\n#42\n16 16\n255\n"));
-    let output = taken(sampled);
+    let plain = taken(&storage("glRenderbufferStorage", "", 0x8058));
+    assert!(plain.stdout.starts_with(b"P6\n#42\n16 16\n255\n"));
+    // Of several samples the picture has the mean.
+    let sampled = taken(&storage("glRenderbufferStorageMultisample", r#"["samples",4],"#, 0x8058));
+    assert_eq!((said(&sampled), sampled.stdout), (String::new(), plain.stdout));
+    // GL_RGBA8UI: integers are no colors.
+    let output = taken(&storage("glRenderbufferStorage", "", 0x8d7c));
     assert!(output.stdout.is_empty());
     let why = "call 42: no picture: the framebuffer cannot be read: GL_INVALID_OPERATION";
     assert!(said(&output).contains(why), "{}", said(&output));
@@ -304,31 +238,32 @@ fn frames_are_those_of_apitrace() {
     assert!(compared >= 50, "{compared}");
 }
 
-/// An X server that ends with the test.
-struct Display(std::process::Child, String);
-
-impl Display {
-    #[allow(clippy::zombie_processes, reason = "dropping waits")]
-    fn open() -> Self {
-        let mut command = Command::new("Xvfb");
-        command.args(["-displayfd", "1", "-screen", "0", "640x480x24", "-nolisten", "tcp"]);
-        let mut server = command.stdout(Stdio::piped()).stderr(Stdio::null()).spawn().unwrap();
-        let mut line = String::new();
-        BufReader::new(server.stdout.take().unwrap()).read_line(&mut line).unwrap();
-        Self(server, format!(":{}", line.trim()))
+/// Late frames, replayed without what they do not depend on, have the pixels that they have in the whole.
+fn assert_late_frames_are_found(folder: &Path, trace: &Path) {
+    let sums_of = |words: &[&str]| -> Vec<Value> {
+        let file = folder.join("sums.json");
+        let output = replay(&[&["--force", "--sums", file.to_str().unwrap()], words].concat(), trace);
+        assert!(output.status.success(), "{}", said(&output));
+        let sums: Value = serde_json::from_slice(&std::fs::read(&file).unwrap()).unwrap();
+        sums["pictures"].as_array().unwrap().clone()
+    };
+    let whole = sums_of(&[]);
+    for part in 1..6 {
+        let expected = &whole[whole.len() * part / 6 + part];
+        let frame = expected["frame"].to_string();
+        assert_eq!(sums_of(&["--frames", &frame]), std::slice::from_ref(expected), "{}", trace.display());
     }
-
-    fn output(&self, words: &[&str]) -> Output {
-        let mut command = Command::new(words[0]);
-        command.args(&words[1..]).env("DISPLAY", &self.1).env("LIBGL_ALWAYS_SOFTWARE", "1").output().unwrap()
-    }
-}
-
-impl Drop for Display {
-    fn drop(&mut self) {
-        let _ = self.0.kill();
-        let _ = self.0.wait();
-    }
+    // And so does a picture by the number of its call.
+    let (last, prefix) = (&whole[whole.len() - 2], folder.join("late."));
+    let call = last["call"].to_string();
+    let mut command = anytrace(&["apitrace", "dump-images", "--force", "--calls", &call, "-o"]);
+    let output = command.arg(&prefix).arg(trace).output().unwrap();
+    let repeated = lines(&output).into_iter().find(|line| line.starts_with("Repeated ")).unwrap();
+    let numbers: Vec<u64> = repeated.split(' ').filter_map(|word| word.parse().ok()).collect();
+    assert!(numbers[0] * 2 < numbers[1], "{repeated}");
+    let path = folder.join(format!("late.{:010}.png", last["call"].as_u64().unwrap()));
+    let sum = anytrace_replay::of_png(0, Part::Drawn, &std::fs::read(path).unwrap()).unwrap();
+    assert_eq!(Value::from(sum.md5), last["md5"]);
 }
 
 /// The frames of real programs.
@@ -362,5 +297,6 @@ fn recorded_programs_have_the_frames_of_apitrace() {
         assert!(ours.len() > 20, "{program}: {} frames", ours.len());
         let differ: Vec<usize> = (1..ours.len()).filter(|at| ours[*at] != theirs[*at]).collect();
         assert!(differ.is_empty(), "{program}: {differ:?} of {}", ours.len());
+        assert_late_frames_are_found(folder.path(), &trace);
     }
 }

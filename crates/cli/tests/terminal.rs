@@ -92,6 +92,7 @@ report {heph} -o {out}
   apitrace leaks --compat {trace}
   apitrace replay {trace}
   apitrace dump-images {trace} -o {out}
+  apitrace frames {trace} -o {out}
 ! apitrace repack {trace} -
 ! apitrace sed -e s/a/b/ {trace} -o -
   apitrace state {trace}

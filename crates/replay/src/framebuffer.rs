@@ -210,13 +210,12 @@ impl<'g> Reading<'g> {
 
     /// Pixels of the framebuffer for reading.
     fn pixels(&self, part: Part, size: (u32, u32)) -> Result<Image, NoImage> {
-        let (format, channels) = match part {
-            // GL_DEPTH_COMPONENT, GL_STENCIL_INDEX; GL_RGBA: OpenGL ES has no other format that it can always read.
-            Part::Depth => (0x1902, 1),
-            Part::Stencil => (0x1901, 1),
-            Part::Drawn | Part::Color(_) => (0x1908, 4),
+        let (rows, channels) = match part {
+            Part::Depth => (self.gl.read_depth(size), 1),
+            // GL_STENCIL_INDEX; GL_RGBA: OpenGL ES has no other format that it can always read.
+            Part::Stencil => (self.gl.read_pixels(size, 0x1901, 1), 1),
+            Part::Drawn | Part::Color(_) => (self.gl.read_pixels(size, 0x1908, 4), 4),
         };
-        let rows = self.gl.read_pixels(size, format, channels);
         match self.gl.error() {
             0 => Ok(Image::of_rows(size, &rows, channels, self.source.has_alpha)),
             code => Err(NoImage::Refused(code)),

@@ -198,15 +198,24 @@ impl Gl {
     }
 
     /// Reads the lower left part of the framebuffer for reading; rows are packed. `format` has `channels` of a byte.
-    pub(crate) fn read_pixels(&self, (width, height): (u32, u32), format: u32, channels: usize) -> Vec<u8> {
+    pub(crate) fn read_pixels(&self, size: (u32, u32), format: u32, channels: usize) -> Vec<u8> {
         // 0x1401: GL_UNSIGNED_BYTE.
-        let mut pixels = vec![0_u8; width as usize * height as usize * channels];
-        let to: *mut c_void = pixels.as_mut_ptr().cast();
-        Self::plain(
-            self.read_pixels,
-            &[0, 0, u64::from(width), u64::from(height), u64::from(format), 0x1401, to as u64],
-        );
+        let mut pixels = vec![0_u8; size.0 as usize * size.1 as usize * channels];
+        self.read_to(size, format, 0x1401, pixels.as_mut_ptr().cast());
         pixels
+    }
+
+    /// Reads depth in the same way; 255 is 1. Drivers round it in ways of their own when they are asked for bytes.
+    pub(crate) fn read_depth(&self, size: (u32, u32)) -> Vec<u8> {
+        let mut depths = vec![0_f32; size.0 as usize * size.1 as usize];
+        // GL_DEPTH_COMPONENT, GL_FLOAT.
+        self.read_to(size, 0x1902, 0x1406, depths.as_mut_ptr().cast());
+        depths.iter().map(|depth| (depth.clamp(0.0, 1.0) * 255.0).round() as u8).collect()
+    }
+
+    fn read_to(&self, (width, height): (u32, u32), format: u32, kind: u64, to: *mut c_void) {
+        let about = [0, 0, u64::from(width), u64::from(height), u64::from(format), kind, to as u64];
+        Self::plain(self.read_pixels, &about);
     }
 
     /// Bytes of the buffer at a target, or with a name.

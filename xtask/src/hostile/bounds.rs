@@ -37,6 +37,7 @@ const MORE: &[(&str, &[&str], Bound, &str)] = &[
     ),
     ("apitrace replay", &[], DRIVER, "the driver with its compiler, and drawables of up to 8192 by 8192 pixels"),
     ("apitrace dump-images", &[], DRIVER, "as for replay"),
+    ("apitrace frames", &[], DRIVER, "as for replay"),
 ];
 
 /// Runs that load a driver of OpenGL.

@@ -140,8 +140,8 @@ impl Judge<'_> {
     /// Verbs that write as they go, as their pages say.
     fn may_leave_files(&self) -> bool {
         let verb = self.case.verb.as_str();
-        matches!(verb, "apitrace diff-images" | "apitrace dump-images" | "apitrace replay" | "heph collect")
-            || self.case.has_any(&["--blobs"])
+        let of_pictures = ["apitrace diff-images", "apitrace dump-images", "apitrace frames", "apitrace replay"];
+        of_pictures.contains(&verb) || verb == "heph collect" || self.case.has_any(&["--blobs"])
     }
 
     /// The index of one of several traces, of which another could not be read.

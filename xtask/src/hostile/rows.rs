@@ -102,6 +102,7 @@ pub(super) const ROWS: &[Row] = &[
     // A driver that crashes is a verdict: it need not be the trace's fault.
     with(row("apitrace replay", APITRACE, &[Trace], Verdict), &["--watchdog=10"]),
     row("apitrace dump-images", APITRACE, &[Trace], Verdict),
+    with(row("apitrace frames", APITRACE, &[Trace], Verdict), &["--watchdog=10"]),
     // Events are not looked at: only a container's damage is its concern.
     row("apitrace repack", APITRACE, &[Trace, Reads::Output], Other),
     row("apitrace sed", APITRACE, &[Trace], Damage),
@@ -176,6 +177,7 @@ pub(super) const NOT_PASSED: &[(&str, &str)] = &[
     ("heph collect", "--summary"),
     ("heph collect", "--allow-remote"),
     ("heph replay", "--loop"),
+    ("apitrace replay", "--loop"),
     // It lists devices, and reads no trace.
     ("apitrace replay", "--list-devices"),
     ("heph replay", "--speed"),
@@ -315,7 +317,10 @@ const OF_OPTION: &[(&str, &str, &[&str])] = &[
     ("convert", "--table", &["events", "spans", "stacks", "accesses", "regions", "types", "calls", "attributes", "x"]),
     ("heph collect", "--duration", &["1s"]),
     ("apitrace replay", "--min-frame-duration", &["0", "10"]),
+    ("apitrace replay", "--per-frame-delay", &["0", "10"]),
+    ("apitrace replay", "--samples", &["0", "1", "4", "4294967295"]),
     ("apitrace replay", "--watchdog", &["5"]),
+    ("apitrace frames", "--watchdog", &["5"]),
 ];
 
 /// Values by their name in the help.
@@ -333,6 +338,9 @@ const OF_NAME: &[(&str, &[&str])] = &[
     ("NAME-REGEX", &[".", "a|e", "^fib"]),
     ("CALLSET", &["0-10", "*", "frame", "draw,5-9/2", "5", "*/rendertarget", "7-", "0-", "*/draw", "x"]),
     ("FRAMESET", &["0", "0-1", "*", "1"]),
+    ("CALL", &["0", "5", "40", "100000"]),
+    ("PIXELS", &["16", "240", "0"]),
+    ("NANOSECONDS", &["0", "1000"]),
     ("SET", &["0", "1,3,10-20", "2../3", "*", "..2,4+2", "9..3", "0/0"]),
     ("BYTES", &["0", "1", "8", "64", "4k", "1M", "17"]),
     ("BOOL", &["yes", "no"]),

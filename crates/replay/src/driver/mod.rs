@@ -377,6 +377,7 @@ impl Machine for Driver<'_> {
     fn end_context(&mut self, context: u32) -> Result<(), Error> {
         let Some(real) = self.context(context).real.take() else { return Ok(()) };
         if self.current.is_some_and(|(current, _)| current == context) {
+            self.write_profile()?;
             self.screen.release();
             self.current = None;
         }

@@ -125,12 +125,12 @@ pub(super) enum ApitraceVerb {
     #[command(
         after_help = "No X server is needed: EGL draws into memory. A crash of the driver is reported with its call.\n\
                       Pictures of a call that ends a frame show what the frame drew; others show the framebuffer after the\n\
-                      call. CALLSET: as for `anytrace apitrace dump`.\n\n\
+                      call. CALLSET and FRAMESET: as for `anytrace apitrace dump`.\n\n\
                       Exit codes: 0 fine, 1 the trace is damaged, pictures differ or the driver crashed, 2 the command\n\
                       failed.\n\n\
                       Example:\n  anytrace apitrace replay game.trace\n  \
                       anytrace apitrace replay -s frame. -S '100-200/frame' game.trace\n  \
-                      anytrace apitrace replay -s frame. --frame 230 game.trace\n  \
+                      anytrace apitrace replay -s frame. --frames 230 game.trace\n  \
                       anytrace apitrace replay --pcpu --pgpu --ppd game.trace > profile.txt\n  \
                       anytrace apitrace replay --sums sums.json game.trace\n  \
                       anytrace apitrace replay --against sums.json game.trace"

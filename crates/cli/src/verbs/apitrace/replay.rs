@@ -42,8 +42,8 @@ pub(crate) struct ReplayArguments {
     #[arg(short = 'S', long = "snapshot", value_name = "CALLSET", allow_hyphen_values = true)]
     snapshot: Vec<String>,
     /// Replay only these frames, counted from 0, and what they depend on. May be repeated
-    #[arg(long, value_name = "FRAMESET", allow_hyphen_values = true)]
-    frame: Vec<String>,
+    #[arg(long, alias = "frame", value_name = "FRAMESET", allow_hyphen_values = true)]
+    frames: Vec<String>,
     /// Form of the pictures; on standard output PNM unless given
     #[arg(long, value_name = "FORMAT", value_enum, ignore_case = true)]
     snapshot_format: Option<Form>,
@@ -269,7 +269,7 @@ pub(crate) fn run(options: &ReplayArguments) -> Result<Verdict, Failure> {
         against: options.against.as_deref(),
         force: options.force,
         patience: options.watchdog.map(Duration::from_secs),
-        seek: set(&options.frame, "--frame")?.map(Seek::Frames),
+        seek: set(&options.frames, "--frames")?.map(Seek::Frames),
         variables: options.player.variables(),
     };
     job.run()

@@ -1,0 +1,183 @@
+//! What `anytrace apitrace replay` shows besides pictures of frames: all parts of a framebuffer, what calls cost, the
+//! driver's state, the last frame again; and the page of `anytrace apitrace frames`.
+//!
+//! `cargo xtask test` installs EGL with Mesa's software driver; without it the tests report that they are skipped.
+#![allow(clippy::unwrap_used, reason = "a test may fail by panicking")]
+
+mod replaying;
+
+use anytrace_core::testing::has_program;
+use replaying::{Display, anytrace, corpus, has_egl, imm, lines, replay, said};
+use serde_json::Value;
+
+#[test]
+fn the_last_frame_is_repeated() {
+    if !has_egl() {
+        return;
+    }
+    let sums = ["-s", "-", "--snapshot-format=MD5"];
+    let once = lines(&replay(&sums, &imm()));
+    let more = lines(&replay(&[&sums[..], &["--loop=3"]].concat(), &imm()));
+    let last = once.last().unwrap();
+    assert_eq!((once.len(), more.len(), &more[..once.len()]), (4, 7, &once[..]));
+    assert!(more[once.len()..].iter().all(|sum| sum == last), "{more:?}");
+    assert!(lines(&replay(&["--loop=2"], &imm()))[0].starts_with("Rendered 6 frames"));
+}
+
+#[test]
+fn all_parts_of_a_framebuffer_are_those_of_apitrace() {
+    if !has_egl() {
+        return;
+    }
+    let trace = corpus("peer/fbo.trace");
+    let (ours, theirs) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+    let prefix = |folder: &tempfile::TempDir| format!("{}/", folder.path().display());
+    // The first frame of apitrace's players is that of a window which is too small.
+    let calls = "83-200/draw,83-200/frame";
+    let words = ["-m", "--size=peer", "-S", calls, "-s", &prefix(&ours)];
+    let output = replay(&words, &trace);
+    assert!(output.status.success(), "{}", said(&output));
+    let mut names: Vec<String> =
+        ours.path().read_dir().unwrap().map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect();
+    names.sort();
+    let of = |end: &str| names.iter().filter(|name| name.ends_with(end)).count();
+    assert!(of("-mrt0.png") == of("-z.png") && of("-z.png") == of("-s.png") && of("-mrt1.png") > 0, "{names:?}");
+    // Sums know the parts, and a folder of pictures is compared by them.
+    let against = ["-m", "--size=peer", "-S", calls, "--against", &prefix(&ours)];
+    let output = replay(&against, &trace);
+    assert_eq!(output.status.code(), Some(0), "{}", said(&output));
+    assert!(lines(&output).contains(&format!("All {} pictures are equal", names.len())), "{:?}", lines(&output));
+    if !["Xvfb", "glretrace"].into_iter().all(has_program) {
+        return;
+    }
+    let trace = trace.to_str().unwrap();
+    Display::open().output(&["glretrace", "-b", "--headless", "-m", "-S", calls, "-s", &prefix(&theirs), trace]);
+    for name in names {
+        let sum = |folder: &tempfile::TempDir| {
+            let bytes = std::fs::read(folder.path().join(&name)).unwrap();
+            anytrace_replay::of_png(0, anytrace_replay::Part::Drawn, &bytes).unwrap().md5
+        };
+        assert_eq!(sum(&ours), sum(&theirs), "{name}");
+    }
+}
+
+#[test]
+fn what_calls_cost_is_told_in_the_lines_of_apitrace() {
+    if !has_egl() {
+        return;
+    }
+    let printed = lines(&replay(&["--pcpu", "--pgpu", "--ppd", "--pmem", "--pframe-times"], &imm()));
+    assert!(printed[0].starts_with("# call no gpu_start gpu_dura cpu_start cpu_dura vsize_start"), "{printed:?}");
+    let frames: Vec<_> = printed.iter().filter(|line| line.starts_with("frame_end ")).collect();
+    assert_eq!(frames.len(), 4);
+    assert!(printed.iter().any(|line| line.starts_with("rendering_finished ")));
+    let calls = |lines: &[String]| -> Vec<Vec<String>> {
+        let rows = lines.iter().filter(|line| line.starts_with("call "));
+        rows.map(|line| line.split(' ').map(str::to_owned).collect()).collect()
+    };
+    let ours = calls(&printed);
+    assert!(ours.len() > 40 && ours.iter().all(|row| row.len() == 13), "{printed:?}");
+    // Time goes on, and memory is there.
+    let starts: Vec<u64> = ours.iter().map(|row| row[4].parse().unwrap()).collect();
+    assert!(starts.is_sorted());
+    assert!(ours.iter().all(|row| row[6].parse::<u64>().unwrap() > 1 << 20), "{printed:?}");
+    // Only draws have pixels; one of them drew some.
+    let pixels = |row: &[String]| row[10].parse::<i64>().unwrap();
+    assert!(ours.iter().any(|row| pixels(row) > 0) && ours.iter().any(|row| pixels(row) == -1));
+    // Alone, times of frames need no lines of calls.
+    let alone = lines(&replay(&["--pframe-times"], &imm()));
+    assert_eq!(alone.iter().filter(|line| line.starts_with("call ")).count(), 0);
+    if !["Xvfb", "glretrace"].into_iter().all(has_program) {
+        return;
+    }
+    let words = ["glretrace", "--headless", "--ppd", imm().to_str().unwrap()].map(str::to_owned);
+    let theirs = Display::open().output(&words.each_ref().map(String::as_str));
+    let what = |row: &Vec<String>| (row[1].clone(), row[12].clone(), row[10] == "-1");
+    let theirs: Vec<_> = calls(&lines(&theirs)).iter().map(what).collect();
+    assert_eq!(ours.iter().map(what).collect::<Vec<_>>(), theirs);
+}
+
+/// The same state by the driver, and without one.
+#[test]
+fn the_state_of_the_driver_is_that_of_the_calls() {
+    if !has_egl() {
+        return;
+    }
+    let trace = corpus("peer/fbo.trace");
+    let output = replay(&["-D", "77"], &trace);
+    assert!(output.status.success(), "{}", said(&output));
+    let driver: Value = serde_json::from_slice(&output.stdout).unwrap();
+    let mut command = anytrace(&["apitrace", "state", "--at", "77", "--format", "json"]);
+    let followed: Value = serde_json::from_slice(&command.arg(&trace).output().unwrap().stdout).unwrap();
+    let mut compared = 0;
+    for (name, parameter) in followed["contexts"][0]["parameters"].as_object().unwrap() {
+        let theirs = &driver["parameters"][name];
+        if theirs.is_null() {
+            continue;
+        }
+        let numbers = |value: &Value| -> Vec<f64> {
+            let all = value.as_array().cloned().unwrap_or_else(|| vec![value.clone()]);
+            all.iter().filter_map(Value::as_f64).collect()
+        };
+        let is_alike = if numbers(theirs).is_empty() {
+            &parameter["value"] == theirs
+        } else {
+            let (ours, theirs) = (numbers(&parameter["value"]), numbers(theirs));
+            ours.len() == theirs.len() && ours.iter().zip(theirs).all(|(a, b)| (a - b).abs() < 1e-5)
+        };
+        // GL_SAMPLE_COVERAGE and its like are numbers there, as in apitrace's dumps.
+        assert!(is_alike || name.starts_with("GL_SAMPLE_"), "{name}: {parameter} {theirs}");
+        compared += 1;
+    }
+    assert!(compared > 40, "{compared}");
+    let theirs: Value = serde_json::from_slice(&std::fs::read(corpus("peer/fbo.parameters-81.json")).unwrap()).unwrap();
+    let of_apitrace = theirs["parameters"].as_object().unwrap();
+    let missing = of_apitrace.keys().filter(|name| driver["parameters"].get(name).is_none()).count();
+    assert!(missing * 3 < of_apitrace.len(), "{missing} of {}", of_apitrace.len());
+    assert!(driver["shaders"]["GL_VERTEX_SHADER"].as_str().unwrap().starts_with("#version 330 core"));
+    assert_eq!(driver["uniforms"]["mvp"][3], serde_json::json!([0, 0, 0, 1]));
+    assert_eq!(driver["framebuffer"]["GL_DEPTH_COMPONENT"]["__width__"], 64);
+    let texture = &driver["textures"]["GL_TEXTURE0, GL_TEXTURE_2D, level = 0"];
+    assert_eq!((&texture["__format__"], &texture["__height__"]), (&"GL_RGBA8".into(), &32.into()));
+    // A call that is not there, and what does not go together.
+    let output = replay(&["-D", "99999"], &trace);
+    assert_eq!((output.status.code(), said(&output).contains("no state at call 99999")), (Some(1), true));
+    assert_eq!(replay(&["-D", "77", "-s", "x."], &trace).status.code(), Some(2));
+}
+
+#[test]
+fn a_page_has_all_frames() {
+    if !has_egl() {
+        return;
+    }
+    let folder = tempfile::tempdir().unwrap();
+    let run = |words: &[&str], output: &str| {
+        let mut command = anytrace(&["apitrace", "frames"]);
+        command.args(words).arg(imm()).arg("-o").arg(folder.path().join(output)).output().unwrap()
+    };
+    let output = run(&[], "page.html");
+    assert!(output.status.success(), "{}", said(&output));
+    assert!(lines(&output)[0].ends_with("page.html: 4 frames"), "{:?}", lines(&output));
+    let page = std::fs::read_to_string(folder.path().join("page.html")).unwrap();
+    assert_eq!((page.matches("<figure ").count(), page.matches("src=\"data:image/png;base64,").count()), (4, 4));
+    // The first frame has the calls from the first one on.
+    assert!(page.contains("calls 0–36 (37)"), "{page}");
+    assert_eq!(page.matches(" width=\"64\" height=\"48\"").count(), 4);
+    // Nothing is replaced.
+    assert_eq!(run(&[], "page.html").status.code(), Some(2));
+    let output = run(&["--side", "32", "--most", "2"], "pages");
+    assert!(output.status.success(), "{}", said(&output));
+    let page = std::fs::read_to_string(folder.path().join("pages/index.html")).unwrap();
+    assert!(
+        page.contains("2 of 4 are shown") && page.contains("src=\"frame-0000000002.png\" width=\"32\" height=\"24\"")
+    );
+    assert_eq!(std::fs::read_dir(folder.path().join("pages")).unwrap().count(), 3);
+    // A trace without frames has no page.
+    let cut = folder.path().join("cut.trace");
+    let mut command = anytrace(&["apitrace", "trim", "--calls", "0-30", "-o"]);
+    assert!(command.arg(&cut).arg(imm()).output().unwrap().status.success());
+    let mut command = anytrace(&["apitrace", "frames", "-o"]);
+    let output = command.arg(folder.path().join("none.html")).arg(&cut).output().unwrap();
+    assert_eq!((output.status.code(), said(&output).contains("no frame ended")), (Some(1), true), "{}", said(&output));
+    assert!(!folder.path().join("none.html").exists());
+}
