@@ -86,6 +86,24 @@ fn sums_are_compared_and_the_first_difference_is_named() {
     assert_eq!(output.status.code(), Some(1));
     // The call that ends the frame has another number: it has a picture that the other has not, and the other way round.
     assert!(lines(&output).iter().any(|line| line == "call 36, frame 0: no picture"), "{:?}", lines(&output));
+    // Without the last clear, the pictures of a frame differ, and one shows where.
+    let (shown, taken) = (place("difference.png"), folder.path().display().to_string());
+    let output = replay(&["--against", &taken, "--difference", &shown, "--ignore-calls", "33"], &imm());
+    assert_eq!(output.status.code(), Some(1), "{}", said(&output));
+    assert!(
+        lines(&output).iter().any(|line| line.starts_with("call 36, frame 0: other pixels: ")),
+        "{:?}",
+        lines(&output)
+    );
+    let mut decoder = png::Decoder::new(std::io::BufReader::new(std::fs::File::open(&shown).unwrap()));
+    decoder.set_transformations(png::Transformations::EXPAND | png::Transformations::ALPHA);
+    let mut reader = decoder.read_info().unwrap();
+    let mut pixels = vec![0; reader.output_buffer_size().unwrap()];
+    reader.next_frame(&mut pixels).unwrap();
+    let red = pixels.chunks(4).filter(|pixel| pixel[0] > 190 && pixel[1] < 52).count();
+    assert!((1..64 * 48).contains(&red), "{red}");
+    let output = replay(&["--against", &sums, "--difference", &shown], &imm());
+    assert_eq!((output.status.code(), said(&output).contains("give --against a folder")), (Some(2), true));
 }
 
 #[test]

@@ -99,6 +99,8 @@ pub struct Replayed {
     pub time: Duration,
     /// Sums of the pictures, in order.
     pub sums: Vec<Sum>,
+    /// The first picture that is not as [`Pictures::expected`] says, as PNG.
+    pub other: Option<(Sum, Vec<u8>)>,
     /// The driver's state, where [`Options::state_at`] asks for it and the call was reached.
     pub state: Option<serde_json::Value>,
     /// The frames, where [`Options::strip`] asks for them.

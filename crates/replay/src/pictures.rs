@@ -46,6 +46,8 @@ pub struct Pictures {
     pub calls: CallSet,
     /// Of these frames only; `None`: of all.
     pub frames: Option<CallSet>,
+    /// Keep the first picture whose sum is not among these, in order of calls and parts.
+    pub expected: Option<Vec<Sum>>,
     /// Their form.
     pub format: PictureFormat,
     /// What file names begin with; the number and the extension follow. `None`: standard output.
@@ -73,6 +75,7 @@ impl Default for Pictures {
         Self {
             calls: crate::every_frame(),
             frames: None,
+            expected: None,
             format: PictureFormat::Png,
             prefix: None,
             writes: false,
@@ -124,6 +127,8 @@ pub(crate) struct Gallery {
     how: Pictures,
     seen: u64,
     sums: Vec<Sum>,
+    /// The first picture that is not as expected.
+    other: Option<(Sum, Image)>,
     queue: Option<mpsc::SyncSender<Job>>,
     workers: Vec<JoinHandle<()>>,
     failure: Arc<Mutex<Option<Error>>>,
@@ -165,8 +170,15 @@ impl Job {
 
 impl Gallery {
     pub(crate) fn new(how: Pictures) -> Self {
-        let mut this =
-            Self { seen: 0, sums: Vec::new(), queue: None, workers: Vec::new(), failure: Arc::default(), how };
+        let mut this = Self {
+            seen: 0,
+            sums: Vec::new(),
+            other: None,
+            queue: None,
+            workers: Vec::new(),
+            failure: Arc::default(),
+            how,
+        };
         if this.how.writes && this.how.prefix.is_some() {
             let jobs = this.how.jobs.clamp(1, 64);
             let (sender, receiver) = mpsc::sync_channel::<Job>(jobs * 2);
@@ -209,7 +221,15 @@ impl Gallery {
         }
         let md5 = if self.how.has_alpha { image.sum() } else { image.without_alpha().sum() };
         let (width, height) = (image.width, image.height);
-        self.sums.push(Sum { call: moment.number, part, frame: moment.frame, width, height, md5 });
+        let sum = Sum { call: moment.number, part, frame: moment.frame, width, height, md5 };
+        if self.other.is_none()
+            && let Some(expected) = &self.how.expected
+            && let Ok(at) = expected.binary_search_by_key(&(sum.call, part), |sum| (sum.call, sum.part))
+            && expected.get(at).is_some_and(|expected| !expected.is_same(&sum))
+        {
+            self.other = Some((sum.clone(), image.clone()));
+        }
+        self.sums.push(sum);
         if !self.how.writes {
             return Ok(());
         }
@@ -227,6 +247,14 @@ impl Gallery {
             let _ = queue.send(job);
         }
         Ok(())
+    }
+
+    /// The first picture that is not as expected, as PNG.
+    pub(crate) fn other(&mut self) -> Option<(Sum, Vec<u8>)> {
+        let (sum, image) = self.other.take()?;
+        let mut bytes = Vec::new();
+        write(&mut bytes, PictureFormat::Png, sum.call, &image).ok()?;
+        Some((sum, bytes))
     }
 
     /// Waits until all pictures are written. Returns their sums.

@@ -25,6 +25,13 @@ pub struct Sum {
     pub md5: String,
 }
 
+impl Sum {
+    /// Whether the pictures have the same pixels.
+    pub fn is_same(&self, other: &Self) -> bool {
+        self.md5.eq_ignore_ascii_case(&other.md5) && (self.width, self.height) == (other.width, other.height)
+    }
+}
+
 /// The sums as the text of a JSON file.
 pub fn to_json(sums: &[Sum]) -> String {
     let rows: Vec<Value> = sums
@@ -110,8 +117,7 @@ pub fn compare(first: &[Sum], second: &[Sum]) -> Option<(Difference, usize)> {
                 let (a, b) = ((*a).clone(), (*b).clone());
                 left.next();
                 right.next();
-                let is_same = a.md5.eq_ignore_ascii_case(&b.md5) && (a.width, a.height) == (b.width, b.height);
-                (!is_same).then_some(Difference::Pixels(a, b))
+                (!a.is_same(&b)).then_some(Difference::Pixels(a, b))
             }
             (Some(a), b) if b.is_none_or(|b| (a.call, a.part) < (b.call, b.part)) => {
                 let a = (*a).clone();

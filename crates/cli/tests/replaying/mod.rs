@@ -8,34 +8,34 @@ use std::process::{Command, Output, Stdio};
 
 use anytrace_core::testing::skip;
 
-pub fn corpus(name: &str) -> PathBuf {
+pub(crate) fn corpus(name: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../apitrace/corpus").join(name)
 }
 
-pub fn imm() -> PathBuf {
+pub(crate) fn imm() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples/traces/imm.trace")
 }
 
-pub fn anytrace(words: &[&str]) -> Command {
+pub(crate) fn anytrace(words: &[&str]) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_anytrace"));
     command.args(words).env("LIBGL_ALWAYS_SOFTWARE", "1");
     command
 }
 
-pub fn replay(words: &[&str], trace: &Path) -> Output {
+pub(crate) fn replay(words: &[&str], trace: &Path) -> Output {
     anytrace(&["apitrace", "replay"]).args(words).arg(trace).output().unwrap()
 }
 
-pub fn said(output: &Output) -> String {
+pub(crate) fn said(output: &Output) -> String {
     String::from_utf8_lossy(&output.stderr).into_owned()
 }
 
-pub fn lines(output: &Output) -> Vec<String> {
+pub(crate) fn lines(output: &Output) -> Vec<String> {
     String::from_utf8_lossy(&output.stdout).lines().map(str::to_owned).collect()
 }
 
 /// False, with a note, where there is no EGL.
-pub fn has_egl() -> bool {
+pub(crate) fn has_egl() -> bool {
     let output = anytrace(&["apitrace", "replay", "--list-devices"]).output().unwrap();
     if output.status.success() {
         return true;
@@ -45,7 +45,7 @@ pub fn has_egl() -> bool {
 }
 
 /// A trace made of another's calls, with more before the call that ends its first frame.
-pub fn with_calls(folder: &Path, more: &[&str]) -> PathBuf {
+pub(crate) fn with_calls(folder: &Path, more: &[&str]) -> PathBuf {
     let output = anytrace(&["apitrace", "jsonl"]).arg(imm()).output().unwrap();
     let all = lines(&output);
     let at = all.iter().position(|line| line.contains("\"glXSwapBuffers\"")).unwrap();
@@ -62,14 +62,14 @@ pub fn with_calls(folder: &Path, more: &[&str]) -> PathBuf {
     trace
 }
 
-pub const ENABLE: &str = r#"{"thread":0,"name":"glEnableClientState","args":[["array",32884]],"flags":0}"#;
-pub const POINTER: &str = r#"{"thread":0,"name":"glVertexPointer","args":[["size",2],["type",5126],["stride",0],["pointer",{"blob":24,"base64":"AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA"}]],"flags":1}"#;
+pub(crate) const ENABLE: &str = r#"{"thread":0,"name":"glEnableClientState","args":[["array",32884]],"flags":0}"#;
+pub(crate) const POINTER: &str = r#"{"thread":0,"name":"glVertexPointer","args":[["size",2],["type",5126],["stride",0],["pointer",{"blob":24,"base64":"AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA"}]],"flags":1}"#;
 /// Three vertices, 4 GB behind the array's end.
-pub const WILD: &str =
+pub(crate) const WILD: &str =
     r#"{"thread":0,"name":"glDrawArrays","args":[["mode",4],["first",500000000],["count",3]],"flags":0}"#;
 
 /// A renderbuffer of 16 by 16 pixels, made by this call, is drawn to.
-pub fn offscreen(storage: &str) -> Vec<String> {
+pub(crate) fn offscreen(storage: &str) -> Vec<String> {
     let call =
         |name: &str, arguments: &str| format!(r#"{{"thread":0,"name":"{name}","args":[{arguments}],"flags":0}}"#);
     vec![
@@ -88,11 +88,11 @@ pub fn offscreen(storage: &str) -> Vec<String> {
 }
 
 /// An X server that ends with the test.
-pub struct Display(std::process::Child, String);
+pub(crate) struct Display(std::process::Child, String);
 
 impl Display {
     #[allow(clippy::zombie_processes, reason = "dropping waits")]
-    pub fn open() -> Self {
+    pub(crate) fn open() -> Self {
         let mut command = Command::new("Xvfb");
         command.args(["-displayfd", "1", "-screen", "0", "640x480x24", "-nolisten", "tcp"]);
         let mut server = command.stdout(Stdio::piped()).stderr(Stdio::null()).spawn().unwrap();
@@ -101,7 +101,7 @@ impl Display {
         Self(server, format!(":{}", line.trim()))
     }
 
-    pub fn output(&self, words: &[&str]) -> Output {
+    pub(crate) fn output(&self, words: &[&str]) -> Output {
         let mut command = Command::new(words[0]);
         command.args(&words[1..]).env("DISPLAY", &self.1).env("LIBGL_ALWAYS_SOFTWARE", "1").output().unwrap()
     }

@@ -139,6 +139,7 @@ impl<'o> Driver<'o> {
         Ok(Replayed {
             frames: self.frames,
             sums,
+            other: self.gallery.as_mut().and_then(Gallery::other),
             strip: self.film.map(Film::finish).unwrap_or_default(),
             state: self.state,
             renderer: self.renderer,

@@ -72,6 +72,9 @@ pub(crate) struct ReplayArguments {
     /// Compare the pictures with sums that --sums wrote, or with a folder of PNG files; exit code 1 if they differ
     #[arg(long, value_name = "FILE|DIR")]
     against: Option<PathBuf>,
+    /// With a folder for --against: the first picture that differs, with the pixels that differ in red
+    #[arg(long, value_name = "FILE", requires = "against")]
+    difference: Option<PathBuf>,
     /// Print the driver's state after this call, as JSON, and stop
     #[arg(short = 'D', long, value_name = "CALL", conflicts_with_all = ["snapshot_prefix", "sums", "against", "loops"])]
     dump_state: Option<u64>,
@@ -197,6 +200,7 @@ pub(super) struct Job<'a> {
     pub(super) options: Options,
     sums: Option<&'a Path>,
     against: Option<&'a Path>,
+    difference: Option<&'a Path>,
     pub(super) force: bool,
     pub(super) patience: Option<Duration>,
     /// Frames that are replayed alone.
@@ -224,6 +228,10 @@ pub(crate) fn run(options: &ReplayArguments) -> Result<Verdict, Failure> {
     };
     let calls = set(&options.snapshot, "--snapshot")?;
     let takes = options.snapshot_prefix.is_some() || options.sums.is_some() || options.against.is_some();
+    let is_folder = options.against.as_deref().is_none_or(Path::is_dir);
+    if options.difference.is_some() && !is_folder {
+        return Err(Failure::usage("--difference needs the pictures themselves: give --against a folder of them"));
+    }
     if !takes && calls.is_some() {
         return Err(Failure::usage("--snapshot takes pictures: say where they go, with -s, --sums or --against"));
     }
@@ -238,6 +246,7 @@ pub(crate) fn run(options: &ReplayArguments) -> Result<Verdict, Failure> {
         is_window: options.snapshot_force_backbuffer,
         has_parts: options.mrt,
         frames: None,
+        expected: None,
         jobs: jobs(options.jobs),
         force: options.force,
     });
@@ -267,6 +276,7 @@ pub(crate) fn run(options: &ReplayArguments) -> Result<Verdict, Failure> {
         },
         sums: options.sums.as_deref(),
         against: options.against.as_deref(),
+        difference: options.difference.as_deref(),
         force: options.force,
         patience: options.watchdog.map(Duration::from_secs),
         seek: set(&options.frames, "--frames")?.map(Seek::Frames),
@@ -328,6 +338,7 @@ impl<'a> Job<'a> {
             options: Options::default(),
             sums: None,
             against: None,
+            difference: None,
             force: false,
             patience: None,
             seek: None,
@@ -400,6 +411,9 @@ impl<'a> Job<'a> {
         let found = self.seek.as_ref().map(|seek| super::replay_seek::seek(seek, self.file, self.input));
         let found = found.transpose()?.flatten();
         let mut how = self.options.clone();
+        if let (Some(pictures), Some(_)) = (&mut how.pictures, self.difference) {
+            pictures.expected.clone_from(&before);
+        }
         if let Some(found) = &found {
             how.wanted.calls = Some(found.calls.clone());
             how.wanted.last_frame = Some(found.frames.last());
@@ -430,6 +444,9 @@ impl<'a> Job<'a> {
         }
         if let Some(before) = before {
             verdict = verdict.max(replay_sums::report(&before, &done.sums)?);
+            if let (Some(file), Some(folder), Some(other)) = (self.difference, self.against, &done.other) {
+                replay_sums::write_difference(file, folder, other, self.force)?;
+            }
         }
         Ok(verdict)
     }

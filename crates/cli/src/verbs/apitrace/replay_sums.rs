@@ -1,12 +1,14 @@
 //! Sums of pictures: written, read from a file or a folder of pictures, compared.
 
 use std::io::Write;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
+use anytrace_apitrace::tools::diff_images::{ImageOptions, Picture, marked};
 use anytrace_core::text;
 use anytrace_replay::{Difference, Part, Sum, compare, from_json, of_png};
 
 use crate::failure::Failure;
+use crate::output::Output;
 use crate::{Verdict, terminal};
 
 /// Most bytes of a file of sums.
@@ -26,10 +28,7 @@ pub(super) fn load(path: &Path) -> Result<Vec<Sum>, Failure> {
         return from_json(&text).ok_or_else(|| Failure::usage(format!("{name} was not written by --sums")));
     }
     let mut sums = Vec::new();
-    for entry in std::fs::read_dir(path).map_err(failed)? {
-        let path = entry.map_err(failed)?.path();
-        let file = path.file_name().unwrap_or_default().to_string_lossy();
-        let Some((call, part)) = file.strip_suffix(".png").and_then(call_and_part) else { continue };
+    for (call, part, path) in pictures(path).map_err(failed)? {
         let bytes = std::fs::read(&path).map_err(failed)?;
         let sum = of_png(call, part, &bytes).map_err(|error| Failure::of(&path.display().to_string(), &error))?;
         sums.push(sum);
@@ -39,6 +38,50 @@ pub(super) fn load(path: &Path) -> Result<Vec<Sum>, Failure> {
     }
     sums.sort_by_key(|sum| (sum.call, sum.part));
     Ok(sums)
+}
+
+/// The pictures in a folder, with their calls and parts.
+fn pictures(folder: &Path) -> std::io::Result<Vec<(u64, Part, PathBuf)>> {
+    let mut found = Vec::new();
+    for entry in std::fs::read_dir(folder)? {
+        let path = entry?.path();
+        let file = path.file_name().unwrap_or_default().to_string_lossy();
+        if let Some((call, part)) = file.strip_suffix(".png").and_then(call_and_part) {
+            found.push((call, part, path));
+        }
+    }
+    Ok(found)
+}
+
+/// Writes a picture with the pixels in red that differ from the one of the same call in a folder.
+pub(super) fn write_difference(
+    file: &Path,
+    folder: &Path,
+    (sum, bytes): &(Sum, Vec<u8>),
+    force: bool,
+) -> Result<(), Failure> {
+    let failed = |path: &Path, why: &dyn std::fmt::Display| {
+        Failure::usage(format!("cannot read {}: {why}", text::printable(&path.display().to_string())))
+    };
+    let all = pictures(folder).map_err(|error| failed(folder, &error))?;
+    let Some((.., path)) = all.into_iter().find(|(call, part, _)| (*call, *part) == (sum.call, sum.part)) else {
+        return Ok(());
+    };
+    let before = std::fs::read(&path).map_err(|error| failed(&path, &error))?;
+    let read = |bytes: &[u8]| Picture::read(std::io::Cursor::new(bytes.to_vec()));
+    let (before, now) =
+        (read(&before).map_err(|why| failed(&path, &why))?, read(bytes).map_err(|why| failed(&path, &why))?);
+    // Any other pixel is marked, however little it differs.
+    let how = ImageOptions { fuzz: 0.0, ..ImageOptions::default() };
+    let Some(marked) = marked(&before, &now, how) else {
+        writeln!(terminal::stdout(), "No picture of the difference: the sizes differ")?;
+        return Ok(());
+    };
+    let mut out = Output::create(file, force)?;
+    marked.write(&mut out).map_err(|why| Failure::usage(format!("cannot write {}: {why}", file.display())))?;
+    out.commit(Verdict::Fine)?;
+    writeln!(terminal::stdout(), "Wrote {}", text::printable(&file.display().to_string()))?;
+    Ok(())
 }
 
 /// The call and the part at the end of a name.
