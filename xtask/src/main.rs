@@ -21,6 +21,7 @@ mod packages;
 mod pictures;
 mod properties;
 mod python;
+mod replay;
 mod shell;
 mod soak;
 mod tables;
@@ -67,7 +68,7 @@ const HELP: &str = "cargo xtask CHORE
 
 /// The chores that describe their options themselves.
 fn usages() -> String {
-    [cluster::USAGE, hostile::USAGE, dist::USAGE, new_format::USAGE].join("\n  ")
+    [cluster::USAGE, replay::USAGE, hostile::USAGE, dist::USAGE, new_format::USAGE].join("\n  ")
 }
 
 fn main() -> ExitCode {
@@ -87,6 +88,7 @@ fn main() -> ExitCode {
         "hostile" => hostile::run(rest),
         "consumers" => consumers::run_all(rest),
         "python" => python::run_all(rest),
+        "replay" => replay::run_all(rest),
         "book" => book::run_all(rest),
         "cluster" => cluster::run_all(rest),
         "tables" => tables::run(rest),
