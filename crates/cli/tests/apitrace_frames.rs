@@ -165,7 +165,7 @@ fn a_page_has_all_frames() {
     assert_eq!(page.matches(" width=\"64\" height=\"48\"").count(), 4);
     // Nothing is replaced.
     assert_eq!(run(&[], "page.html").status.code(), Some(2));
-    let output = run(&["--side", "32", "--most", "2"], "pages");
+    let output = run(&["--side", "32", "--pictures", "2"], "pages");
     assert!(output.status.success(), "{}", said(&output));
     let page = std::fs::read_to_string(folder.path().join("pages/index.html")).unwrap();
     assert!(

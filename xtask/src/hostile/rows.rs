@@ -320,6 +320,7 @@ const OF_OPTION: &[(&str, &str, &[&str])] = &[
     ("apitrace replay", "--per-frame-delay", &["0", "10"]),
     ("apitrace replay", "--samples", &["0", "1", "4", "4294967295"]),
     ("apitrace replay", "--watchdog", &["5"]),
+    ("apitrace replay", "--dump-format", &["json", "ubjson"]),
     ("apitrace frames", "--watchdog", &["5"]),
 ];
 
@@ -372,6 +373,7 @@ const OF_NAME: &[(&str, &[&str])] = &[
     ("OUT.svg", &["@output"]),
     ("DIR", &["@folder"]),
     ("PREFIX", &["@folder"]),
+    ("PAGE.html|DIR", &["@folder"]),
     ("FILE|DIR", &["@layouts", "@trace"]),
     // Outputs; what is read has values of its own above.
     ("FILE", &["@output"]),

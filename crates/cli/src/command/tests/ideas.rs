@@ -88,7 +88,8 @@ const IDEAS: &[Idea] = &[
         None,
         |one| one.is_valued(&["RECORD"]) || one.says(&["after this record", "after this call"]),
         &["call", "after", "until", "record"],
-        &[],
+        // apitrace's.
+        &[("apitrace replay", "dump-state"), ("apitrace replay", "D")],
         ("N", "Print the state after this call"),
     ),
     idea(

@@ -67,7 +67,7 @@ pub(super) enum ApitraceVerb {
     #[command(after_help = "Times are those until the driver had drawn a frame, here.\n\n\
                       Exit codes: 0 fine, 1 the trace is damaged or the driver crashed, 2 the command failed.\n\n\
                       Example:\n  anytrace apitrace frames game.trace -o frames.html\n  \
-                      anytrace apitrace frames --side 480 --most 100 game.trace -o frames/")]
+                      anytrace apitrace frames --side 480 --pictures 100 game.trace -o frames/")]
     Frames(frames::FramesArguments),
     /// Make a trace from JSON lines of calls, edited or not
     #[command(after_help = "Exit codes: 0 fine, 1 a line is not a valid call, 2 the command failed.\n\n\
@@ -130,7 +130,7 @@ pub(super) enum ApitraceVerb {
                       failed.\n\n\
                       Example:\n  anytrace apitrace replay game.trace\n  \
                       anytrace apitrace replay -s frame. -S '100-200/frame' game.trace\n  \
-                      anytrace apitrace replay -s frame. --frames 230 game.trace\n  \
+                      anytrace apitrace replay -s frame. --frames 2 game.trace\n  \
                       anytrace apitrace replay --pcpu --pgpu --ppd game.trace > profile.txt\n  \
                       anytrace apitrace replay --sums sums.json game.trace\n  \
                       anytrace apitrace replay --against sums.json game.trace"

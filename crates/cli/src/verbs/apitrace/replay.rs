@@ -78,9 +78,10 @@ pub(crate) struct ReplayArguments {
     /// Print the driver's state after this call, as JSON, and stop
     #[arg(short = 'D', long, value_name = "CALL", conflicts_with_all = ["snapshot_prefix", "sums", "against", "loops"])]
     dump_state: Option<u64>,
-    /// Form of the state; there is one
-    #[arg(long, value_name = "FORMAT", value_parser = ["json"], requires = "dump_state")]
-    dump_format: Option<String>,
+    /// Form of the state: json, which it has anyway
+    #[arg(long, value_name = "FORMAT", value_parser = parse_dump_format, requires = "dump_state",
+          help_heading = "Accepted as by apitrace's players")]
+    dump_format: Option<()>,
     /// How large drawables are: right, or as apitrace's players make them
     #[arg(long, value_name = "RULE", value_enum, default_value_t = SizeRule::Right)]
     size: SizeRule,
@@ -311,6 +312,11 @@ pub(crate) fn dump_images(options: &DumpImagesArguments) -> Result<Verdict, Fail
     let options_of_replay = Options { pictures: Some(pictures), sizes, limits, ..Options::default() };
     let job = Job { options: options_of_replay, force: options.force, seek, ..Job::new(&options.file, &options.input) };
     job.run()
+}
+
+/// A state is JSON: its other form, UBJSON, is none that others read.
+fn parse_dump_format(text: &str) -> Result<(), String> {
+    if text == "json" { Ok(()) } else { Err("expected json".to_owned()) }
 }
 
 /// Threads for pictures.

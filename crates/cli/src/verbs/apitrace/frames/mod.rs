@@ -29,9 +29,9 @@ pub(crate) struct FramesArguments {
     /// Pixels of the longer side of a picture
     #[arg(long, value_name = "PIXELS", default_value_t = 240, value_parser = clap::value_parser!(u32).range(16..=4096))]
     side: u32,
-    /// Pictures at most: of more frames every second has one, or every fourth, and so on
+    /// Pictures in the page: of more frames every second has one, or every fourth, and so on
     #[arg(long, value_name = "N", default_value_t = 1000, value_parser = clap::value_parser!(u32).range(1..))]
-    most: u32,
+    pictures: u32,
     /// Stop if one call takes longer than this many seconds
     #[arg(long, value_name = "SECONDS", num_args = 0..=1, require_equals = true, default_missing_value = "30")]
     watchdog: Option<u64>,
@@ -54,7 +54,7 @@ pub(crate) fn run(options: &FramesArguments) -> Result<Verdict, Failure> {
     }
     let mut job = Job::new(&options.file, &options.input);
     job.options = Options {
-        strip: Some(Strip { side: options.side, most: options.most as usize }),
+        strip: Some(Strip { side: options.side, most: options.pictures as usize }),
         sizes: options.size.into(),
         limits: open::open_options(&options.input).limits,
         ..Options::default()

@@ -68,7 +68,7 @@ impl Page<'_> {
         let count = with.clone().count();
         let _ = writeln!(out, "<h2>Frames</h2>");
         if count < frames.len() {
-            let _ = writeln!(out, "<p>{} of {} are shown: see --most</p>", grouped(count as u128), frames.len());
+            let _ = writeln!(out, "<p>{} of {} are shown: see --pictures</p>", grouped(count as u128), frames.len());
         }
         out.push_str("<div class=\"frames\">\n");
         with.for_each(|frame| self.figure(&mut out, frame));
