@@ -136,6 +136,8 @@ fn the_state_of_the_driver_is_that_of_the_calls() {
     assert!(missing * 3 < of_apitrace.len(), "{missing} of {}", of_apitrace.len());
     assert!(driver["shaders"]["GL_VERTEX_SHADER"].as_str().unwrap().starts_with("#version 330 core"));
     assert_eq!(driver["uniforms"]["mvp"][3], serde_json::json!([0, 0, 0, 1]));
+    // It is in a block.
+    assert_eq!(driver["uniforms"]["tint"], serde_json::json!([1, 1, 1, 1]));
     assert_eq!(driver["framebuffer"]["GL_DEPTH_COMPONENT"]["__width__"], 64);
     let texture = &driver["textures"]["GL_TEXTURE0, GL_TEXTURE_2D, level = 0"];
     assert_eq!((&texture["__format__"], &texture["__height__"]), (&"GL_RGBA8".into(), &32.into()));

@@ -48,7 +48,7 @@ impl Ask<'_> {
         Some(places.iter().take(count).copied().collect())
     }
 
-    fn longs(&self, name: &str, about: &[u64], count: usize) -> Option<Vec<i64>> {
+    pub(super) fn longs(&self, name: &str, about: &[u64], count: usize) -> Option<Vec<i64>> {
         let mut places = [0_i64; PLACES];
         self.store(name, about, places.as_mut_ptr() as u64)?;
         Some(places.iter().take(count).copied().collect())

@@ -66,7 +66,7 @@ impl Ask<'_> {
         found
     }
 
-    /// Values of the uniforms of a program that are in no block.
+    /// Values of the uniforms of a program: its own, and those in buffers that are bound to its blocks.
     pub(super) fn uniforms(&self, program: u32) -> Map<String, Value> {
         let mut found = Map::new();
         // GL_ACTIVE_UNIFORMS.
@@ -74,12 +74,15 @@ impl Ask<'_> {
         for index in 0..u64::try_from(count).unwrap_or(0) {
             let Some((name, kind, size)) = self.uniform(program, index) else { continue };
             let stem = name.strip_suffix("[0]").unwrap_or(&name);
-            let values: Vec<Value> = (0..size)
-                .map_while(|at| {
-                    let element = if at == 0 { name.clone() } else { format!("{stem}[{at}]") };
-                    self.uniform_value(program, &element, kind)
-                })
-                .collect();
+            let values = match self.of_block(program, index, kind, size) {
+                Some(values) => values,
+                None => (0..size)
+                    .map_while(|at| {
+                        let element = if at == 0 { name.clone() } else { format!("{stem}[{at}]") };
+                        self.uniform_value(program, &element, kind)
+                    })
+                    .collect(),
+            };
             let value = match values.len() {
                 0 => continue,
                 1 if stem == name => values.into_iter().next(),
@@ -120,17 +123,123 @@ impl Ask<'_> {
                 found.into_iter().map(|value| Value::from(value as u32)).collect()
             }
         };
-        Some(match (columns, rows) {
-            (1, 1) => values.into_iter().next()?,
-            (1, _) => Value::Array(values),
-            _ => values.chunks(rows).map(|column| Value::Array(column.to_vec())).collect(),
-        })
+        shaped(values, columns, rows)
     }
+
+    /// Values of the elements of a uniform in a block; `None` if it is in none.
+    fn of_block(&self, program: u32, index: u64, kind: u32, size: usize) -> Option<Vec<Value>> {
+        let number = u32::try_from(index).ok()?;
+        let indices = [number; 2];
+        let of = |name: u64| {
+            let about = [u64::from(program), 1, indices.as_ptr() as u64, name];
+            self.integers("glGetActiveUniformsiv", &about, 1)?.first().copied()
+        };
+        // GL_UNIFORM_BLOCK_INDEX, _OFFSET, _ARRAY_STRIDE, _MATRIX_STRIDE, _IS_ROW_MAJOR.
+        let block = u64::try_from(of(0x8a3a)?).ok()?;
+        let bytes_of = |name| usize::try_from(of(name)?).ok();
+        let layout = Layout {
+            offset: bytes_of(0x8a3b)?,
+            array_stride: bytes_of(0x8a3c)?,
+            matrix_stride: bytes_of(0x8a3d)?,
+            is_row_major: of(0x8a3e)? != 0,
+        };
+        // GL_UNIFORM_BLOCK_BINDING, GL_UNIFORM_BUFFER_BINDING, GL_UNIFORM_BUFFER_START.
+        let binding = self.integers("glGetActiveUniformBlockiv", &[u64::from(program), block, 0x8a3f], 1)?;
+        let binding = u64::try_from(binding.first().copied()?).ok()?;
+        let buffer = *self.integers("glGetIntegeri_v", &[0x8a28, binding], 1)?.first()? as u32;
+        let start = usize::try_from(*self.longs("glGetInteger64i_v", &[0x8a29, binding], 1)?.first()?).ok()?;
+        let bytes =
+            if buffer == 0 { None } else { self.bytes(buffer, start + layout.offset, layout.length(kind, size)) };
+        // Without a buffer it has no value, and none by its location either.
+        Some(bytes.map(|bytes| layout.values(&bytes, kind, size)).unwrap_or_default())
+    }
+
+    /// Bytes of a buffer; `None` where it has fewer.
+    fn bytes(&self, buffer: u32, start: usize, length: usize) -> Option<Vec<u8>> {
+        // GL_COPY_READ_BUFFER, which nothing that draws uses.
+        let before = self.gl.state(0x8f36) as u32;
+        self.gl.bind_buffer(0x8f36, buffer);
+        let size = usize::try_from(self.gl.buffer_size(0x8f36, false)).unwrap_or(0);
+        let is_there = length > 0 && start.checked_add(length).is_some_and(|end| end <= size);
+        let bytes = is_there.then(|| vec![0_u8; length]).and_then(|mut bytes| {
+            self.gl.clear_errors();
+            self.call("glGetBufferSubData", &[0x8f36, start as u64, length as u64, bytes.as_mut_ptr() as u64])?;
+            (self.gl.error() == 0).then_some(bytes)
+        });
+        self.gl.bind_buffer(0x8f36, before);
+        self.gl.clear_errors();
+        bytes
+    }
+}
+
+/// Where a uniform is in the buffer of its block, in bytes.
+#[derive(Debug, Clone, Copy)]
+struct Layout {
+    offset: usize,
+    array_stride: usize,
+    matrix_stride: usize,
+    is_row_major: bool,
+}
+
+impl Layout {
+    /// Bytes from the first element's begin to the last one's end.
+    fn length(&self, kind: u32, size: usize) -> usize {
+        let (_, columns, rows) = shape(kind);
+        let element = match (columns, self.is_row_major) {
+            (1, _) => rows * 4,
+            (_, false) => (columns - 1) * self.matrix_stride + rows * 4,
+            (_, true) => (rows - 1) * self.matrix_stride + columns * 4,
+        };
+        size.saturating_sub(1) * self.array_stride + element
+    }
+
+    fn values(&self, bytes: &[u8], kind: u32, size: usize) -> Vec<Value> {
+        let (component, columns, rows) = shape(kind);
+        let word =
+            |at: usize| bytes.get(at..at + 4).and_then(|four| four.try_into().ok()).map_or(0, u32::from_ne_bytes);
+        let one = |at: usize| match component {
+            Component::Float => number(f32::from_bits(word(at))),
+            Component::Integer => Value::from(word(at) as i32),
+            Component::Unsigned => Value::from(word(at)),
+        };
+        let element = |at: usize| {
+            let places = (0..columns).flat_map(|column| (0..rows).map(move |row| (column, row)));
+            let place = |(column, row)| match (columns, self.is_row_major) {
+                (1, _) => at + row * 4,
+                (_, false) => at + column * self.matrix_stride + row * 4,
+                (_, true) => at + row * self.matrix_stride + column * 4,
+            };
+            shaped(places.map(|of| one(place(of))).collect(), columns, rows)
+        };
+        (0..size).filter_map(|number| element(number * self.array_stride)).collect()
+    }
+}
+
+/// Values as a number, a vector, or the columns of a matrix.
+fn shaped(values: Vec<Value>, columns: usize, rows: usize) -> Option<Value> {
+    Some(match (columns, rows) {
+        (1, 1) => values.into_iter().next()?,
+        (1, _) => Value::Array(values),
+        _ => values.chunks(rows).map(|column| Value::Array(column.to_vec())).collect(),
+    })
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn blocks_have_strides_and_orders() {
+        let bytes: Vec<u8> = (0..16_u32).flat_map(|at| (at as f32).to_ne_bytes()).collect();
+        // A matrix of two columns of three rows, in columns of 16 bytes, and in rows.
+        let layout = Layout { offset: 0, array_stride: 0, matrix_stride: 16, is_row_major: false };
+        assert_eq!((layout.length(0x8b65, 1), layout.length(0x8b51, 1)), (28, 12));
+        assert_eq!(layout.values(&bytes, 0x8b65, 1), [serde_json::json!([[0, 1, 2], [4, 5, 6]])]);
+        let layout = Layout { is_row_major: true, ..layout };
+        assert_eq!(layout.values(&bytes, 0x8b65, 1), [serde_json::json!([[0, 4, 8], [1, 5, 9]])]);
+        let layout = Layout { array_stride: 32, ..layout };
+        assert_eq!(layout.values(&bytes, 0x8b50, 2), [serde_json::json!([0, 1]), serde_json::json!([8, 9])]);
+    }
 
     #[test]
     fn types_have_their_shapes() {
