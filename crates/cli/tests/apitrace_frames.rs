@@ -98,6 +98,19 @@ fn what_calls_cost_is_told_in_the_lines_of_apitrace() {
 }
 
 /// The same state by the driver, and without one.
+/// Call 111 of this trace returns after call 123, which another thread made.
+#[test]
+fn a_state_is_found_whatever_other_threads_do() {
+    if !has_egl() {
+        return;
+    }
+    for call in ["23", "111"] {
+        let output = replay(&["-D", call], &corpus("threads.trace"));
+        assert_eq!((output.status.code(), said(&output)), (Some(0), String::new()), "{call}");
+        assert!(serde_json::from_slice::<Value>(&output.stdout).unwrap()["parameters"].is_object());
+    }
+}
+
 #[test]
 fn the_state_of_the_driver_is_that_of_the_calls() {
     if !has_egl() {

@@ -13,7 +13,8 @@ use std::time::{Duration, Instant};
 use anytrace_core::testing::{has_program, shared_corpus};
 use anytrace_replay::Part;
 use replaying::{
-    Display, ENABLE, POINTER, WILD, anytrace, corpus, has_egl, imm, lines, offscreen, replay, said, with_calls,
+    Display, ENABLE, ENDLESS, POINTER, WILD, WILD_INDICES, anytrace, corpus, has_egl, imm, lines, offscreen, replay,
+    said, with_calls,
 };
 use serde_json::Value;
 
@@ -23,13 +24,52 @@ fn a_crash_of_the_driver_is_reported_with_its_call() {
         return;
     }
     let folder = tempfile::tempdir().unwrap();
-    let trace = with_calls(folder.path(), &[ENABLE, POINTER, WILD]);
+    let trace = with_calls(folder.path(), &[&[ENABLE, POINTER], &WILD_INDICES[..]].concat());
     let prefix = folder.path().join("f.");
     let output = replay(&["-s", prefix.to_str().unwrap()], &trace);
     assert_eq!(output.status.code(), Some(1), "{}", said(&output));
-    assert!(said(&output).contains("call 38 glDrawArrays: the driver crashed (SIG"), "{}", said(&output));
+    assert!(said(&output).contains("call 41 glDrawElements: the driver crashed (SIG"), "{}", said(&output));
     // No picture was finished, and nothing else is left.
     assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 2);
+}
+
+#[test]
+fn draws_behind_the_end_of_arrays_do_not_reach_the_driver() {
+    if !has_egl() {
+        return;
+    }
+    let folder = tempfile::tempdir().unwrap();
+    let lists = r#"["first",[0,500000000]],["count",[3,3]]"#;
+    let pieces = |count: u32| {
+        format!(
+            r#"{{"thread":0,"name":"glMultiDrawArrays","args":[["mode",4],{lists},["drawcount",{count}]],"flags":0}}"#
+        )
+    };
+    let (wild_list, long_list) = (pieces(2), pieces(3));
+    let indices = |index: &str| {
+        let blob = format!(r#"{{"blob":12,"base64":"AAAAAAEAAAA{index}"}}"#);
+        format!(
+            r#"{{"thread":0,"name":"glDrawElements","args":[["mode",4],["count",3],["type",5125],["indices",{blob}]],"flags":0}}"#
+        )
+    };
+    let plain = lines(&replay(&["-s", "-", "--snapshot-format=md5"], &imm()));
+    for (call, reason) in [
+        (WILD, "it draws more vertices than its arrays have"),
+        (&wild_list, "it draws more vertices than its arrays have"),
+        (&indices("DAAAA"), "it draws more vertices than its arrays have"),
+        (&long_list, "its arrays are shorter than declared"),
+        // The last vertex of the array.
+        (&indices("CAAAA"), ""),
+    ] {
+        let trace = with_calls(folder.path(), &[ENABLE, POINTER, call]);
+        let output = replay(&["-s", "-", "--snapshot-format=md5"], &trace);
+        assert_eq!(output.status.code(), Some(0), "{call}: {}", said(&output));
+        assert!(said(&output).contains(reason) && said(&output).is_empty() == reason.is_empty(), "{}", said(&output));
+        assert_eq!(lines(&output).len(), plain.len());
+    }
+    // An array that is not enabled is not read.
+    let output = replay(&[], &with_calls(folder.path(), &[POINTER, WILD]));
+    assert_eq!((output.status.code(), said(&output)), (Some(0), String::new()));
 }
 
 #[test]
@@ -37,10 +77,18 @@ fn a_call_that_takes_too_long_and_a_killed_process_are_reported() {
     if !has_egl() {
         return;
     }
-    let slow = ["--min-frame-duration", "30000000"];
-    let output = replay(&[&slow[..], &["--watchdog=1"]].concat(), &imm());
+    let folder = tempfile::tempdir().unwrap();
+    let output = replay(&["--watchdog=1"], &with_calls(folder.path(), &[ENABLE, POINTER, ENDLESS]));
     assert_eq!(output.status.code(), Some(1), "{}", said(&output));
-    assert!(said(&output).contains("call 36 (the end of a frame): the driver took more than 1 s"), "{}", said(&output));
+    assert!(
+        said(&output).contains("call 38 glDrawArraysInstanced: the driver took more than 1 s"),
+        "{}",
+        said(&output)
+    );
+    // What is waited for on purpose is not the driver's time.
+    let output = replay(&["--min-frame-duration=600000", "--per-frame-delay=600000", "--watchdog=1"], &imm());
+    assert_eq!((output.status.code(), said(&output)), (Some(0), String::new()));
+    let slow = ["--min-frame-duration", "30000000"];
 
     let mut parent = anytrace(&["apitrace", "replay"]);
     let parent = parent.args(slow).arg(imm()).stderr(Stdio::piped()).stdout(Stdio::null()).spawn().unwrap();
@@ -165,6 +213,10 @@ fn what_does_not_fit_is_refused() {
         (vec!["-S", "1"], "say where they go"),
         (vec!["--against", "/nonexistent"], "cannot read /nonexistent"),
         (vec!["-s", "x.", "-S", "1-x"], "expected"),
+        (vec!["-s", "-", "--pcpu"], "--snapshot-prefix=- and a measure both write to standard output"),
+        (vec!["-D", "30", "--pframe-times"], "--dump-state and a measure both write to standard output"),
+        (vec!["--sums", "-", "-s", "-"], "--snapshot-prefix=- and --sums=- both write to standard output"),
+        (vec!["--against", ".", "--difference", "-"], "--difference=- and --against both write"),
     ] {
         if words.first() == Some(&"--device") && !has_egl() {
             continue;

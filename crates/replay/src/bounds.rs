@@ -99,7 +99,7 @@ pub(crate) fn check(call: &GlCall<'_>, unpacking: &mut dyn FnMut() -> Unpacking)
 }
 
 /// An integer among the arguments; negative ones are errors that the driver finds, and read nothing.
-fn number(call: &GlCall<'_>, at: usize) -> u64 {
+pub(crate) fn number(call: &GlCall<'_>, at: usize) -> u64 {
     match call.arguments.get(at) {
         Some(Argument::Scalar(Scalar::Integer(number))) => u64::try_from(*number).unwrap_or(0),
         Some(Argument::Scalar(Scalar::Enum(number, _))) => u64::from(*number),
@@ -107,7 +107,7 @@ fn number(call: &GlCall<'_>, at: usize) -> u64 {
     }
 }
 
-fn index_bytes(kind: u64) -> Option<u64> {
+pub(crate) fn index_bytes(kind: u64) -> Option<u64> {
     match kind {
         0x1401 => Some(1),
         0x1403 => Some(2),

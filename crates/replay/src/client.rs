@@ -12,12 +12,15 @@ const SAVED_MAX: usize = 64;
 /// The vertex array object, the function, and the attribute or unit that it sets.
 type Slot = (u32, &'static str, u32);
 
+/// An array, and how many vertices it has, where that is known.
+type Kept = (Rc<[u64]>, Option<u64>);
+
 /// The arrays of a context.
 #[derive(Debug, Default)]
 pub(crate) struct Client {
-    arrays: HashMap<Slot, Rc<[u64]>>,
+    arrays: HashMap<Slot, Kept>,
     /// By `glPushClientAttrib`, where it saves arrays.
-    saved: Vec<Option<HashMap<Slot, Rc<[u64]>>>>,
+    saved: Vec<Option<HashMap<Slot, Kept>>>,
     vertex_array: u32,
     unit: u32,
 }
@@ -37,20 +40,48 @@ impl Client {
         (self.vertex_array, stem, which)
     }
 
-    /// Keeps a copy of the bytes until the pointer is replaced; `first`: the first argument. Returns its address.
-    pub(crate) fn keep(&mut self, stem: &'static str, first: u32, bytes: &[u8]) -> u64 {
+    /// Keeps a copy of the bytes until the pointer is replaced; `first`: the first argument; `vertices`: how many they are.
+    /// Returns its address.
+    pub(crate) fn keep(&mut self, stem: &'static str, first: u32, bytes: &[u8], vertices: Option<u64>) -> u64 {
+        self.replaces_others(stem);
         let slot = self.slot(stem, first);
         let words = bytes.len().div_ceil(8) + PADDING;
         let array: Rc<[u64]> = words_of(bytes).chain(std::iter::repeat(0)).take(words).collect();
         let address = array.as_ptr() as u64;
-        self.arrays.insert(slot, array);
+        self.arrays.insert(slot, (array, vertices));
         address
     }
 
     /// The pointer is replaced by something else.
     pub(crate) fn drop(&mut self, stem: &'static str, first: u32) {
+        self.replaces_others(stem);
         let slot = self.slot(stem, first);
         self.arrays.remove(&slot);
+    }
+
+    /// `glInterleavedArrays` sets several arrays at once: what was set before is read no more, by one way or the other. The
+    /// memory stays, for what is set in neither way.
+    fn replaces_others(&mut self, stem: &str) {
+        let is_all = stem == "glInterleavedArrays";
+        if stem.starts_with("glVertexAttrib")
+            || !(is_all || self.arrays.keys().any(|key| key.1 == "glInterleavedArrays"))
+        {
+            return;
+        }
+        for ((vertex_array, other, _), (_, vertices)) in &mut self.arrays {
+            let is_other = if is_all { !other.starts_with("glVertexAttrib") } else { *other == "glInterleavedArrays" };
+            if *vertex_array == self.vertex_array && is_other {
+                *vertices = None;
+            }
+        }
+    }
+
+    /// The arrays that have fewer vertices: the functions that set them, their attributes or units, their vertices.
+    pub(crate) fn shorter(&self, vertices: u64) -> impl Iterator<Item = (&'static str, u32, u64)> {
+        self.arrays.iter().filter_map(move |((vertex_array, stem, which), (_, has))| {
+            let has = has.filter(|has| *has < vertices && *vertex_array == self.vertex_array)?;
+            Some((*stem, *which, has))
+        })
     }
 
     /// Follows what selects arrays. `first`: the first argument, as the trace has it.
@@ -88,10 +119,10 @@ mod tests {
     #[test]
     fn an_array_stays_until_its_own_pointer_changes() {
         let mut client = Client::default();
-        client.keep("glVertexAttribPointer", 0, b"abcdefghi");
-        client.keep("glVertexAttribPointer", 1, b"x");
+        client.keep("glVertexAttribPointer", 0, b"abcdefghi", Some(3));
+        client.keep("glVertexAttribPointer", 1, b"x", None);
         client.follow("glClientActiveTexture", 0x84c1);
-        client.keep("glTexCoordPointer", 2, b"y");
+        client.keep("glTexCoordPointer", 2, b"y", Some(4));
         assert_eq!(client.arrays.len(), 3);
         client.follow("glPushClientAttrib", 2);
         client.drop("glVertexAttribPointer", 1);
@@ -102,7 +133,26 @@ mod tests {
         client.follow("glBindVertexArray", 5);
         client.drop("glVertexAttribPointer", 1);
         assert_eq!(client.arrays.len(), 3);
-        assert!(client.arrays.values().all(|array| array.len() > PADDING));
+        assert!(client.arrays.values().all(|(array, _)| array.len() > PADDING));
+    }
+
+    #[test]
+    fn arrays_that_are_too_short_are_found() {
+        let mut client = Client::default();
+        client.keep("glVertexAttribPointer", 2, b"x", Some(3));
+        client.follow("glClientActiveTexture", 0x84c1);
+        client.keep("glTexCoordPointer", 2, b"y", Some(5));
+        assert_eq!(client.shorter(3).count(), 0);
+        assert_eq!(client.shorter(4).collect::<Vec<_>>(), [("glVertexAttribPointer", 2, 3)]);
+        assert_eq!(client.shorter(6).count(), 2);
+        // What is set in another way is read no more.
+        client.keep("glInterleavedArrays", 0x2a20, b"z", Some(1));
+        assert_eq!(client.shorter(6).map(|(stem, ..)| stem).filter(|stem| stem.contains("Attrib")).count(), 1);
+        assert_eq!(client.shorter(6).count(), 2);
+        client.keep("glVertexPointer", 2, b"z", Some(6));
+        assert_eq!(client.shorter(6).count(), 1);
+        client.follow("glBindVertexArray", 5);
+        assert_eq!(client.shorter(6).count(), 0);
     }
 
     #[test]

@@ -36,6 +36,9 @@ pub(crate) struct Gl {
     blit_framebuffer: Option<Function>,
     enable: Function,
     disable: Function,
+    is_enabled: Function,
+    client_unit: Option<Function>,
+    attribute: Option<Function>,
     queries: QueryFunctions,
     get_string: Function,
     generate: [(Kind, Option<Function>); 4],
@@ -102,6 +105,9 @@ impl Gl {
             get_string: of("glGetString")?,
             enable: of("glEnable")?,
             disable: of("glDisable")?,
+            is_enabled: of("glIsEnabled")?,
+            client_unit: screen.function("glClientActiveTexture"),
+            attribute: screen.function("glGetVertexAttribiv"),
             delete: [
                 (Kind::Framebuffer, screen.function("glDeleteFramebuffers")),
                 (Kind::Renderbuffer, screen.function("glDeleteRenderbuffers")),
@@ -129,6 +135,31 @@ impl Gl {
         // Some states have several values: none that is asked for here has more.
         let mut values = [0_i32; 16];
         Self::plain(self.get_integers, &[u64::from(name), values.as_mut_ptr() as u64]);
+        values.first().copied().unwrap_or(0)
+    }
+
+    /// Whether something is enabled; what the driver does not know is not.
+    pub(crate) fn is_enabled(&self, name: u32) -> bool {
+        Self::plain(self.is_enabled, &[u64::from(name)]) as u8 != 0
+    }
+
+    /// Whether something of a unit for textures is enabled. `unit`: as `GL_TEXTURE0` and so on; 0: the first.
+    pub(crate) fn is_unit_enabled(&self, unit: u32, name: u32) -> bool {
+        let Some(select) = self.client_unit else { return self.is_enabled(name) };
+        // GL_CLIENT_ACTIVE_TEXTURE, GL_TEXTURE0.
+        let before = self.state(0x84e1) as u32;
+        Self::plain(select, &[u64::from(unit.max(0x84c0))]);
+        let is_enabled = self.is_enabled(name);
+        Self::plain(select, &[u64::from(before)]);
+        is_enabled
+    }
+
+    /// What the driver knows of a vertex attribute; 0 if it knows nothing.
+    pub(crate) fn attribute(&self, index: u32, name: u32) -> i32 {
+        let mut values = [0_i32; 16];
+        if let Some(function) = self.attribute {
+            Self::plain(function, &[u64::from(index), u64::from(name), values.as_mut_ptr() as u64]);
+        }
         values.first().copied().unwrap_or(0)
     }
 

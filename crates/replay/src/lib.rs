@@ -6,6 +6,7 @@
 //! What a call means is [`anytrace_apitrace::tools::program`]'s business. Here are the driver's side: names of objects,
 //! memory, the call itself, pixels.
 
+mod arrays;
 mod bounds;
 mod client;
 mod driver;

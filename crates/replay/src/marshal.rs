@@ -4,6 +4,7 @@ use anytrace_apitrace::tools::gl::kind::Kind;
 use anytrace_apitrace::tools::gl::values::float;
 use anytrace_apitrace::tools::program::{Argument, Array, GlCall, Scalar, Unfit, split_types};
 
+use crate::arrays;
 use crate::bounds::{self, Unpacking};
 use crate::client::{Client, words_of};
 use crate::gl::Gl;
@@ -83,6 +84,7 @@ impl Marshal<'_> {
     /// Fills in the arguments. Returns the room of new names, if the call makes objects.
     pub(crate) fn fill(&mut self, call: &GlCall<'_>, to: &mut Arguments) -> Result<Option<usize>, Unfit> {
         bounds::check(call, &mut || self.unpacking())?;
+        self.check_arrays(call)?;
         let keeps = Client::keeps(call.stem);
         let mut names = None;
         for (at, (types, argument)) in split_types(call.types).skip(1).zip(call.arguments).enumerate() {
@@ -130,6 +132,26 @@ impl Marshal<'_> {
             }
         }
         Ok(names)
+    }
+
+    /// Refuses a draw that reads behind the end of an array in the program's memory.
+    fn check_arrays(&self, call: &GlCall<'_>) -> Result<(), Unfit> {
+        let Some(draw) = arrays::draw(call, None)? else { return Ok(()) };
+        let reads_behind = |draw: &arrays::Draw| {
+            let mut short = self.client.shorter(draw.most());
+            short.any(|(stem, which, has)| {
+                arrays::divisor(self.gl, stem, which).is_some_and(|divisor| draw.needs(divisor) > has)
+            })
+        };
+        if !reads_behind(&draw) {
+            return Ok(());
+        }
+        // An index may be none, which only the driver knows.
+        let restart = arrays::restart_index(self.gl, call, &draw);
+        match arrays::draw(call, restart)? {
+            Some(draw) if restart.is_none() || reads_behind(&draw) => Err(arrays::BEHIND),
+            _ => Ok(()),
+        }
     }
 
     /// How the driver finds pixels in memory now.
@@ -192,13 +214,17 @@ impl Marshal<'_> {
         if matches!(call.stem, "glFeedbackBuffer" | "glSelectBuffer") {
             // The driver writes there later; four bytes each.
             let bytes = u64::from(first).saturating_mul(4).min(FEEDBACK_MAX);
-            return Ok(self.client.keep(call.stem, 0, &vec![0; bytes as usize]));
+            return Ok(self.client.keep(call.stem, 0, &vec![0; bytes as usize], None));
         }
         match *pointer {
-            Argument::Bytes(bytes) | Argument::Text(bytes) => Ok(self.client.keep(call.stem, first, bytes)),
+            Argument::Bytes(bytes) | Argument::Text(bytes) => {
+                let vertices = arrays::vertices(call, bytes.len());
+                Ok(self.client.keep(call.stem, first, bytes, vertices))
+            }
             Argument::Array(array) if array.letter != b'p' => {
                 let bytes = self.encoded(call, &array)?;
-                Ok(self.client.keep(call.stem, first, &bytes))
+                let vertices = arrays::vertices(call, bytes.len());
+                Ok(self.client.keep(call.stem, first, &bytes, vertices))
             }
             _ => {
                 self.client.drop(call.stem, first);

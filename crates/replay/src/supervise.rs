@@ -39,7 +39,8 @@ pub fn end_with_parent() {
     }
 }
 
-/// Runs the command, which writes to the watch, to its end. `patience`: how long it may be at one call.
+/// Runs the command, which writes to the watch, to its end. `patience`: how long the driver may be at one call. What the
+/// process does meanwhile, such as reading a large trace, does not count.
 ///
 /// # Errors
 /// The process cannot be started or waited for.
@@ -57,14 +58,14 @@ pub fn supervise(command: &mut Command, watch: &Watch, patience: Option<Duration
                 (None, signal) => Ended::Crashed { signal: signal.unwrap_or(0), call: watch.read() },
             });
         }
-        let now = watch.read();
-        if now != last.0 {
+        let now = watch.work();
+        if now != last.0 || now.is_none() {
             last = (now, Instant::now());
         }
         if patience.is_some_and(|patience| last.1.elapsed() > patience) {
             child.kill()?;
             child.wait()?;
-            return Ok(Ended::Hung { call: last.0 });
+            return Ok(Ended::Hung { call: watch.read() });
         }
         std::thread::sleep(INTERVAL);
     }
@@ -90,7 +91,11 @@ mod tests {
         let call = Some((7, "glFinish".to_owned()));
         let crashed = supervise(&mut shell("kill -SEGV $$"), &watch, Some(Duration::from_secs(60))).unwrap();
         assert_eq!(crashed, Ended::Crashed { signal: 11, call: call.clone() });
-        let hung = supervise(&mut shell("exec sleep 60"), &watch, Some(Duration::from_millis(100))).unwrap();
+        let patience = Some(Duration::from_millis(100));
+        let hung = supervise(&mut shell("exec sleep 60"), &watch, patience).unwrap();
         assert_eq!(hung, Ended::Hung { call });
+        // A process that reads the trace is waited for.
+        Watch::open(file.path()).unwrap().idle();
+        assert_eq!(supervise(&mut shell("sleep 0.5; exit 0"), &watch, patience).unwrap(), Ended::Exited(0));
     }
 }

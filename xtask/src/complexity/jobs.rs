@@ -202,6 +202,8 @@ pub(super) const EXEMPT: &[(&str, &str)] = &[
     ("completions", "prints what the program's options are"),
     ("man", "prints what the program's options are"),
     ("view", "runs until it is interrupted; `timeline` reads the same spans"),
+    ("apitrace dump-images", "replays as `apitrace replay` does"),
+    ("apitrace frames", "replays as `apitrace replay` does"),
     ("cacheray cc", "runs a compiler and reads nothing"),
     ("cacheray record", "runs a program, whose accesses `cargo xtask bench recorder` times"),
 ];

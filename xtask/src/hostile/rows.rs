@@ -101,7 +101,7 @@ pub(super) const ROWS: &[Row] = &[
     row("apitrace pickle", APITRACE, &[Trace], Damage),
     // A driver that crashes is a verdict: it need not be the trace's fault.
     with(row("apitrace replay", APITRACE, &[Trace], Verdict), &["--watchdog=10"]),
-    row("apitrace dump-images", APITRACE, &[Trace], Verdict),
+    with(row("apitrace dump-images", APITRACE, &[Trace], Verdict), &["--watchdog=10"]),
     with(row("apitrace frames", APITRACE, &[Trace], Verdict), &["--watchdog=10"]),
     // Events are not looked at: only a container's damage is its concern.
     row("apitrace repack", APITRACE, &[Trace, Reads::Output], Other),
@@ -296,6 +296,7 @@ const OF_OPTION: &[(&str, &str, &[&str])] = &[
     ("", "--cores", &["1", "2", "0=0,1=0"]),
     ("", "--at", &["0", "1", "5", "9", "id:3", "99999"]),
     ("", "--patience", &["1"]),
+    ("", "--watchdog", &["5"]),
     ("", "--interleave", &["auto", "1", "4"]),
     ("", "--base-remap", &["@remap"]),
     ("", "--remap", &["@remap"]),
@@ -319,9 +320,7 @@ const OF_OPTION: &[(&str, &str, &[&str])] = &[
     ("apitrace replay", "--min-frame-duration", &["0", "10"]),
     ("apitrace replay", "--per-frame-delay", &["0", "10"]),
     ("apitrace replay", "--samples", &["0", "1", "4", "4294967295"]),
-    ("apitrace replay", "--watchdog", &["5"]),
     ("apitrace replay", "--dump-format", &["json", "ubjson"]),
-    ("apitrace frames", "--watchdog", &["5"]),
 ];
 
 /// Values by their name in the help.

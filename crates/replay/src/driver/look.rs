@@ -35,8 +35,22 @@ impl Driver<'_> {
         })
     }
 
+    /// Shows what is wanted of a moment.
+    pub(super) fn look(&mut self, moment: &Moment) -> Result<(), Error> {
+        if self.gallery.is_some() {
+            self.picture(moment)?;
+        }
+        if self.film.is_some() {
+            self.film(moment);
+        }
+        if self.options.state_at == Some(moment.number) {
+            self.read_state(moment);
+        }
+        Ok(())
+    }
+
     /// Takes the pictures of a moment that are wanted.
-    pub(super) fn picture(&mut self, moment: &Moment) -> Result<(), Error> {
+    fn picture(&mut self, moment: &Moment) -> Result<(), Error> {
         let Some(source) = self.source(moment) else { return Ok(()) };
         let (Some(gallery), Some(gl)) = (&mut self.gallery, &self.gl) else { return Ok(()) };
         if !gallery.wants(moment) {
@@ -66,7 +80,7 @@ impl Driver<'_> {
     }
 
     /// Adds a moment to the film strip.
-    pub(super) fn film(&mut self, moment: &Moment) {
+    fn film(&mut self, moment: &Moment) {
         let source = self.source(moment);
         let Some(film) = &mut self.film else { return };
         let ends = moment.flags.has(CallFlags::END_FRAME);
@@ -91,7 +105,7 @@ impl Driver<'_> {
     }
 
     /// Reads the driver's state.
-    pub(super) fn read_state(&mut self, moment: &Moment) {
+    fn read_state(&mut self, moment: &Moment) {
         let Some(source) = self.source(moment) else {
             self.note(format!("call {}: no state: no context is current, or glBegin was not ended", moment.number));
             return;

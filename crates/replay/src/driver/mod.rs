@@ -90,10 +90,12 @@ impl<'o> Driver<'o> {
         out: &'o mut dyn Write,
     ) -> Result<Self, Error> {
         watch.at(0, "(the display)");
+        let screen = Screen::open(options.device, options.samples)?;
+        watch.idle();
         Ok(Self {
             options,
             watch,
-            screen: Screen::open(options.device, options.samples)?,
+            screen,
             gl: None,
             sizes,
             surfaces: HashMap::new(),
@@ -121,6 +123,7 @@ impl<'o> Driver<'o> {
 
     /// Waits for the driver and for the pictures. Returns what is known here of the replay.
     pub(crate) fn finish(mut self) -> Result<Replayed, Error> {
+        self.watch.busy();
         self.write_profile()?;
         if let (Some(gl), Some(_)) = (&self.gl, self.current) {
             gl.finish();
@@ -128,6 +131,7 @@ impl<'o> Driver<'o> {
         if let Some(profiler) = &mut self.profiler {
             profiler.finish(&mut *self.out)?;
         }
+        self.watch.idle();
         let sums = self.gallery.as_mut().map(Gallery::finish).transpose()?.unwrap_or_default();
         if self.notes_omitted > 0 {
             self.notes.push(format!("{} more notes are not shown", self.notes_omitted));
@@ -377,6 +381,7 @@ impl Machine for Driver<'_> {
 
     fn end_context(&mut self, context: u32) -> Result<(), Error> {
         let Some(real) = self.context(context).real.take() else { return Ok(()) };
+        self.watch.busy();
         if self.current.is_some_and(|(current, _)| current == context) {
             self.write_profile()?;
             self.screen.release();
@@ -390,6 +395,7 @@ impl Machine for Driver<'_> {
         if self.current == Some((number, drawable)) {
             return Ok(());
         }
+        self.watch.busy();
         self.write_profile()?;
         if let (Some(gl), Some(_)) = (&self.gl, self.current) {
             gl.flush();
@@ -426,6 +432,7 @@ impl Machine for Driver<'_> {
             profiler.end_frame(&mut *self.out)?;
         }
         self.throttle();
+        self.watch.idle();
         if let Some(rest) = self.options.frame_time_min.checked_sub(self.frame_started.elapsed())
             && rest > Duration::ZERO
         {
@@ -509,15 +516,8 @@ impl Machine for Driver<'_> {
     }
 
     fn done(&mut self, moment: &Moment) -> Result<(), Error> {
-        if self.gallery.is_some() {
-            self.picture(moment)?;
-        }
-        if self.film.is_some() {
-            self.film(moment);
-        }
-        if self.options.state_at == Some(moment.number) {
-            self.read_state(moment);
-        }
+        self.look(moment)?;
+        self.watch.idle();
         Ok(())
     }
 }

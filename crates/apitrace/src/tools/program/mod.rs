@@ -41,7 +41,7 @@ pub struct Wanted {
     pub ignored: Option<CallSet>,
     /// Nothing after this frame is read; `None`: everything is.
     pub last_frame: Option<u64>,
-    /// Nothing after this call is read; `None`: everything is.
+    /// Nothing is read after this call returned; `None`: everything is.
     pub last_call: Option<u64>,
     /// How often the last frame is repeated after it; `u64::MAX`: until the process ends.
     pub loops: u64,
@@ -186,7 +186,7 @@ pub fn play(
         binds_gl: HashMap::new(),
         shown: None,
         frame: 0,
-        last_call: None,
+        is_met: false,
         left_out: LeftOut::default(),
         repeated: 0,
     };
@@ -247,8 +247,9 @@ struct Player<'o> {
     /// The context and drawable that are current in the machine.
     shown: Option<(u32, usize)>,
     frame: u64,
-    /// The call that was taken last.
-    last_call: Option<u64>,
+    /// The last call that is wanted was taken. Calls come in the order in which they return, so that its number alone says
+    /// nothing of those before it.
+    is_met: bool,
     left_out: LeftOut,
     repeated: u64,
 }
@@ -272,8 +273,7 @@ impl CallVisitor for Player<'_> {
     }
 
     fn is_done(&self) -> bool {
-        self.wanted.last_frame.is_some_and(|last| self.frame > last)
-            || self.wanted.last_call.is_some_and(|last| self.last_call.is_some_and(|call| call >= last))
+        self.wanted.last_frame.is_some_and(|last| self.frame > last) || self.is_met
     }
 }
 
@@ -286,7 +286,7 @@ impl Player<'_> {
         let (name, flags) = (function.name(), function.flags);
         let values = Values::new(call, dictionary);
         let frame = self.frame;
-        self.last_call = Some(call.number);
+        self.is_met |= self.wanted.last_call == Some(call.number);
         self.frame += u64::from(flags.has(CallFlags::END_FRAME));
         self.repeat(call, name, frame, flags, &values)?;
         let extent = self.windows.extent(self.windows.of_thread(call.thread));

@@ -11,11 +11,11 @@ use std::time::Duration;
 use anytrace_apitrace::tools::callset::CallSet;
 use anytrace_apitrace::tools::program::Wanted;
 use anytrace_core::{Outcome, text};
-use anytrace_replay::{Ended, Options, PictureFormat, Pictures, Replayed, Sizes, Watch, drawable_sizes, every_frame};
+use anytrace_replay::{Ended, Options, PictureFormat, Pictures, Replayed, Watch, drawable_sizes, every_frame};
 use clap::{Args, ValueEnum};
 
 use super::call_sets::parse_call_set;
-use super::replay_options::{PlayerArguments, ProfileArguments};
+use super::replay_options::{PlayerArguments, ProfileArguments, RunArguments};
 use super::replay_seek::{Found, Seek};
 use super::replay_sums;
 use crate::arguments::InputArguments;
@@ -24,9 +24,6 @@ use crate::{Verdict, open, terminal, verbs};
 
 /// Names the file through which the replaying process says where it is.
 const WATCH: &str = "ANYTRACE_REPLAY_WATCH";
-
-/// Seconds of `--watchdog` without a number, as apitrace's.
-const PATIENCE: &str = "30";
 
 /// `apitrace replay`.
 #[derive(Debug, Args)]
@@ -82,9 +79,6 @@ pub(crate) struct ReplayArguments {
     #[arg(long, value_name = "FORMAT", value_parser = parse_dump_format, requires = "dump_state",
           help_heading = "Accepted as by apitrace's players")]
     dump_format: Option<()>,
-    /// How large drawables are: right, or as apitrace's players make them
-    #[arg(long, value_name = "RULE", value_enum, default_value_t = SizeRule::Right)]
-    size: SizeRule,
     /// Do not repeat these calls. May be repeated
     #[arg(long, value_name = "CALLSET", allow_hyphen_values = true)]
     ignore_calls: Vec<String>,
@@ -103,9 +97,6 @@ pub(crate) struct ReplayArguments {
     /// A frame takes at least so many microseconds
     #[arg(long, value_name = "MICROSECONDS", default_value_t = 0)]
     min_frame_duration: u64,
-    /// Stop if one call takes longer than this many seconds
-    #[arg(long, value_name = "SECONDS", num_args = 0..=1, require_equals = true, default_missing_value = PATIENCE)]
-    watchdog: Option<u64>,
     /// Do nothing for so many microseconds after each frame
     #[arg(long, value_name = "MICROSECONDS", default_value_t = 0)]
     per_frame_delay: u64,
@@ -116,9 +107,8 @@ pub(crate) struct ReplayArguments {
     /// Drawables have so many samples a pixel
     #[arg(long, value_name = "N", default_value_t = 1)]
     samples: u32,
-    /// Replace files
-    #[arg(long)]
-    force: bool,
+    #[command(flatten)]
+    run: RunArguments,
     #[command(flatten)]
     profile: ProfileArguments,
     #[command(flatten)]
@@ -149,12 +139,8 @@ pub(crate) struct DumpImagesArguments {
     /// Write all color buffers that are drawn to, depth and stencil: files end with -mrt0, -mrt1, -z, -s
     #[arg(short = 'm', long)]
     mrt: bool,
-    /// How large drawables are: right, or as apitrace's players make them
-    #[arg(long, value_name = "RULE", value_enum, default_value_t = SizeRule::Right)]
-    size: SizeRule,
-    /// Replace files
-    #[arg(long)]
-    force: bool,
+    #[command(flatten)]
+    run: RunArguments,
     #[command(flatten)]
     input: InputArguments,
 }
@@ -176,24 +162,6 @@ enum Form {
     Md5,
 }
 
-/// How large drawables are.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub(super) enum SizeRule {
-    /// As recorded
-    Right,
-    /// As apitrace's players make them
-    Peer,
-}
-
-impl From<SizeRule> for Sizes {
-    fn from(rule: SizeRule) -> Self {
-        match rule {
-            SizeRule::Right => Self::Right,
-            SizeRule::Peer => Self::Peer,
-        }
-    }
-}
-
 /// What the verbs replay.
 pub(super) struct Job<'a> {
     file: &'a Path,
@@ -202,8 +170,8 @@ pub(super) struct Job<'a> {
     sums: Option<&'a Path>,
     against: Option<&'a Path>,
     difference: Option<&'a Path>,
-    pub(super) force: bool,
-    pub(super) patience: Option<Duration>,
+    force: bool,
+    patience: Option<Duration>,
     /// Frames that are replayed alone.
     seek: Option<Seek>,
     /// For the process that replays.
@@ -227,6 +195,7 @@ pub(crate) fn run(options: &ReplayArguments) -> Result<Verdict, Failure> {
         None if is_stdout => PictureFormat::Pnm,
         None => PictureFormat::Png,
     };
+    one_on_stdout(options, is_stdout)?;
     let calls = set(&options.snapshot, "--snapshot")?;
     let takes = options.snapshot_prefix.is_some() || options.sums.is_some() || options.against.is_some();
     let is_folder = options.against.as_deref().is_none_or(Path::is_dir);
@@ -249,11 +218,9 @@ pub(crate) fn run(options: &ReplayArguments) -> Result<Verdict, Failure> {
         frames: None,
         expected: None,
         jobs: jobs(options.jobs),
-        force: options.force,
+        force: options.run.force,
     });
     let job = Job {
-        file,
-        input: &options.input,
         options: Options {
             wanted: Wanted {
                 ignored: set(&options.ignore_calls, "--ignore-calls")?,
@@ -263,7 +230,7 @@ pub(crate) fn run(options: &ReplayArguments) -> Result<Verdict, Failure> {
                 ..Wanted::default()
             },
             pictures,
-            sizes: options.size.into(),
+            sizes: options.run.size.into(),
             device: options.device,
             is_core: options.core,
             frame_time_min: Duration::from_micros(options.min_frame_duration),
@@ -278,12 +245,31 @@ pub(crate) fn run(options: &ReplayArguments) -> Result<Verdict, Failure> {
         sums: options.sums.as_deref(),
         against: options.against.as_deref(),
         difference: options.difference.as_deref(),
-        force: options.force,
-        patience: options.watchdog.map(Duration::from_secs),
         seek: set(&options.frames, "--frames")?.map(Seek::Frames),
         variables: options.player.variables(),
+        ..Job::new(file, &options.input, &options.run)
     };
     job.run()
+}
+
+/// Refuses two results on standard output, where nobody could tell them apart.
+fn one_on_stdout(options: &ReplayArguments, has_pictures: bool) -> Result<(), Failure> {
+    let is_stdout = |path: &Option<PathBuf>| path.as_deref() == Some("-".as_ref());
+    let results = [
+        (has_pictures, "--snapshot-prefix=-"),
+        (options.dump_state.is_some(), "--dump-state"),
+        (is_stdout(&options.sums), "--sums=-"),
+        (is_stdout(&options.difference), "--difference=-"),
+        (options.against.is_some(), "--against"),
+        (options.profile.profile().is_any(), "a measure"),
+    ];
+    let mut results = results.iter().filter_map(|(is_wanted, name)| is_wanted.then_some(name));
+    match (results.next(), results.next()) {
+        (Some(first), Some(second)) => {
+            Err(Failure::usage(format!("{first} and {second} both write to standard output: give one of them a file")))
+        }
+        _ => Ok(()),
+    }
 }
 
 pub(crate) fn dump_images(options: &DumpImagesArguments) -> Result<Verdict, Failure> {
@@ -304,13 +290,11 @@ pub(crate) fn dump_images(options: &DumpImagesArguments) -> Result<Verdict, Fail
         by_call: options.call_nos,
         has_parts: options.mrt,
         jobs: jobs(None),
-        force: options.force,
+        force: options.run.force,
         ..Pictures::default()
     };
-    let limits = open::open_options(&options.input).limits;
-    let sizes = options.size.into();
-    let options_of_replay = Options { pictures: Some(pictures), sizes, limits, ..Options::default() };
-    let job = Job { options: options_of_replay, force: options.force, seek, ..Job::new(&options.file, &options.input) };
+    let mut job = Job { seek, ..Job::new(&options.file, &options.input, &options.run) };
+    job.options.pictures = Some(pictures);
     job.run()
 }
 
@@ -337,16 +321,16 @@ type Done<'a> = &'a dyn Fn(&str, &Replayed, Verdict) -> Result<(), Failure>;
 
 impl<'a> Job<'a> {
     /// A trace, replayed without pictures.
-    pub(super) fn new(file: &'a Path, input: &'a InputArguments) -> Self {
+    pub(super) fn new(file: &'a Path, input: &'a InputArguments, run: &RunArguments) -> Self {
         Self {
             file,
             input,
-            options: Options::default(),
+            options: Options { sizes: run.size.into(), limits: open::open_options(input).limits, ..Options::default() },
             sums: None,
             against: None,
             difference: None,
-            force: false,
-            patience: None,
+            force: run.force,
+            patience: run.watchdog.map(Duration::from_secs),
             seek: None,
             variables: None,
         }
@@ -457,9 +441,12 @@ impl<'a> Job<'a> {
         Ok(verdict)
     }
 
-    /// Pictures go to standard output: nothing else does.
+    /// A result goes to standard output: nothing else does.
     fn is_quiet(&self) -> bool {
-        self.options.pictures.as_ref().is_some_and(|pictures| pictures.writes && pictures.prefix.is_none())
+        let is_stdout = |path: Option<&Path>| path == Some("-".as_ref());
+        self.options.state_at.is_some()
+            || is_stdout(self.sums)
+            || self.options.pictures.as_ref().is_some_and(|pictures| pictures.writes && pictures.prefix.is_none())
     }
 
     /// Says what was not done.

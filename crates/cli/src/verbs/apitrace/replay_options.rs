@@ -1,7 +1,43 @@
-//! Options of `apitrace replay` that measure, and those of apitrace's players that change little or nothing here.
+//! Options of all verbs that replay, those of `apitrace replay` that measure, and those of apitrace's players that change
+//! little or nothing here.
 
-use anytrace_replay::Profile;
+use anytrace_replay::{Profile, Sizes};
 use clap::{Args, ValueEnum};
+
+/// Seconds of `--watchdog` without a number, as apitrace's.
+const PATIENCE: &str = "30";
+
+/// What all verbs that replay have.
+#[derive(Debug, Args)]
+pub(super) struct RunArguments {
+    /// How large drawables are: right, or as apitrace's players make them
+    #[arg(long, value_name = "RULE", value_enum, default_value_t = SizeRule::Right)]
+    pub(super) size: SizeRule,
+    /// Stop if the driver takes longer than this many seconds for one call
+    #[arg(long, value_name = "SECONDS", num_args = 0..=1, require_equals = true, default_missing_value = PATIENCE)]
+    pub(super) watchdog: Option<u64>,
+    /// Replace files
+    #[arg(long)]
+    pub(super) force: bool,
+}
+
+/// How large drawables are.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(super) enum SizeRule {
+    /// As recorded
+    Right,
+    /// As apitrace's players make them
+    Peer,
+}
+
+impl From<SizeRule> for Sizes {
+    fn from(rule: SizeRule) -> Self {
+        match rule {
+            SizeRule::Right => Self::Right,
+            SizeRule::Peer => Self::Peer,
+        }
+    }
+}
 
 /// What is measured.
 #[derive(Debug, Args)]

@@ -55,8 +55,12 @@ pub(super) fn seek(seek: &Seek, file: &Path, input: &InputArguments) -> Result<O
     };
     let Some(mut opened) = open(file, input)? else { return Ok(None) };
     let how = GltrimOptions { frames: Some(frames.clone()), ..GltrimOptions::default() };
-    let plan =
-        plan(&mut opened.reader, &how, &mut Collect::default()).map_err(|error| Failure::of(&opened.name, &error))?;
+    let plan = match (plan(&mut opened.reader, &how, &mut Collect::default()), seek) {
+        (Ok(plan), _) => plan,
+        // Nobody asked for it: everything is repeated, which needs no plan.
+        (Err(_), Seek::Calls(_)) => return Ok(None),
+        (Err(error), Seek::Frames(_)) => return Err(Failure::of(&opened.name, &error)),
+    };
     if plan.wanted == 0 {
         let message = format!("{}: none of the frames exist: the trace has {}", file.display(), plan.frames);
         return Err(Failure::usage(message));

@@ -4,17 +4,17 @@ mod page;
 
 use std::io::Write;
 use std::path::{Path, PathBuf};
-use std::time::Duration;
 
 use anytrace_core::text;
-use anytrace_replay::{Options, Replayed, Strip};
+use anytrace_replay::{Replayed, Strip};
 use clap::Args;
 
-use super::replay::{Job, SizeRule};
+use super::replay::Job;
+use super::replay_options::RunArguments;
 use crate::arguments::InputArguments;
 use crate::failure::Failure;
 use crate::output::Output;
-use crate::{Verdict, open, terminal};
+use crate::{Verdict, terminal};
 use page::{Page, Pictures};
 
 /// `apitrace frames`.
@@ -32,15 +32,8 @@ pub(crate) struct FramesArguments {
     /// Pictures in the page: of more frames every second has one, or every fourth, and so on
     #[arg(long, value_name = "N", default_value_t = 1000, value_parser = clap::value_parser!(u32).range(1..))]
     pictures: u32,
-    /// Stop if one call takes longer than this many seconds
-    #[arg(long, value_name = "SECONDS", num_args = 0..=1, require_equals = true, default_missing_value = "30")]
-    watchdog: Option<u64>,
-    /// How large drawables are: right, or as apitrace's players make them
-    #[arg(long, value_name = "RULE", value_enum, default_value_t = SizeRule::Right)]
-    size: SizeRule,
-    /// Replace files
-    #[arg(long)]
-    force: bool,
+    #[command(flatten)]
+    run: RunArguments,
     #[command(flatten)]
     input: InputArguments,
 }
@@ -49,18 +42,12 @@ pub(crate) fn run(options: &FramesArguments) -> Result<Verdict, Failure> {
     let is_page = options.output == Path::new("-")
         || options.output.extension().is_some_and(|extension| extension == "html" || extension == "htm");
     let index = if is_page { options.output.clone() } else { options.output.join("index.html") };
-    if index.exists() && !options.force {
+    let force = options.run.force;
+    if index.exists() && !force {
         return Err(Failure::usage(format!("{} exists; use --force to replace it", index.display())));
     }
-    let mut job = Job::new(&options.file, &options.input);
-    job.options = Options {
-        strip: Some(Strip { side: options.side, most: options.pictures as usize }),
-        sizes: options.size.into(),
-        limits: open::open_options(&options.input).limits,
-        ..Options::default()
-    };
-    job.patience = options.watchdog.map(Duration::from_secs);
-    job.force = options.force;
+    let mut job = Job::new(&options.file, &options.input, &options.run);
+    job.options.strip = Some(Strip { side: options.side, most: options.pictures as usize });
     job.run_with(&|name, done, verdict| {
         if done.strip.is_empty() {
             return Err(Failure::breach(format!("{name}: no frame ended; nothing was written")));
@@ -68,11 +55,11 @@ pub(crate) fn run(options: &FramesArguments) -> Result<Verdict, Failure> {
         if !is_page {
             let made = std::fs::create_dir_all(&options.output);
             made.map_err(|error| Failure::usage(format!("cannot make {}: {error}", options.output.display())))?;
-            write_pictures(&options.output, done, options.force)?;
+            write_pictures(&options.output, done, force)?;
         }
         let pictures = if is_page { Pictures::Inside } else { Pictures::Beside };
         let page = Page { name, done, pictures }.html();
-        let mut out = Output::create(&index, options.force)?;
+        let mut out = Output::create(&index, force)?;
         out.write_all(page.as_bytes()).map_err(|error| Failure::output(&error))?;
         out.commit(verdict)?;
         if options.output != Path::new("-") {
