@@ -1,6 +1,7 @@
 //! Output files that are written completely or not at all.
 
 mod aside;
+mod spool;
 mod stream;
 
 use std::fs::{self, File};
@@ -10,6 +11,7 @@ use std::sync::Mutex;
 
 use anytrace_core::Target;
 pub(crate) use aside::{Aside, commit_all};
+pub(crate) use spool::LateSpool;
 use stream::Stream;
 use tempfile::NamedTempFile;
 

@@ -97,7 +97,70 @@ fn what_calls_cost_is_told_in_the_lines_of_apitrace() {
     assert_eq!(ours.iter().map(what).collect::<Vec<_>>(), theirs);
 }
 
-/// The same state by the driver, and without one.
+/// Frames with the calls in them, and the device's draws.
+#[test]
+fn what_calls_cost_is_a_timeline() {
+    if !has_egl() {
+        return;
+    }
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("calls.json");
+    let path = file.to_str().unwrap();
+    let output = replay(&["-o", path, "--pcpu", "--pgpu", "--ppd"], &imm());
+    assert_eq!((output.status.code(), said(&output)), (Some(0), String::new()));
+    let timeline: Value = serde_json::from_slice(&std::fs::read(&file).unwrap()).unwrap();
+    let events = timeline["traceEvents"].as_array().unwrap();
+    let mut open: std::collections::BTreeMap<u64, Vec<&Value>> = std::collections::BTreeMap::new();
+    let (mut frames, mut calls, mut draws, mut last) = (0, 0, 0, 0.0);
+    let processes = events.iter().filter(|event| event["name"] == "process_name");
+    assert!(processes.clone().count() == 1 && processes.clone().all(|event| event["args"]["name"] == "replay"));
+    let calls_of = events.iter().find(|event| event["args"]["name"] == "calls").unwrap()["tid"].as_u64().unwrap();
+    for event in events {
+        let row = event["tid"].as_u64().unwrap();
+        let around = open.entry(row).or_default();
+        match event["ph"].as_str().unwrap() {
+            "B" if event["name"] == "frame" => {
+                assert!(around.is_empty());
+                assert_eq!(event["args"]["frame"], frames);
+                frames += 1;
+                around.push(event);
+            }
+            "B" => {
+                // On the processor calls are in frames; the device has only draws.
+                assert_eq!(around.len(), usize::from(row == calls_of), "{event}");
+                if row == calls_of {
+                    calls += 1
+                } else {
+                    draws += 1
+                }
+                assert!(event["args"]["call"].is_u64());
+                around.push(event);
+            }
+            "E" => {
+                let begun = around.pop().unwrap();
+                assert_eq!(begun["name"], event["name"]);
+                if row == calls_of {
+                    assert!(event["ts"].as_f64().unwrap() >= last);
+                    last = event["ts"].as_f64().unwrap();
+                }
+            }
+            _ => {}
+        }
+    }
+    assert!(open.values().all(Vec::is_empty));
+    // The last one does not end.
+    let unfinished = events.iter().filter(|event| event["args"].to_string().contains("unfinished")).count();
+    assert_eq!(unfinished, 1, "{:?}", events.last());
+    assert!(frames == 5 && calls >= 8 && draws >= 4, "{frames} {calls} {draws}");
+    let output = replay(&["-o", path], &imm());
+    assert_eq!((output.status.code(), said(&output).contains("--force")), (Some(2), true));
+    let output = replay(&["-o", "x.png"], &imm());
+    assert_eq!((output.status.code(), said(&output).contains("no form has this extension")), (Some(2), true));
+    // Without a name that asks for another form, and alone on standard output.
+    let printed = replay(&["-o", "-"], &imm()).stdout;
+    assert!(serde_json::from_slice::<Value>(&printed).unwrap()["traceEvents"].is_array());
+}
+
 /// Call 111 of this trace returns after call 123, which another thread made.
 #[test]
 fn a_state_is_found_whatever_other_threads_do() {
@@ -111,6 +174,7 @@ fn a_state_is_found_whatever_other_threads_do() {
     }
 }
 
+/// The same state by the driver, and without one.
 #[test]
 fn the_state_of_the_driver_is_that_of_the_calls() {
     if !has_egl() {

@@ -157,6 +157,13 @@ const INDEXED: [Indexed; 8] = [
     indexed("glDrawRangeElementsBaseVertex", 3, Some(6), None, None),
 ];
 
+/// Whether a function draws vertices of arrays.
+pub(crate) fn draws(stem: &str) -> bool {
+    PLAIN.iter().any(|(known, ..)| *known == stem)
+        || INDEXED.iter().any(|how| how.stem == stem)
+        || stem.starts_with("glMultiDraw")
+}
+
 /// What a draw reads; `None` for other calls, and where only the driver knows. `restart`: the index that is none.
 ///
 /// # Errors

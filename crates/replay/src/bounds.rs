@@ -76,6 +76,15 @@ impl Default for Unpacking {
     }
 }
 
+/// Whether calls of a function are measured at all.
+pub(crate) fn has_rule(stem: &str) -> bool {
+    IMAGES.iter().any(|image| image.stem == stem)
+        || SIZED.iter().any(|(known, _)| *known == stem)
+        || INDEXED.iter().any(|(known, ..)| *known == stem)
+        || stem.starts_with("glUniform")
+        || stem.starts_with("glProgramUniform")
+}
+
 /// Refuses a call whose data are too short. `unpacking` asks the driver; it is called for images only.
 pub(crate) fn check(call: &GlCall<'_>, unpacking: &mut dyn FnMut() -> Unpacking) -> Result<(), Unfit> {
     let (at, needed) = if let Some(image) = IMAGES.iter().find(|image| image.stem == call.stem) {

@@ -22,6 +22,7 @@ mod pictures;
 mod pixels;
 mod profile;
 mod queries;
+mod spans;
 mod state;
 mod sums;
 mod supervise;
@@ -33,7 +34,7 @@ use std::time::{Duration, Instant};
 use anytrace_apitrace::Reader;
 use anytrace_apitrace::tools::callset::CallSet;
 use anytrace_apitrace::tools::program::{Wanted, play};
-use anytrace_core::{Error, Limits, Sink};
+use anytrace_core::{Error, Limits, Sink, SpanSink};
 
 pub use anytrace_apitrace::tools::program::{DrawableSize, drawable_sizes};
 
@@ -77,7 +78,7 @@ pub struct Options {
     pub frame_time_min: Duration,
     /// After each frame nothing is done for so long.
     pub frame_delay: Duration,
-    /// What is measured; the lines go where pictures go that go to no file.
+    /// What is measured.
     pub profile: Profile,
     /// Samples a pixel of drawables; 0 and 1: one.
     pub samples: u32,
@@ -112,20 +113,27 @@ pub struct Replayed {
     pub notes: Vec<String>,
 }
 
-/// Replays a trace. `sizes`: of its drawables, which another pass over it found ([`drawable_sizes`]); `out` gets pictures
-/// that go to no file.
+/// Where results go that have no file of their own.
+pub struct Outlets<'o> {
+    /// For pictures, and for the lines of what is measured.
+    pub out: &'o mut dyn Write,
+    /// For what is measured, instead of the lines: frames with the calls in them, and the device's draws.
+    pub spans: Option<&'o mut dyn SpanSink>,
+}
+
+/// Replays a trace. `sizes`: of its drawables, which another pass over it found ([`drawable_sizes`]).
 ///
 /// # Errors
 /// The trace cannot be read, EGL or OpenGL are absent, a context cannot be made, a picture cannot be written.
-pub fn replay(
+pub fn replay<'o>(
     reader: &mut Reader,
     sizes: Vec<DrawableSize>,
-    options: &Options,
-    watch: &mut Watch,
-    out: &mut dyn Write,
+    options: &'o Options,
+    watch: &'o mut Watch,
+    outlets: Outlets<'o>,
     sink: &mut dyn Sink,
 ) -> Result<Replayed, Error> {
-    let mut driver = driver::Driver::new(options, sizes, watch, out)?;
+    let mut driver = driver::Driver::new(options, sizes, watch, outlets)?;
     let started = Instant::now();
     let played = play(reader, &options.wanted, &options.limits, &mut driver, sink)?;
     let mut done = driver.finish()?;

@@ -66,6 +66,20 @@ impl Scratch {
     }
 }
 
+/// What is checked of a function's calls; found once, for there may be millions of them.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct Checks {
+    has_bounds: bool,
+    draws: bool,
+    keeps: bool,
+}
+
+impl Checks {
+    pub(crate) fn of(stem: &str) -> Self {
+        Self { has_bounds: bounds::has_rule(stem), draws: arrays::draws(stem), keeps: Client::keeps(stem) }
+    }
+}
+
 /// What arguments depend on.
 pub(crate) struct Marshal<'m> {
     pub(crate) names: &'m mut Names,
@@ -82,10 +96,19 @@ pub(crate) struct Marshal<'m> {
 
 impl Marshal<'_> {
     /// Fills in the arguments. Returns the room of new names, if the call makes objects.
-    pub(crate) fn fill(&mut self, call: &GlCall<'_>, to: &mut Arguments) -> Result<Option<usize>, Unfit> {
-        bounds::check(call, &mut || self.unpacking())?;
-        self.check_arrays(call)?;
-        let keeps = Client::keeps(call.stem);
+    pub(crate) fn fill(
+        &mut self,
+        call: &GlCall<'_>,
+        checks: Checks,
+        to: &mut Arguments,
+    ) -> Result<Option<usize>, Unfit> {
+        if checks.has_bounds {
+            bounds::check(call, &mut || self.unpacking())?;
+        }
+        if checks.draws {
+            self.check_arrays(call)?;
+        }
+        let keeps = checks.keeps;
         let mut names = None;
         for (at, (types, argument)) in split_types(call.types).skip(1).zip(call.arguments).enumerate() {
             let letter = types.first().copied().unwrap_or(b'v');

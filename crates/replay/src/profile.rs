@@ -1,4 +1,4 @@
-//! Times, pixels and memory of calls and frames, in the lines of apitrace's players.
+//! Times, pixels and memory of calls and frames: in the lines of apitrace's players, or as spans.
 
 use std::collections::HashMap;
 use std::fs::File;
@@ -11,6 +11,7 @@ use anytrace_core::Error;
 
 use crate::gl::Gl;
 use crate::queries::{Queries, SAMPLES_PASSED};
+use crate::spans::{Measured, Spans};
 
 /// What is measured.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -189,9 +190,15 @@ impl Profiler {
     }
 
     /// Writes the lines so far, of this context: queries belong to a context.
-    pub(crate) fn flush(&mut self, gl: &Gl, context: u32, out: &mut dyn Write) -> Result<(), Error> {
+    pub(crate) fn flush(
+        &mut self,
+        gl: &Gl,
+        context: u32,
+        out: &mut dyn Write,
+        mut spans: Option<&mut Spans<'_>>,
+    ) -> Result<(), Error> {
         let failed = |error| Error::io("standard output", error);
-        if !std::mem::replace(&mut self.has_header, true) {
+        if spans.is_none() && !std::mem::replace(&mut self.has_header, true) {
             writeln!(out, "{HEADER}").map_err(failed)?;
         }
         let device_base = self.device_base.get(&context).copied().unwrap_or(0);
@@ -211,6 +218,13 @@ impl Profiler {
             }
             let (cpu_start, cpu_time) = if self.what.has_cpu { row.cpu } else { (0, 0) };
             let Row { number, name, program, virtual_bytes: size, resident_bytes: resident, .. } = row;
+            if let Some(spans) = &mut spans {
+                let pixels = self.what.has_pixels.then_some(pixels);
+                let resident = self.what.has_memory.then_some(resident.1);
+                let (cpu, gpu) = (row.cpu, (gpu_start, gpu_time));
+                spans.call(self.frame_start_ns, &Measured { number, name, program, cpu, gpu, pixels, resident })?;
+                continue;
+            }
             writeln!(
                 out,
                 "call {number} {gpu_start} {gpu_time} {cpu_start} {cpu_time} {} {} {} {} {pixels} {program} {name}",
@@ -223,9 +237,17 @@ impl Profiler {
     }
 
     /// After the call that ends a frame; its lines were written.
-    pub(crate) fn end_frame(&mut self, out: &mut dyn Write) -> Result<(), Error> {
+    pub(crate) fn end_frame(
+        &mut self,
+        number: u64,
+        out: &mut dyn Write,
+        spans: Option<&mut Spans<'_>>,
+    ) -> Result<(), Error> {
         let now = nanoseconds(&self.base);
         let start = std::mem::replace(&mut self.frame_start_ns, now);
+        if let Some(spans) = spans {
+            return spans.end_frame(number, start, now);
+        }
         let wrote = if self.what.has_frames {
             writeln!(out, "frame_end {start} {}", now - start)
         } else {
@@ -235,12 +257,15 @@ impl Profiler {
     }
 
     /// After everything.
-    pub(crate) fn finish(&mut self, out: &mut dyn Write) -> Result<(), Error> {
-        if self.what.has_frames {
-            writeln!(out, "rendering_finished {}", nanoseconds(&self.base))
-                .map_err(|error| Error::io("standard output", error))?;
+    pub(crate) fn finish(&mut self, out: &mut dyn Write, spans: Option<&mut Spans<'_>>) -> Result<(), Error> {
+        let now = nanoseconds(&self.base);
+        match spans {
+            Some(spans) => spans.finish(now),
+            None if self.what.has_frames => {
+                writeln!(out, "rendering_finished {now}").map_err(|error| Error::io("standard output", error))
+            }
+            None => Ok(()),
         }
-        Ok(())
     }
 }
 

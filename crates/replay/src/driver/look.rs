@@ -14,7 +14,7 @@ impl Driver<'_> {
         let (Some(profiler), Some(gl), Some((context, _))) = (&mut self.profiler, &self.gl, self.current) else {
             return Ok(());
         };
-        profiler.flush(gl, context, &mut *self.out)
+        profiler.flush(gl, context, &mut *self.out, self.spans.as_mut())
     }
 
     /// What is read of the current context; `None` where nothing can be.

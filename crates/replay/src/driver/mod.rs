@@ -20,13 +20,14 @@ use crate::egl::Screen;
 use crate::film::Film;
 use crate::gl::Gl;
 use crate::invoke::{Arguments, Function, call as invoke};
-use crate::marshal::{Marshal, Scratch};
+use crate::marshal::{Checks, Marshal, Scratch};
 use crate::memory::Memory;
 use crate::names::{Names, Of};
 use crate::pictures::Gallery;
 use crate::profile::Profiler;
+use crate::spans::Spans;
 use crate::watch::Watch;
-use crate::{Options, Replayed, Sizes};
+use crate::{Options, Outlets, Replayed, Sizes};
 
 /// Most notes about errors and contexts.
 const NOTES_MAX: usize = 64;
@@ -61,7 +62,7 @@ pub(crate) struct Driver<'o> {
     contexts: Vec<Context>,
     current: Option<(u32, usize)>,
     /// By the address of the name.
-    functions: HashMap<usize, Option<Function>, RandomState>,
+    functions: HashMap<usize, Option<(Function, Checks)>, RandomState>,
     names: Names,
     memory: Memory,
     scratch: Scratch,
@@ -71,8 +72,9 @@ pub(crate) struct Driver<'o> {
     film: Option<Film>,
     state: Option<serde_json::Value>,
     renderer: String,
-    /// For pictures and lines that go to no file.
+    /// For pictures that go to no file, and for lines; spans take the lines' place.
     out: &'o mut dyn Write,
+    spans: Option<Spans<'o>>,
     frames: u64,
     frame_started: Instant,
     /// Behind the frame before, with its group of contexts.
@@ -87,7 +89,7 @@ impl<'o> Driver<'o> {
         options: &'o Options,
         sizes: Vec<DrawableSize>,
         watch: &'o mut Watch,
-        out: &'o mut dyn Write,
+        outlets: Outlets<'o>,
     ) -> Result<Self, Error> {
         watch.at(0, "(the display)");
         let screen = Screen::open(options.device, options.samples)?;
@@ -111,7 +113,8 @@ impl<'o> Driver<'o> {
             film: options.strip.map(Film::new),
             state: None,
             renderer: String::new(),
-            out,
+            out: outlets.out,
+            spans: outlets.spans.map(Spans::begin).transpose()?,
             frames: 0,
             frame_started: Instant::now(),
             fence: None,
@@ -129,7 +132,7 @@ impl<'o> Driver<'o> {
             gl.finish();
         }
         if let Some(profiler) = &mut self.profiler {
-            profiler.finish(&mut *self.out)?;
+            profiler.finish(&mut *self.out, self.spans.as_mut())?;
         }
         self.watch.idle();
         let sums = self.gallery.as_mut().map(Gallery::finish).transpose()?.unwrap_or_default();
@@ -211,9 +214,10 @@ impl<'o> Driver<'o> {
         Of { context, group }
     }
 
-    fn function(&mut self, name: &'static str) -> Option<Function> {
+    fn function(&mut self, name: &'static str, stem: &str) -> Option<(Function, Checks)> {
         let screen = &self.screen;
-        *self.functions.entry(name.as_ptr() as usize).or_insert_with(|| screen.function(name))
+        let known = self.functions.entry(name.as_ptr() as usize);
+        *known.or_insert_with(|| screen.function(name).map(|function| (function, Checks::of(stem))))
     }
 
     /// The buffer at the target of a call, as it is called here, or the buffer that it names.
@@ -429,7 +433,7 @@ impl Machine for Driver<'_> {
         self.frames += 1;
         self.write_profile()?;
         if let Some(profiler) = &mut self.profiler {
-            profiler.end_frame(&mut *self.out)?;
+            profiler.end_frame(number, &mut *self.out, self.spans.as_mut())?;
         }
         self.throttle();
         self.watch.idle();
@@ -445,7 +449,7 @@ impl Machine for Driver<'_> {
 
     fn call(&mut self, call: &GlCall<'_>) -> Result<(), Unfit> {
         let Some((number, _)) = self.current else { return Err(Unfit::Value("no context is current")) };
-        let Some(function) = self.function(call.name) else {
+        let Some((function, checks)) = self.function(call.name, call.stem) else {
             return Err(Unfit::Value("the driver does not have it"));
         };
         self.watch.at(call.number, call.name);
@@ -466,7 +470,7 @@ impl Machine for Driver<'_> {
             program: context.program,
             window_buffer: context.window_buffer,
         };
-        let room = marshal.fill(call, &mut self.arguments)?;
+        let room = marshal.fill(call, checks, &mut self.arguments)?;
         match call.stem {
             "glBegin" => context.is_inside = true,
             "glEnd" => context.is_inside = false,

@@ -23,6 +23,7 @@ mod replay;
 mod replay_options;
 mod replay_seek;
 mod replay_sums;
+mod replay_timeline;
 mod sed;
 mod state;
 mod stats;

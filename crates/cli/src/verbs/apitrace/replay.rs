@@ -10,16 +10,19 @@ use std::time::Duration;
 
 use anytrace_apitrace::tools::callset::CallSet;
 use anytrace_apitrace::tools::program::Wanted;
-use anytrace_core::{Outcome, text};
-use anytrace_replay::{Ended, Options, PictureFormat, Pictures, Replayed, Watch, drawable_sizes, every_frame};
+use anytrace_core::{Outcome, SpanSink, text};
+use anytrace_export::timeline::Timeline;
+use anytrace_replay::{Ended, Options, Outlets, PictureFormat, Pictures, Replayed, Watch, drawable_sizes, every_frame};
 use clap::{Args, ValueEnum};
 
 use super::call_sets::parse_call_set;
 use super::replay_options::{PlayerArguments, ProfileArguments, RunArguments};
 use super::replay_seek::{Found, Seek};
 use super::replay_sums;
+use super::replay_timeline::TimelineFile;
 use crate::arguments::InputArguments;
 use crate::failure::Failure;
+use crate::output::LateSpool;
 use crate::{Verdict, open, terminal, verbs};
 
 /// Names the file through which the replaying process says where it is.
@@ -170,6 +173,7 @@ pub(super) struct Job<'a> {
     sums: Option<&'a Path>,
     against: Option<&'a Path>,
     difference: Option<&'a Path>,
+    timeline: Option<&'a Path>,
     force: bool,
     patience: Option<Duration>,
     /// Frames that are replayed alone.
@@ -245,6 +249,7 @@ pub(crate) fn run(options: &ReplayArguments) -> Result<Verdict, Failure> {
         sums: options.sums.as_deref(),
         against: options.against.as_deref(),
         difference: options.difference.as_deref(),
+        timeline: options.profile.output(),
         seek: set(&options.frames, "--frames")?.map(Seek::Frames),
         variables: options.player.variables(),
         ..Job::new(file, &options.input, &options.run)
@@ -261,7 +266,10 @@ fn one_on_stdout(options: &ReplayArguments, has_pictures: bool) -> Result<(), Fa
         (is_stdout(&options.sums), "--sums=-"),
         (is_stdout(&options.difference), "--difference=-"),
         (options.against.is_some(), "--against"),
-        (options.profile.profile().is_any(), "a measure"),
+        (
+            options.profile.profile().is_any() && options.profile.output().is_none_or(|path| path == Path::new("-")),
+            "a measure",
+        ),
     ];
     let mut results = results.iter().filter_map(|(is_wanted, name)| is_wanted.then_some(name));
     match (results.next(), results.next()) {
@@ -329,6 +337,7 @@ impl<'a> Job<'a> {
             sums: None,
             against: None,
             difference: None,
+            timeline: None,
             force: run.force,
             patience: run.watchdog.map(Duration::from_secs),
             seek: None,
@@ -414,11 +423,17 @@ impl<'a> Job<'a> {
         let Ok(mut opened) = super::opening::open_reader(self.file, self.input)? else {
             return Ok(Verdict::Breach);
         };
+        let mut file = self.timeline.map(|path| TimelineFile::create(path, self.file, self.force)).transpose()?;
+        let mut spool = LateSpool::default();
+        let mut timeline = file.as_mut().map(|file| file.open(&mut spool));
         let done = {
-            let mut out = terminal::stdout();
-            anytrace_replay::replay(&mut opened.reader, sizes, &how, &mut watch, &mut out, &mut opened.reporter)
+            let spans = timeline.as_mut().map(|timeline| timeline as &mut dyn SpanSink);
+            let outlets = Outlets { out: &mut terminal::stdout(), spans };
+            anytrace_replay::replay(&mut opened.reader, sizes, &how, &mut watch, outlets, &mut opened.reporter)
         };
         let done = done.map_err(|error| Failure::of(&opened.name, &error))?;
+        let written = timeline.map(|mut timeline| timeline.finish().map(|()| timeline.found())).transpose();
+        let written = written.map_err(|error| Failure::of(&opened.name, &error))?;
         let mut verdict = opened.verdict()?;
         drop(opened.progress);
         self.print_notes(&opened.name, &done);
@@ -427,6 +442,9 @@ impl<'a> Job<'a> {
             && !self.is_quiet()
         {
             writeln!(terminal::stdout(), "Repeated {repeated} of {all} calls: those that the frames depend on")?;
+        }
+        if let (Some(file), Some(written)) = (file, written) {
+            file.commit(written, verdict)?;
         }
         if let Some(mut out) = out {
             out.write_all(anytrace_replay::to_json(&done.sums).as_bytes()).map_err(|error| Failure::output(&error))?;
@@ -446,6 +464,7 @@ impl<'a> Job<'a> {
         let is_stdout = |path: Option<&Path>| path == Some("-".as_ref());
         self.options.state_at.is_some()
             || is_stdout(self.sums)
+            || is_stdout(self.timeline)
             || self.options.pictures.as_ref().is_some_and(|pictures| pictures.writes && pictures.prefix.is_none())
     }
 

@@ -1,6 +1,8 @@
 //! Options of all verbs that replay, those of `apitrace replay` that measure, and those of apitrace's players that change
 //! little or nothing here.
 
+use std::path::{Path, PathBuf};
+
 use anytrace_replay::{Profile, Sizes};
 use clap::{Args, ValueEnum};
 
@@ -59,6 +61,10 @@ pub(super) struct ProfileArguments {
     /// Print when each frame began and how long it took
     #[arg(long)]
     pframe_times: bool,
+    /// Write what is measured as a timeline instead: x.pftrace for Perfetto, x.json for Chrome, and so on, by the
+    /// extension; the times of calls and draws unless other options say what
+    #[arg(short, long, value_name = "FILE")]
+    output: Option<PathBuf>,
     /// With --pcpu alone, omit calls other than draws that take less
     #[arg(long, value_name = "NANOSECONDS", default_value_t = 1000)]
     min_cpu_time: u64,
@@ -66,14 +72,24 @@ pub(super) struct ProfileArguments {
 
 impl ProfileArguments {
     pub(super) fn profile(&self) -> Profile {
-        Profile {
+        let chosen = Profile {
             has_cpu: self.pcpu,
             has_gpu: self.pgpu,
             has_pixels: self.ppd,
             has_memory: self.pmem,
             has_frames: self.pframe_times,
             cpu_min_ns: self.min_cpu_time,
+        };
+        match &self.output {
+            // Calls are where they were on the processor, whatever else is measured of them.
+            Some(_) => Profile { has_cpu: true, has_gpu: self.pgpu || !chosen.is_any(), ..chosen },
+            None => chosen,
         }
+    }
+
+    /// The timeline that is written instead of lines.
+    pub(super) fn output(&self) -> Option<&Path> {
+        self.output.as_deref()
     }
 }
 

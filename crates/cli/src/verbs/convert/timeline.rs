@@ -1,8 +1,5 @@
 //! `anytrace convert --to chrome|perfetto|…`: a trace's spans for other programs' timelines.
 
-use std::fs::File;
-use std::io::{self, Read, Seek, SeekFrom, Write};
-
 use anytrace_core::{Format, Input, SpanOptions, Target, TargetOptions};
 use anytrace_export::limits::{self, Measured};
 use anytrace_export::timeline::{Outlet, Timeline, TimelineOutput, by_name};
@@ -12,7 +9,7 @@ use super::{put_in_place, reporter};
 use crate::arguments::ConvertArguments;
 use crate::failure::Failure;
 use crate::open::{self, Opened};
-use crate::output::Output;
+use crate::output::{LateSpool, Output};
 use crate::progress::Progress;
 use crate::report::Reporter;
 use crate::{Verdict, paint};
@@ -73,41 +70,6 @@ impl Chosen {
         let shown = anytrace_core::text::printable(&name);
         notes.iter().for_each(|note| paint::complain("note", format!("{shown}: {note}")));
         Ok(verdict)
-    }
-}
-
-/// A temporary file that is made when something is written to it: most outputs need none.
-#[derive(Default)]
-struct LateSpool(Option<File>);
-
-impl LateSpool {
-    fn file(&mut self) -> io::Result<&mut File> {
-        if self.0.is_none() {
-            self.0 = Some(tempfile::tempfile()?);
-        }
-        self.0.as_mut().ok_or_else(|| io::ErrorKind::NotFound.into())
-    }
-}
-
-impl Read for LateSpool {
-    fn read(&mut self, bytes: &mut [u8]) -> io::Result<usize> {
-        self.file()?.read(bytes)
-    }
-}
-
-impl Write for LateSpool {
-    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        self.file()?.write(bytes)
-    }
-
-    fn flush(&mut self) -> io::Result<()> {
-        self.0.as_mut().map_or(Ok(()), File::flush)
-    }
-}
-
-impl Seek for LateSpool {
-    fn seek(&mut self, to: SeekFrom) -> io::Result<u64> {
-        self.file()?.seek(to)
     }
 }
 
