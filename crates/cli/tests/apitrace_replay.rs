@@ -108,6 +108,60 @@ fn a_call_that_takes_too_long_and_a_killed_process_are_reported() {
     assert!(said(&output).contains("the replaying process was killed (SIGKILL)"), "{}", said(&output));
 }
 
+/// What the program was told in the trace, and what the driver says here.
+#[test]
+fn answers_are_compared_and_errors_and_messages_told() {
+    if !has_egl() {
+        return;
+    }
+    let folder = tempfile::tempdir().unwrap();
+    let call = |name: &str, arguments: &str, ret: &str| {
+        format!(r#"{{"thread":0,"name":"{name}","args":[{arguments}],"ret":{ret},"flags":0}}"#)
+    };
+    let compiled = |source: &str, answer: u32| {
+        vec![
+            call("glCreateShader", r#"["type",35633]"#, "1"),
+            call(
+                "glShaderSource",
+                &format!(r#"["shader",1],["count",1],["string",["{source}"]],["length",null]"#),
+                "null",
+            ),
+            call("glCompileShader", r#"["shader",1]"#, "null"),
+            call("glGetShaderiv", &format!(r#"["shader",1],["pname",35713],["params",[{answer}]]"#), "null"),
+        ]
+    };
+    let (wrong, error) =
+        (call("glEnable", r#"["cap",65535]"#, "null"), |code: u32| call("glGetError", "", &code.to_string()));
+    let status = |code: u32| call("glCheckFramebufferStatus", r#"["target",36160]"#, &code.to_string());
+    let vertex = "void main(){gl_Position=vec4(0);}";
+    for (calls, differs, noted) in [
+        (vec![error(0), status(36053)], "", ""),
+        // The program made an error, and knew of it.
+        (vec![wrong.clone(), error(1280)], "", "call 36 glEnable: GL_INVALID_ENUM"),
+        (vec![wrong.clone(), error(0)], "call 37 glGetError: GL_INVALID_ENUM here, no error in the trace", "glEnable"),
+        (vec![error(1281)], "call 36 glGetError: no error here, GL_INVALID_VALUE in the trace", ""),
+        (
+            vec![status(36054)],
+            "call 36 glCheckFramebufferStatus: GL_FRAMEBUFFER_COMPLETE here, GL_FRAMEBUFFER_INCOMPLETE_ATTACHMENT in the trace",
+            "",
+        ),
+        (compiled(vertex, 1), "", ""),
+        (compiled("what is this", 1), "call 39 glGetShaderiv: 0 here, 1 in the trace", "glCompileShader: "),
+        (compiled("what is this", 0), "", "glCompileShader: "),
+    ] {
+        let trace = with_calls(folder.path(), &calls.iter().map(String::as_str).collect::<Vec<_>>());
+        let output = replay(&["--check"], &trace);
+        let text = said(&output);
+        assert_eq!(output.status.code(), Some(i32::from(!differs.is_empty())), "{calls:?}: {text}");
+        assert!(text.contains(differs) && text.contains(noted), "{calls:?}: {text}");
+        assert_eq!(text.contains("in the trace"), !differs.is_empty(), "{text}");
+        assert_eq!(text.is_empty(), differs.is_empty() && noted.is_empty(), "{text}");
+        // Nothing of it is looked at without being asked for.
+        let plain = replay(&[], &trace);
+        assert_eq!((plain.status.code(), said(&plain)), (Some(0), String::new()));
+    }
+}
+
 #[test]
 fn sums_are_compared_and_the_first_difference_is_named() {
     if !has_egl() {

@@ -41,6 +41,7 @@ pub(crate) struct Gl {
     attribute: Option<Function>,
     queries: QueryFunctions,
     get_string: Function,
+    messages: Option<Function>,
     generate: [(Kind, Option<Function>); 4],
     delete: [(Kind, Option<Function>); 2],
 }
@@ -103,6 +104,7 @@ impl Gl {
             blit_framebuffer: screen.function("glBlitFramebuffer"),
             queries: QueryFunctions::load(screen),
             get_string: of("glGetString")?,
+            messages: screen.function("glGetDebugMessageLog").or_else(|| screen.function("glGetDebugMessageLogKHR")),
             enable: of("glEnable")?,
             disable: of("glDisable")?,
             is_enabled: of("glIsEnabled")?,
@@ -179,6 +181,36 @@ impl Gl {
         for _ in 0..16 {
             if self.error() == 0 {
                 return;
+            }
+        }
+    }
+
+    /// The driver keeps messages from now on.
+    pub(crate) fn begin_messages(&self) {
+        // GL_DEBUG_OUTPUT, GL_DEBUG_OUTPUT_SYNCHRONOUS.
+        for name in [0x92e0, 0x8242] {
+            Self::plain(self.enable, &[name]);
+        }
+        self.clear_errors();
+    }
+
+    /// The driver's next message; those of the program itself and mere notifications are omitted.
+    pub(crate) fn debug_message(&self) -> Option<String> {
+        let function = self.messages?;
+        loop {
+            let mut text = vec![0_u8; 4096];
+            let [mut source, mut kind, mut id, mut severity, mut length] = [0_u32; 5];
+            let about = [&mut source, &mut kind, &mut id, &mut severity, &mut length];
+            let [source_at, kind_at, id_at, severity_at, length_at] = about.map(|value| (&raw mut *value) as u64);
+            let (room, to) = (text.len() as u64, text.as_mut_ptr() as u64);
+            let all = [1, room, source_at, kind_at, id_at, severity_at, length_at, to];
+            if Self::plain(function, &all) as u32 == 0 {
+                return None;
+            }
+            // GL_DEBUG_SOURCE_THIRD_PARTY, GL_DEBUG_SOURCE_APPLICATION; GL_DEBUG_SEVERITY_NOTIFICATION.
+            if !matches!(source, 0x8249 | 0x824a) && severity != 0x826b {
+                let length = (length as usize).saturating_sub(1).min(text.len());
+                return Some(String::from_utf8_lossy(text.get(..length)?).trim_end().to_owned());
             }
         }
     }

@@ -82,7 +82,8 @@ pub struct Options {
     pub profile: Profile,
     /// Samples a pixel of drawables; 0 and 1: one.
     pub samples: u32,
-    /// Ask for errors after each call, and report those that the program did not see.
+    /// Ask for errors and messages of the driver after each call, and compare what the program asked for: errors, states of
+    /// framebuffers, shaders and programs, locations.
     pub checks_errors: bool,
     /// Limits on what a trace may cost.
     pub limits: Limits,
@@ -111,6 +112,8 @@ pub struct Replayed {
     pub renderer: String,
     /// What was not done, and why: a sentence each.
     pub notes: Vec<String>,
+    /// Answers of the driver that differ from those in the trace: a sentence each.
+    pub differences: Vec<String>,
 }
 
 /// Where results go that have no file of their own.

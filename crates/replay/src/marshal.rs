@@ -43,7 +43,8 @@ impl Scratch {
         room.clear();
         room.extend(words_of(bytes));
         room.extend([0; PADDING]);
-        room.as_ptr() as u64
+        // The driver writes there what a call of the trace asks for.
+        room.as_mut_ptr() as u64
     }
 
     /// Room for so many names, which the driver writes.

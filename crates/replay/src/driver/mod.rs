@@ -1,9 +1,10 @@
 //! The machine that replays: contexts, calls, frames.
 #![allow(unsafe_code, reason = "functions of the driver are called by address")]
 
+mod check;
 mod look;
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::HashMap;
 use std::io::Write;
 use std::time::{Duration, Instant};
 
@@ -27,6 +28,8 @@ use crate::pictures::Gallery;
 use crate::profile::Profiler;
 use crate::spans::Spans;
 use crate::watch::Watch;
+use check::Findings;
+
 use crate::{Options, Outlets, Replayed, Sizes};
 
 /// Most notes about errors and contexts.
@@ -48,6 +51,8 @@ struct Context {
     client: Client,
     /// Between `glBegin` and `glEnd`, where nothing may be asked.
     is_inside: bool,
+    /// With `--check`: the first error since the trace asked last.
+    error: u32,
 }
 
 /// Repeats calls with the driver of this machine.
@@ -79,7 +84,8 @@ pub(crate) struct Driver<'o> {
     frame_started: Instant,
     /// Behind the frame before, with its group of contexts.
     fence: Option<(u64, u32)>,
-    errors: BTreeMap<(&'static str, u32), (u64, u64)>,
+    /// What `--check` finds.
+    findings: Findings,
     notes: Vec<String>,
     notes_omitted: u64,
 }
@@ -118,7 +124,7 @@ impl<'o> Driver<'o> {
             frames: 0,
             frame_started: Instant::now(),
             fence: None,
-            errors: BTreeMap::new(),
+            findings: Findings::default(),
             notes: Vec::new(),
             notes_omitted: 0,
         })
@@ -139,10 +145,7 @@ impl<'o> Driver<'o> {
         if self.notes_omitted > 0 {
             self.notes.push(format!("{} more notes are not shown", self.notes_omitted));
         }
-        for ((name, code), (count, first)) in &self.errors {
-            let more = if *count == 1 { String::new() } else { format!(", the first of {count}") };
-            self.notes.push(format!("call {first} {name}: {}{more}", error_name(*code)));
-        }
+        self.notes.extend(self.findings.notes());
         Ok(Replayed {
             frames: self.frames,
             sums,
@@ -151,6 +154,7 @@ impl<'o> Driver<'o> {
             state: self.state,
             renderer: self.renderer,
             notes: self.notes,
+            differences: self.findings.differences(),
             ..Replayed::default()
         })
     }
@@ -272,9 +276,18 @@ impl<'o> Driver<'o> {
                 self.context(context).program = program;
             }
             Around::FindsLocation { program, location } => {
+                if self.options.checks_errors && (result as i32) < 0 {
+                    self.findings.is_missing(call, "location", location as u32);
+                }
                 self.names.location_is(of, program, location, result as i32);
             }
-            Around::FindsBlock { program, block } => self.names.block_is(of, program, block, result as u32),
+            Around::FindsBlock { program, block } => {
+                if self.options.checks_errors && result as u32 == u32::MAX {
+                    self.findings.is_missing(call, "block", block);
+                }
+                self.names.block_is(of, program, block, result as u32);
+            }
+            Around::Asks(answer) => self.compare(call, answer, result),
             Around::DeletesSync(traced) => self.names.forget_sync(traced),
             Around::Maps { address, is_name, .. } => {
                 let length = match (length, &self.gl) {
@@ -300,18 +313,6 @@ impl<'o> Driver<'o> {
                 }
             }
             Around::Nothing | Around::Unmaps { .. } | Around::Packs => {}
-        }
-    }
-
-    /// Finds out whether the call was an error.
-    fn check(&mut self, call: &GlCall<'_>) {
-        let (context, _) = self.current.unwrap_or_default();
-        if self.context(context).is_inside {
-            return;
-        }
-        let code = self.gl.as_ref().map_or(0, Gl::error);
-        if code != 0 && (self.errors.len() < NOTES_MAX || self.errors.contains_key(&(call.name, code))) {
-            self.errors.entry((call.name, code)).or_insert((0, call.number)).0 += 1;
         }
     }
 
@@ -354,6 +355,7 @@ const BINDINGS: [(u32, u32); 14] = [
 /// The name of an error code.
 fn error_name(code: u32) -> String {
     let known = match code {
+        0 => "no error",
         0x500 => "GL_INVALID_ENUM",
         0x501 => "GL_INVALID_VALUE",
         0x502 => "GL_INVALID_OPERATION",
@@ -425,6 +427,9 @@ impl Machine for Driver<'_> {
             gl.clear_errors();
             self.context(number).window_buffer = buffer;
         }
+        if let Some(gl) = self.gl.as_ref().filter(|_| is_new && self.options.checks_errors) {
+            gl.begin_messages();
+        }
         Ok(())
     }
 
@@ -447,6 +452,10 @@ impl Machine for Driver<'_> {
         Ok(())
     }
 
+    fn asks(&self) -> bool {
+        self.options.checks_errors
+    }
+
     fn call(&mut self, call: &GlCall<'_>) -> Result<(), Unfit> {
         let Some((number, _)) = self.current else { return Err(Unfit::Value("no context is current")) };
         let Some((function, checks)) = self.function(call.name, call.stem) else {
@@ -455,6 +464,9 @@ impl Machine for Driver<'_> {
         self.watch.at(call.number, call.name);
         let of = self.of();
         if call.around == Around::Packs && self.gl.as_ref().is_none_or(|gl| gl.state(0x88ed) == 0) {
+            return Ok(());
+        }
+        if matches!(call.around, Around::Asks(_)) && self.context(number).is_inside {
             return Ok(());
         }
         self.scratch.clear();

@@ -67,6 +67,17 @@ impl GlCall<'_> {
     }
 }
 
+/// What a call answered in the trace.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Answer {
+    /// By its result: an error code, which depends on all calls before.
+    Error(u32),
+    /// By its result.
+    Returned(u32),
+    /// In memory, to which its only pointer points.
+    Stored(u32),
+}
+
 /// What is done besides calling. Names and addresses are those of the trace.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Around<'a> {
@@ -106,6 +117,8 @@ pub enum Around<'a> {
     },
     /// Pixels are written to the program's memory, which nobody reads, or into a buffer: called only for the latter.
     Packs,
+    /// It changes nothing; its answer may differ here. Only for machines that want such calls.
+    Asks(Answer),
     /// The result names a new object.
     Makes {
         /// What it is.

@@ -22,7 +22,7 @@ use crate::tools::gl::values::Values;
 use crate::wire::reader::{Reader, Totals};
 use crate::wire::record::{Header, VERSION_THREADS};
 
-pub use call::{Argument, Around, Array, GlCall, MemoryChange, Scalar, Unfit};
+pub use call::{Answer, Argument, Around, Array, GlCall, MemoryChange, Scalar, Unfit};
 pub use frames::frames_of;
 use loops::Looped;
 use rules::Rules;
@@ -123,6 +123,11 @@ pub trait Machine {
     /// # Errors
     /// [`Unfit::Value`] where it cannot: the call is left out, and reported.
     fn call(&mut self, call: &GlCall<'_>) -> Result<(), Unfit>;
+
+    /// Whether [`Machine::call`] also gets calls that only ask ([`Around::Asks`]).
+    fn asks(&self) -> bool {
+        false
+    }
 
     /// Repeats what the program did to its memory.
     ///
@@ -320,7 +325,7 @@ impl Player<'_> {
             return self.machine.end_frame(call.number);
         }
         let rule = self.rules.of(call.function, function);
-        if rule.is_silent {
+        if rule.is_silent && !(rule.asks && self.machine.asks()) {
             return Ok(());
         }
         if call.is_incomplete {

@@ -1,6 +1,6 @@
 //! What is known about functions, and what their calls mean by it.
 
-use super::call::{Act, Argument, Around as Done, GlCall, MemoryChange, Scalar, Unfit, pointer};
+use super::call::{Act, Answer, Argument, Around as Done, GlCall, MemoryChange, Scalar, Unfit, pointer};
 use crate::lanes::dictionary::Named;
 use crate::lanes::flags::CallFlags;
 use crate::lanes::packed::{Packed, find};
@@ -50,6 +50,8 @@ pub(super) struct Rule {
     pub(super) name: String,
     /// Its name without the suffix of its extension.
     pub(super) stem: &'static str,
+    /// It changes nothing, and its answer should be the same wherever it is repeated.
+    pub(super) asks: bool,
     /// It changes nothing that is drawn, so its omission is not reported.
     pub(super) is_silent: bool,
     /// Its row in the table of types.
@@ -76,6 +78,7 @@ impl Default for Rule {
         Self {
             name: String::new(),
             stem: "",
+            asks: false,
             is_silent: true,
             called: None,
             around: Around::Unknown,
@@ -143,6 +146,7 @@ impl Rule {
         Self {
             name: name.to_owned(),
             stem,
+            asks: ANSWERS.contains(&stem),
             is_silent: around == Around::Plain && asks || has("DebugMessageCallback"),
             called: Some((name, types)),
             around,
@@ -172,6 +176,34 @@ impl Rule {
     }
 }
 
+/// Functions whose answers do not depend on the driver.
+const ANSWERS: [&str; 8] = [
+    "glGetError",
+    "glCheckFramebufferStatus",
+    "glCheckNamedFramebufferStatus",
+    "glGetAttribLocation",
+    "glGetFragDataLocation",
+    "glGetShaderiv",
+    "glGetProgramiv",
+    "glGetObjectParameteriv",
+];
+
+/// What the call answered; `None` where that depends on the driver.
+fn answer(stem: &str, values: &Values<'_>) -> Option<Answer> {
+    let returned = || values.returned_name().map(|value| value as u32);
+    Some(match stem {
+        "glGetError" => Answer::Error(returned()?),
+        "glGetShaderiv" | "glGetProgramiv" | "glGetObjectParameteriv" => {
+            // GL_COMPILE_STATUS, GL_LINK_STATUS.
+            if !matches!(values.integer(1), Some(0x8b81 | 0x8b82)) {
+                return None;
+            }
+            Answer::Stored(values.integers(2).next()? as u32)
+        }
+        _ => Answer::Returned(returned()?),
+    })
+}
+
 /// True for functions that only query.
 fn is_question(stem: &str) -> bool {
     let rest = stem.strip_prefix("glIs").or_else(|| stem.strip_prefix("glAre"));
@@ -179,7 +211,8 @@ fn is_question(stem: &str) -> bool {
 }
 
 impl Rule {
-    /// Says what a call does. Nothing is said of calls that cannot be repeated.
+    /// Says what a call does. Nothing is said of calls that cannot be repeated, and of those that ask for what depends on
+    /// the driver.
     pub(super) fn interpret(
         &self,
         values: &Values<'_>,
@@ -207,6 +240,10 @@ impl Rule {
             None => None,
         };
         let around = match made {
+            _ if self.is_silent => match answer(self.stem, values) {
+                Some(answer) => Done::Asks(answer),
+                None => return Ok(()),
+            },
             Some(Made::Many(kind)) => Done::MakesMany { kind, names: &names },
             Some(Made::Other(around)) => around,
             None => self.around(values),

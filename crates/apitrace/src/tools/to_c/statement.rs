@@ -12,7 +12,8 @@ pub(super) fn of_call(call: &GlCall<'_>, expressions: &mut Expressions) -> Resul
     let text = format!("{name}({})", arguments.join(", "));
     let first = arguments.first().map_or("0", String::as_str);
     Ok(match call.around {
-        Around::Nothing => format!("{text};"),
+        // This machine asks nothing.
+        Around::Nothing | Around::Asks(_) => format!("{text};"),
         Around::UsesProgram(program) => format!("{text}; used_program({program}u);"),
         Around::FindsLocation { program, location } => format!("location_is({program}u, {location}, {text});"),
         Around::FindsBlock { program, block } => format!("block_is({program}u, {block}u, {text});"),

@@ -23,7 +23,7 @@ use super::replay_timeline::TimelineFile;
 use crate::arguments::InputArguments;
 use crate::failure::Failure;
 use crate::output::LateSpool;
-use crate::{Verdict, open, terminal, verbs};
+use crate::{Verdict, open, paint, terminal, verbs};
 
 /// Names the file through which the replaying process says where it is.
 const WATCH: &str = "ANYTRACE_REPLAY_WATCH";
@@ -85,7 +85,8 @@ pub(crate) struct ReplayArguments {
     /// Do not repeat these calls. May be repeated
     #[arg(long, value_name = "CALLSET", allow_hyphen_values = true)]
     ignore_calls: Vec<String>,
-    /// Ask for errors after each call, and report those of the driver
+    /// Ask for errors and messages after each call, and compare the driver's answers with those in the trace: errors,
+    /// framebuffers, shaders, programs, locations; exit code 1 if they differ
     #[arg(long)]
     check: bool,
     /// Use the core profile where the trace asks for nothing
@@ -437,6 +438,9 @@ impl<'a> Job<'a> {
         let mut verdict = opened.verdict()?;
         drop(opened.progress);
         self.print_notes(&opened.name, &done);
+        if !done.differences.is_empty() {
+            verdict = verdict.max(Verdict::Breach);
+        }
         finish(&opened.name, &done, verdict)?;
         if let Some(Found { counts: (repeated, all), .. }) = found
             && !self.is_quiet()
@@ -468,8 +472,11 @@ impl<'a> Job<'a> {
             || self.options.pictures.as_ref().is_some_and(|pictures| pictures.writes && pictures.prefix.is_none())
     }
 
-    /// Says what was not done.
+    /// Says what was not done, and what differs.
     fn print_notes(&self, name: &str, done: &Replayed) {
+        for difference in &done.differences {
+            paint::complain("error", format!("{}: {difference}", text::printable(name)));
+        }
         if !done.notes.is_empty() {
             let outcome = Outcome {
                 records_read: done.calls,
