@@ -209,6 +209,56 @@ fn sums_are_compared_and_the_first_difference_is_named() {
 }
 
 #[test]
+fn the_first_draw_that_differs_is_found() {
+    if !has_egl() {
+        return;
+    }
+    let folder = tempfile::tempdir().unwrap();
+    let imm = imm().display().to_string();
+    let bisect = |words: &[&str]| {
+        let output = anytrace(&["apitrace", "replay", "--bisect"]).args(words).output().unwrap();
+        (output.status.code(), lines(&output), said(&output))
+    };
+    let equal = (Some(0), vec!["All 4 frames are equal".to_owned()], String::new());
+    assert_eq!(bisect(&["size=right", "size=peer", "--size=peer", "--core", &imm]), equal);
+    assert_eq!(bisect(&["LP_NUM_THREADS=1", "LP_NUM_THREADS=2", &imm]), equal);
+    assert_eq!(bisect(&[&imm, &imm]), equal);
+    // One draw more in the first frame, before its end.
+    let trace = with_calls(folder.path(), &[r#"{"thread":0,"name":"glClear","args":[["mask",16384]],"flags":0}"#]);
+    let (trace, shown) = (trace.display().to_string(), folder.path().join("d.png"));
+    let (code, printed, said) = bisect(&[&imm, &trace, "--difference", shown.to_str().unwrap()]);
+    assert_eq!((code, said.as_str()), (Some(1), ""), "{printed:?}");
+    assert_eq!(printed[0], "Frame 0 is the first that differs, calls 36 and 37");
+    let expected = [
+        "The first draw in it with other pixels is call 36:",
+        &format!("{imm} has no more draws in it"),
+        "36 glClear(mask = 16384)",
+        "The draw before it is equal: call 33",
+    ];
+    assert_eq!(printed[1..], expected);
+    assert!(!shown.exists(), "one side has no picture");
+    // Other pixels in the last frame: by a trace without its last clear.
+    let trimmed = folder.path().join("part.trace");
+    let mut command =
+        anytrace(&["apitrace", "sed", "-e", "s/GL_COLOR_BUFFER_BIT/GL_DEPTH_BUFFER_BIT/", "--calls", "63-"]);
+    let edited = command.arg(&imm).arg("-o").arg(&trimmed).output().unwrap();
+    assert!(edited.status.success());
+    let (code, printed, _) = bisect(&[&imm, trimmed.to_str().unwrap(), "--difference", shown.to_str().unwrap()]);
+    assert_eq!((code, shown.is_file()), (Some(1), true), "{printed:?}");
+    assert!(printed.iter().any(|line| line.starts_with("Wrote ")), "{printed:?}");
+    for (words, expected) in [
+        (vec!["size=right", "what", &imm], "expected a trace, device=N"),
+        (vec!["size=right", "colour=2", &imm], "expected a trace, device=N"),
+        (vec!["size=right", "size=peer"], "which trace?"),
+        (vec![&imm, &imm, &imm], "no other is needed"),
+        (vec!["device=0", "device=999", &imm], "it cannot be replayed"),
+    ] {
+        let (code, _, said) = bisect(&words);
+        assert_eq!((code, said.contains(expected)), (Some(2), true), "{said}");
+    }
+}
+
+#[test]
 fn pictures_come_in_each_form_and_of_each_class() {
     if !has_egl() {
         return;

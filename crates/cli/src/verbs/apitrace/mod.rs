@@ -20,6 +20,7 @@ mod pickle;
 mod printed;
 mod repack;
 mod replay;
+mod replay_bisect;
 mod replay_options;
 mod replay_seek;
 mod replay_sums;

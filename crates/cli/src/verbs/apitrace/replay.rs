@@ -16,7 +16,8 @@ use anytrace_replay::{Ended, Options, Outlets, PictureFormat, Pictures, Replayed
 use clap::{Args, ValueEnum};
 
 use super::call_sets::parse_call_set;
-use super::replay_options::{PlayerArguments, ProfileArguments, RunArguments};
+use super::replay_bisect::Bisect;
+use super::replay_options::{PlayerArguments, ProfileArguments, RunArguments, SizeRule};
 use super::replay_seek::{Found, Seek};
 use super::replay_sums;
 use super::replay_timeline::TimelineFile;
@@ -33,7 +34,7 @@ const WATCH: &str = "ANYTRACE_REPLAY_WATCH";
 #[allow(clippy::struct_excessive_bools, reason = "options of a command line")]
 pub(crate) struct ReplayArguments {
     /// Trace
-    #[arg(value_name = "TRACE", required_unless_present = "list_devices")]
+    #[arg(value_name = "TRACE", required_unless_present_any = ["list_devices", "bisect"])]
     file: Option<PathBuf>,
     /// Write pictures: PREFIX, the call's number and .png. - is standard output
     #[arg(short = 's', long, value_name = "PREFIX")]
@@ -72,9 +73,13 @@ pub(crate) struct ReplayArguments {
     /// Compare the pictures with sums that --sums wrote, or with a folder of PNG files; exit code 1 if they differ
     #[arg(long, value_name = "FILE|DIR")]
     against: Option<PathBuf>,
-    /// With a folder for --against: the first picture that differs, with the pixels that differ in red
-    #[arg(long, value_name = "FILE", requires = "against")]
+    /// With --bisect, or a folder for --against: the first picture that differs, with the pixels that differ in red
+    #[arg(long, value_name = "FILE")]
     difference: Option<PathBuf>,
+    /// Find the first frame and the first draw whose pixels differ between two drivers, sizes or traces: device=N,
+    /// driver=NAME, size=RULE, VARIABLE=VALUE or a trace, each; exit code 1 if one does
+    #[arg(long, num_args = 2, value_names = ["GOOD", "BAD"], conflicts_with_all = super::replay_bisect::OTHERS)]
+    bisect: Vec<String>,
     /// Print the driver's state after this call, as JSON, and stop
     #[arg(short = 'D', long, value_name = "CALL", conflicts_with_all = ["snapshot_prefix", "sums", "against", "loops"])]
     dump_state: Option<u64>,
@@ -187,6 +192,9 @@ pub(crate) fn run(options: &ReplayArguments) -> Result<Verdict, Failure> {
     if options.list_devices {
         return list_devices();
     }
+    if let [good, bad] = options.bisect.as_slice() {
+        return bisect(options, [good, bad]);
+    }
     let file = options.file.as_deref().ok_or_else(|| Failure::usage("replay needs a trace"))?;
     let set = |texts: &[String], option: &str| -> Result<Option<CallSet>, Failure> {
         if texts.is_empty() { Ok(None) } else { parse_call_set(option, texts).map(Some) }
@@ -204,8 +212,10 @@ pub(crate) fn run(options: &ReplayArguments) -> Result<Verdict, Failure> {
     let calls = set(&options.snapshot, "--snapshot")?;
     let takes = options.snapshot_prefix.is_some() || options.sums.is_some() || options.against.is_some();
     let is_folder = options.against.as_deref().is_none_or(Path::is_dir);
-    if options.difference.is_some() && !is_folder {
-        return Err(Failure::usage("--difference needs the pictures themselves: give --against a folder of them"));
+    if options.difference.is_some() && (options.against.is_none() || !is_folder) {
+        return Err(Failure::usage(
+            "--difference needs the pictures themselves: give --against a folder of them, or --bisect",
+        ));
     }
     if !takes && calls.is_some() {
         return Err(Failure::usage("--snapshot takes pictures: say where they go, with -s, --sums or --against"));
@@ -256,6 +266,25 @@ pub(crate) fn run(options: &ReplayArguments) -> Result<Verdict, Failure> {
         ..Job::new(file, &options.input, &options.run)
     };
     job.run()
+}
+
+/// `--bisect`: everything else is for both sides.
+fn bisect(options: &ReplayArguments, sides: [&str; 2]) -> Result<Verdict, Failure> {
+    let mut words: Vec<OsString> = Vec::new();
+    let mut add = |name: &str, value: String| words.push(format!("--{name}={value}").into());
+    let is_of_side = |name: &str| sides.iter().any(|side| side.split_once('=').is_some_and(|(key, _)| key == name));
+    add("samples", options.samples.to_string());
+    options.device.iter().filter(|_| !is_of_side("device")).for_each(|device| add("device", device.to_string()));
+    options.ignore_calls.iter().for_each(|set| add("ignore-calls", set.clone()));
+    options.run.watchdog.iter().for_each(|seconds| add("watchdog", seconds.to_string()));
+    if options.run.size == SizeRule::Peer && !is_of_side("size") {
+        add("size", "peer".to_owned());
+    }
+    if options.core {
+        words.push("--core".into());
+    }
+    let (trace, difference, force) = (options.file.as_deref(), options.difference.as_deref(), options.run.force);
+    Bisect { sides, trace, words, difference, force }.run()
 }
 
 /// Refuses two results on standard output, where nobody could tell them apart.
