@@ -100,7 +100,9 @@ pub struct Replayed {
     pub repeated: u64,
     /// Time from the first call to the last.
     pub time: Duration,
-    /// Sums of the pictures, in order.
+    /// Pictures that were taken.
+    pub pictures: u64,
+    /// Sums of the pictures, in order, where they are wanted.
     pub sums: Vec<Sum>,
     /// The first picture that is not as [`Pictures::expected`] says, as PNG.
     pub other: Option<(Sum, Vec<u8>)>,

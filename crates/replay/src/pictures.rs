@@ -54,6 +54,8 @@ pub struct Pictures {
     pub prefix: Option<PathBuf>,
     /// Write files at all; without, there are only sums.
     pub writes: bool,
+    /// Compute the sums, which takes about as long as everything else about a picture that is only written.
+    pub has_sums: bool,
     /// Files are named by calls, not by the pictures' own numbers.
     pub by_call: bool,
     /// Keep alpha.
@@ -79,6 +81,7 @@ impl Default for Pictures {
             format: PictureFormat::Png,
             prefix: None,
             writes: false,
+            has_sums: true,
             by_call: true,
             has_alpha: false,
             interval: 0,
@@ -126,6 +129,7 @@ pub(crate) fn write(out: &mut dyn Write, format: PictureFormat, call: u64, image
 pub(crate) struct Gallery {
     how: Pictures,
     seen: u64,
+    taken: u64,
     sums: Vec<Sum>,
     /// The first picture that is not as expected.
     other: Option<(Sum, Image)>,
@@ -172,6 +176,7 @@ impl Gallery {
     pub(crate) fn new(how: Pictures) -> Self {
         let mut this = Self {
             seen: 0,
+            taken: 0,
             sums: Vec::new(),
             other: None,
             queue: None,
@@ -219,17 +224,10 @@ impl Gallery {
         if let Some(error) = self.failure.lock().ok().and_then(|mut failure| failure.take()) {
             return Err(error);
         }
-        let md5 = if self.how.has_alpha { image.sum() } else { image.without_alpha().sum() };
-        let (width, height) = (image.width, image.height);
-        let sum = Sum { call: moment.number, part, frame: moment.frame, width, height, md5 };
-        if self.other.is_none()
-            && let Some(expected) = &self.how.expected
-            && let Ok(at) = expected.binary_search_by_key(&(sum.call, part), |sum| (sum.call, sum.part))
-            && expected.get(at).is_some_and(|expected| !expected.is_same(&sum))
-        {
-            self.other = Some((sum.clone(), image.clone()));
+        self.taken += 1;
+        if self.how.has_sums {
+            self.add_sum(moment, part, &image);
         }
-        self.sums.push(sum);
         if !self.how.writes {
             return Ok(());
         }
@@ -247,6 +245,25 @@ impl Gallery {
             let _ = queue.send(job);
         }
         Ok(())
+    }
+
+    fn add_sum(&mut self, moment: &Moment, part: Part, image: &Image) {
+        let md5 = if self.how.has_alpha { image.sum() } else { image.sum_without_alpha() };
+        let (width, height) = (image.width, image.height);
+        let sum = Sum { call: moment.number, part, frame: moment.frame, width, height, md5 };
+        if self.other.is_none()
+            && let Some(expected) = &self.how.expected
+            && let Ok(at) = expected.binary_search_by_key(&(sum.call, part), |sum| (sum.call, sum.part))
+            && expected.get(at).is_some_and(|expected| !expected.is_same(&sum))
+        {
+            self.other = Some((sum.clone(), image.clone()));
+        }
+        self.sums.push(sum);
+    }
+
+    /// How many pictures were taken.
+    pub(crate) fn taken(&self) -> u64 {
+        self.taken
     }
 
     /// The first picture that is not as expected, as PNG.

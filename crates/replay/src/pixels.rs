@@ -13,6 +13,11 @@ pub(crate) struct Image {
 }
 
 impl Image {
+    /// MD5 of the pixels without alpha, as hexadecimal.
+    pub(crate) fn sum_without_alpha(&self) -> String {
+        if self.channels == 4 { self.without_alpha().sum() } else { self.sum() }
+    }
+
     /// MD5 of the pixels in hexadecimal, in capitals as apitrace's players print it.
     pub(crate) fn sum(&self) -> String {
         Md5::digest(&self.pixels).iter().fold(String::with_capacity(32), |mut text, byte| {
@@ -25,11 +30,11 @@ impl Image {
 
     /// The same without alpha.
     pub(crate) fn without_alpha(&self) -> Self {
-        let pixels = if self.channels == 4 {
-            self.pixels.as_chunks::<4>().0.iter().flat_map(|[red, green, blue, _]| [*red, *green, *blue]).collect()
-        } else {
+        if self.channels != 4 {
             return self.clone();
-        };
+        }
+        let mut pixels = vec![0; self.pixels.len() / 4 * 3];
+        drop_alpha(&self.pixels, &mut pixels);
         Self { channels: 3, pixels, ..*self }
     }
 
@@ -72,15 +77,23 @@ impl Image {
     /// Turns rows from the bottom up, of one channel or of four, into a picture.
     pub(crate) fn of_rows((width, height): (u32, u32), rows: &[u8], of: usize, has_alpha: bool) -> Self {
         let channels = if of == 4 && !has_alpha { 3 } else { of };
-        let mut pixels = Vec::with_capacity(width as usize * height as usize * channels);
-        for row in rows.chunks_exact((width as usize * of).max(1)).rev() {
+        let mut pixels = vec![0; width as usize * height as usize * channels];
+        let from = rows.chunks_exact((width as usize * of).max(1)).rev();
+        for (from, to) in from.zip(pixels.chunks_exact_mut((width as usize * channels).max(1))) {
             if channels == of {
-                pixels.extend_from_slice(row);
+                to.copy_from_slice(from);
             } else {
-                row.as_chunks::<4>().0.iter().for_each(|[red, green, blue, _]| pixels.extend([red, green, blue]));
+                drop_alpha(from, to);
             }
         }
         Self { width, height, channels, pixels }
+    }
+}
+
+/// Copies pixels without their alpha.
+fn drop_alpha(from: &[u8], to: &mut [u8]) {
+    for ([red, green, blue, _], to) in from.as_chunks::<4>().0.iter().zip(to.as_chunks_mut::<3>().0) {
+        *to = [*red, *green, *blue];
     }
 }
 

@@ -148,6 +148,7 @@ impl<'o> Driver<'o> {
         self.notes.extend(self.findings.notes());
         Ok(Replayed {
             frames: self.frames,
+            pictures: self.gallery.as_ref().map_or(0, Gallery::taken),
             sums,
             other: self.gallery.as_mut().and_then(Gallery::other),
             strip: self.film.map(Film::finish).unwrap_or_default(),

@@ -225,6 +225,7 @@ pub(crate) fn run(options: &ReplayArguments) -> Result<Verdict, Failure> {
         format,
         prefix: options.snapshot_prefix.clone().filter(|_| !is_stdout),
         writes: options.snapshot_prefix.is_some(),
+        has_sums: options.sums.is_some() || options.against.is_some(),
         by_call: options.call_nos,
         has_alpha: options.snapshot_alpha,
         interval: options.snapshot_interval,
@@ -325,6 +326,7 @@ pub(crate) fn dump_images(options: &DumpImagesArguments) -> Result<Verdict, Fail
         calls,
         prefix: Some(prefix),
         writes: true,
+        has_sums: false,
         by_call: options.call_nos,
         has_parts: options.mrt,
         jobs: jobs(None),
@@ -532,7 +534,7 @@ impl<'a> Job<'a> {
         let mut out = terminal::stdout();
         if let Some(prefix) = pictures.and_then(|pictures| pictures.prefix.as_ref()) {
             let prefix = prefix.display().to_string();
-            writeln!(out, "Wrote {} pictures: {}…", done.sums.len(), text::printable(&prefix))?;
+            writeln!(out, "Wrote {} pictures: {}…", done.pictures, text::printable(&prefix))?;
         }
         let seconds = done.time.as_secs_f64();
         let rate = if seconds > 0.0 { done.frames as f64 / seconds } else { 0.0 };
