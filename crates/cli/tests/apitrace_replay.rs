@@ -67,6 +67,26 @@ fn draws_behind_the_end_of_arrays_do_not_reach_the_driver() {
         assert!(said(&output).contains(reason) && said(&output).is_empty() == reason.is_empty(), "{}", said(&output));
         assert_eq!(lines(&output).len(), plain.len());
     }
+    // Nobody knows what is at an address of the program; an offset needs a buffer.
+    let pointer = |address: &str| {
+        let about = r#"["size",2],["type",5126],["stride",0]"#;
+        format!(r#"{{"thread":0,"name":"glVertexPointer","args":[{about},["pointer",{address}]],"flags":0}}"#)
+    };
+    let draw = r#"{"thread":0,"name":"glDrawArrays","args":[["mode",4],["first",0],["count",3]],"flags":0}"#;
+    for address in [r#"{"ptr":"0x7f0000001000"}"#, r#"{"ptr":"0x8"}"#] {
+        let output = replay(&[], &with_calls(folder.path(), &[ENABLE, &pointer(address), draw]));
+        let text = said(&output);
+        assert_eq!(output.status.code(), Some(0), "{text}");
+        for name in ["glVertexPointer: 1 call left out: what its pointer points to is not", "glDrawArrays: 1 call left"]
+        {
+            assert!(text.contains(name), "{text}");
+        }
+    }
+    let target = |call: &str| call.replace("34963", "34962");
+    let [make, bind, fill, _] = WILD_INDICES.map(target);
+    let calls = [ENABLE, &make, &bind, &fill, &pointer(r#"{"ptr":"0x4"}"#), draw];
+    let output = replay(&[], &with_calls(folder.path(), &calls));
+    assert_eq!((output.status.code(), said(&output)), (Some(0), String::new()));
     // An array that is not enabled is not read.
     let output = replay(&[], &with_calls(folder.path(), &[POINTER, WILD]));
     assert_eq!((output.status.code(), said(&output)), (Some(0), String::new()));

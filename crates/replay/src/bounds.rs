@@ -85,8 +85,32 @@ pub(crate) fn has_rule(stem: &str) -> bool {
         || stem.starts_with("glProgramUniform")
 }
 
-/// Refuses a call whose data are too short. `unpacking` asks the driver; it is called for images only.
-pub(crate) fn check(call: &GlCall<'_>, unpacking: &mut dyn FnMut() -> Unpacking) -> Result<(), Unfit> {
+/// The state that has the buffer into which a function's pointer is an offset; `None` for pointers to memory.
+pub(crate) fn buffer_of(stem: &str) -> Option<u32> {
+    let has = |part: &str| stem.contains(part);
+    let (is_draw, is_read) = (has("Draw") && !has("DrawBuffer"), has("glRead") || has("glGet"));
+    // GL_DRAW_INDIRECT_BUFFER_BINDING, GL_ELEMENT_ARRAY_BUFFER_BINDING, GL_ARRAY_BUFFER_BINDING,
+    // GL_PIXEL_PACK_BUFFER_BINDING, GL_PIXEL_UNPACK_BUFFER_BINDING.
+    match () {
+        () if is_draw && has("Indirect") => Some(0x8f43),
+        () if is_draw && has("Elements") => Some(0x8895),
+        () if stem.ends_with("Pointer") || stem == "glInterleavedArrays" => Some(0x8894),
+        () if is_read && (has("Pixels") || has("Image") || has("Table") || has("Filter") || has("Stipple")) => {
+            Some(0x88ed)
+        }
+        () if has("Image") || has("PixelMap") || has("Stipple") || has("Table") || has("Filter") => Some(0x88ef),
+        () if matches!(stem, "glDrawPixels" | "glBitmap") => Some(0x88ef),
+        () => None,
+    }
+}
+
+/// Refuses a call whose data are too short. `memory`: how many bytes are at an address of the trace, where that is known;
+/// `unpacking` asks the driver, and is called for images only.
+pub(crate) fn check(
+    call: &GlCall<'_>,
+    memory: &dyn Fn(u64) -> Option<u64>,
+    unpacking: &mut dyn FnMut() -> Unpacking,
+) -> Result<(), Unfit> {
     let (at, needed) = if let Some(image) = IMAGES.iter().find(|image| image.stem == call.stem) {
         (image.pixels, of_image(call, image, unpacking))
     } else if let Some((_, size)) = SIZED.iter().find(|(stem, _)| *stem == call.stem) {
@@ -103,6 +127,9 @@ pub(crate) fn check(call: &GlCall<'_>, unpacking: &mut dyn FnMut() -> Unpacking)
             Err(SHORT)
         }
         (Some(Argument::Array(array)), Some(needed)) if needed > array.bytes() => Err(SHORT),
+        (Some(Argument::Address(traced)), Some(needed)) if memory(*traced).is_some_and(|bytes| needed > bytes) => {
+            Err(SHORT)
+        }
         _ => Ok(()),
     }
 }
@@ -154,8 +181,7 @@ fn pixel_bytes(format: u64, kind: u64) -> Option<u64> {
 }
 
 fn of_image(call: &GlCall<'_>, image: &Image, unpacking: &mut dyn FnMut() -> Unpacking) -> Option<u64> {
-    // An address or an offset is not measured.
-    if !matches!(call.arguments.get(image.pixels), Some(Argument::Bytes(_) | Argument::Text(_) | Argument::Array(_))) {
+    if matches!(call.arguments.get(image.pixels), None | Some(Argument::Null)) {
         return None;
     }
     let mut sides = image.sides.iter().map(|at| number(call, *at));
@@ -221,7 +247,7 @@ mod tests {
             around: Around::Nothing,
             dictionary: &dictionary,
         };
-        check(&call, &mut || how).is_err()
+        check(&call, &|_| None, &mut || how).is_err()
     }
 
     #[test]

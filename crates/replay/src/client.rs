@@ -52,6 +52,11 @@ impl Client {
         address
     }
 
+    /// The pointer cannot be repeated: a draw that reads the array must not reach the driver.
+    pub(crate) fn lose(&mut self, stem: &'static str, first: u32) {
+        self.keep(stem, first, &[], Some(0));
+    }
+
     /// The pointer is replaced by something else.
     pub(crate) fn drop(&mut self, stem: &'static str, first: u32) {
         self.replaces_others(stem);

@@ -18,6 +18,9 @@ const PADDING: usize = 32;
 /// Blobs up to this size are copied, so that zeros follow them; longer ones are read where they are.
 const COPIED_MAX: usize = 1 << 16;
 
+/// Why a call is refused.
+const ELSEWHERE: Unfit = Unfit::Value("what its pointer points to is not in the trace");
+
 /// Most bytes of feedback and selection.
 const FEEDBACK_MAX: u64 = 1 << 26;
 
@@ -104,7 +107,7 @@ impl Marshal<'_> {
         to: &mut Arguments,
     ) -> Result<Option<usize>, Unfit> {
         if checks.has_bounds {
-            bounds::check(call, &mut || self.unpacking())?;
+            bounds::check(call, &|traced| Some(self.memory.address(traced)?.1), &mut || self.unpacking())?;
         }
         if checks.draws {
             self.check_arrays(call)?;
@@ -250,9 +253,18 @@ impl Marshal<'_> {
                 let vertices = arrays::vertices(call, bytes.len());
                 Ok(self.client.keep(call.stem, first, &bytes, vertices))
             }
+            Argument::Address(traced) if let Some((address, bytes)) = self.memory.address(traced) => {
+                let vertices = arrays::vertices(call, usize::try_from(bytes).unwrap_or(usize::MAX));
+                self.client.keep(call.stem, first, &[], vertices);
+                Ok(address)
+            }
             _ => {
-                self.client.drop(call.stem, first);
-                self.pointer(call, pointer)
+                let address = self.pointer(call, pointer);
+                match address {
+                    Ok(_) => self.client.drop(call.stem, first),
+                    Err(_) => self.client.lose(call.stem, first),
+                }
+                address
             }
         }
     }
@@ -260,7 +272,12 @@ impl Marshal<'_> {
     fn pointer(&mut self, call: &GlCall<'_>, pointer: &Argument<'_>) -> Result<u64, Unfit> {
         Ok(match *pointer {
             Argument::Null => 0,
-            Argument::Address(traced) => self.memory.address(traced),
+            Argument::Address(traced) => match (self.memory.address(traced), bounds::buffer_of(call.stem)) {
+                (Some((address, _)), _) => address,
+                // An offset into the buffer that is bound.
+                (None, Some(binding)) if self.gl.state(binding) != 0 => traced,
+                _ => return Err(ELSEWHERE),
+            },
             Argument::Bytes(bytes) if bytes.len() > COPIED_MAX && (bytes.as_ptr() as usize).is_multiple_of(8) => {
                 bytes.as_ptr() as u64
             }

@@ -1,16 +1,8 @@
 //! Memory of the traced program: what it mapped, and what the tracer saw it allocate.
 #![allow(unsafe_code, reason = "mapped memory is the driver's")]
 
-use memmap2::{MmapMut, MmapOptions};
-
 /// Most bytes of one allocation.
 const ALLOCATION_MAX: u64 = 1 << 30;
-
-/// Addresses below are offsets into buffers.
-const OFFSETS_END: u64 = 1 << 32;
-
-/// What is there instead of memory that the trace does not have: zeros, more than any call reads.
-const NOWHERE_BYTES: usize = 1 << 32;
 
 #[derive(Debug)]
 enum Room {
@@ -33,7 +25,6 @@ struct Region {
 #[derive(Debug, Default)]
 pub(crate) struct Memory {
     regions: Vec<Region>,
-    nowhere: Option<MmapMut>,
 }
 
 impl Memory {
@@ -48,24 +39,15 @@ impl Memory {
         self.regions.push(Region { traced, length, room });
     }
 
-    /// The address here: inside known memory, an offset as it is, or zeros.
-    pub(crate) fn address(&mut self, traced: u64) -> u64 {
-        if !self.regions.is_empty()
-            && let Some(region) = self.find(traced).and_then(|at| self.regions.get_mut(at))
-        {
-            let offset = traced - region.traced;
-            return match &mut region.room {
-                Room::Mapped { real, .. } => *real as u64 + offset,
-                Room::Own(bytes) => bytes.as_mut_ptr() as u64 + offset,
-            };
-        }
-        if traced < OFFSETS_END {
-            return traced;
-        }
-        if self.nowhere.is_none() {
-            self.nowhere = MmapOptions::new().len(NOWHERE_BYTES).no_reserve_swap().map_anon().ok();
-        }
-        self.nowhere.as_mut().map_or(0, |zeros| zeros.as_mut_ptr() as u64)
+    /// The address here of known memory, and how many bytes are there.
+    pub(crate) fn address(&self, traced: u64) -> Option<(u64, u64)> {
+        let region = self.find(traced).and_then(|at| self.regions.get(at))?;
+        let offset = traced - region.traced;
+        let start = match &region.room {
+            Room::Mapped { real, .. } => *real as u64,
+            Room::Own(bytes) => bytes.as_ptr() as u64,
+        };
+        Some((start + offset, region.length - offset))
     }
 
     /// The driver mapped so many bytes of a buffer.
@@ -143,7 +125,7 @@ mod tests {
         let mut room = [0_u8; 8];
         memory.mapped(0x7f00_0000_1000, room.as_mut_ptr() as u64, 6, 3);
         assert!(memory.has_mapped());
-        assert_eq!(memory.address(0x7f00_0000_1002), room.as_ptr() as u64 + 2);
+        assert_eq!(memory.address(0x7f00_0000_1002), Some((room.as_ptr() as u64 + 2, 4)));
         assert!(memory.copied(0x7f00_0000_1004, b"abcdef"));
         assert!(!memory.copied(0x7f00_0000_1006, b"x"));
         assert_eq!(&room, b"\0\0\0\0ab\0\0");
@@ -163,8 +145,6 @@ mod tests {
         assert_eq!(bytes.as_ref(), b"wxyz!\0\0\0");
         memory.released(0x7f00_0000_3000);
         assert!(memory.regions.is_empty());
-        // Offsets stay; what is unknown is zeros.
-        assert_eq!(memory.address(64), 64);
-        assert!(memory.address(0x7f00_0000_9000) > OFFSETS_END);
+        assert_eq!((memory.address(64), memory.address(0x7f00_0000_3000)), (None, None));
     }
 }
