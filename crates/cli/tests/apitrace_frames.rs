@@ -6,9 +6,15 @@
 
 mod replaying;
 
+use std::process::Stdio;
+use std::time::{Duration, Instant};
+
 use anytrace_core::testing::has_program;
 use replaying::{Display, anytrace, corpus, has_egl, imm, lines, replay, said};
 use serde_json::Value;
+use x11rb::connection::Connection;
+use x11rb::protocol::xproto::{AtomEnum, ClientMessageEvent, ConnectionExt, EventMask, ImageFormat};
+use x11rb::rust_connection::RustConnection;
 
 #[test]
 fn the_last_frame_is_repeated() {
@@ -95,6 +101,65 @@ fn what_calls_cost_is_told_in_the_lines_of_apitrace() {
     let what = |row: &Vec<String>| (row[1].clone(), row[12].clone(), row[10] == "-1");
     let theirs: Vec<_> = calls(&lines(&theirs)).iter().map(what).collect();
     assert_eq!(ours.iter().map(what).collect::<Vec<_>>(), theirs);
+}
+
+/// The window with this name, and its pixels: blue, green, red and nothing.
+fn window_of(connection: &RustConnection, name: &str) -> Option<(u32, Vec<u8>)> {
+    let root = connection.setup().roots[0].root;
+    let windows = connection.query_tree(root).unwrap().reply().unwrap().children;
+    let called = |window: u32| {
+        let property = connection.get_property(false, window, AtomEnum::WM_NAME, AtomEnum::STRING, 0, 1024).ok()?;
+        property.reply().ok().map(|property| property.value)
+    };
+    let window = windows.into_iter().find(|window| called(*window).is_some_and(|text| text == name.as_bytes()))?;
+    let size = connection.get_geometry(window).unwrap().reply().ok()?;
+    let all = connection.get_image(ImageFormat::Z_PIXMAP, window, 0, 0, size.width, size.height, !0).unwrap();
+    Some((window, all.reply().ok()?.data))
+}
+
+fn close(connection: &RustConnection, window: u32) {
+    let atom = |name: &[u8]| connection.intern_atom(false, name).unwrap().reply().unwrap().atom;
+    let message = ClientMessageEvent::new(32, window, atom(b"WM_PROTOCOLS"), [atom(b"WM_DELETE_WINDOW"), 0, 0, 0, 0]);
+    connection.send_event(false, window, EventMask::NO_EVENT, message).unwrap();
+    connection.flush().unwrap();
+}
+
+#[test]
+fn frames_are_shown_in_a_window_until_it_is_closed() {
+    if !has_egl() || !has_program("Xvfb") {
+        return;
+    }
+    let expected = replay(&["-s", "-", "--snapshot-format=RGB", "--frames", "3"], &imm()).stdout;
+    let display = Display::open();
+    let (connection, _) = RustConnection::connect(Some(&display.1)).unwrap();
+    let name = imm().display().to_string();
+    for words in [&["-w"][..], &["--loop", "--watchdog=5"]] {
+        let mut command = anytrace(&["apitrace", "replay", "--window"]);
+        let command = command.args(words).arg(imm()).env("DISPLAY", &display.1);
+        let child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+        let started = Instant::now();
+        let window = loop {
+            let found = window_of(&connection, &name);
+            let shows = |pixels: &[u8]| {
+                let shown: Vec<u8> = pixels.chunks(4).flat_map(|pixel| [pixel[2], pixel[1], pixel[0]]).collect();
+                shown == expected
+            };
+            if let Some((window, pixels)) = found
+                && shows(&pixels)
+            {
+                break window;
+            }
+            assert!(started.elapsed() < Duration::from_secs(30), "{words:?}");
+            std::thread::sleep(Duration::from_millis(20));
+        };
+        close(&connection, window);
+        let output = child.wait_with_output().unwrap();
+        assert_eq!((output.status.code(), said(&output)), (Some(0), String::new()));
+        assert!(lines(&output)[0].starts_with("Rendered "), "{:?}", lines(&output));
+    }
+    let mut command = anytrace(&["apitrace", "replay", "--window"]);
+    let output = command.arg(imm()).env("DISPLAY", ":4242").output().unwrap();
+    assert_eq!((output.status.code(), said(&output).contains("the X server (DISPLAY)")), (Some(2), true));
 }
 
 /// Frames with the calls in them, and the device's draws.

@@ -27,6 +27,7 @@ mod state;
 mod sums;
 mod supervise;
 mod watch;
+mod window;
 
 use std::io::Write;
 use std::time::{Duration, Instant};
@@ -80,6 +81,10 @@ pub struct Options {
     pub frame_delay: Duration,
     /// What is measured.
     pub profile: Profile,
+    /// Show the frames in a window of the X server, with this title; the replay ends when the user closes it.
+    pub window: Option<String>,
+    /// After the last frame, wait until the user closes the window.
+    pub waits: bool,
     /// Samples a pixel of drawables; 0 and 1: one.
     pub samples: u32,
     /// Ask for errors and messages of the driver after each call, and compare what the program asked for: errors, states of
@@ -141,9 +146,9 @@ pub fn replay<'o>(
     let mut driver = driver::Driver::new(options, sizes, watch, outlets)?;
     let started = Instant::now();
     let played = play(reader, &options.wanted, &options.limits, &mut driver, sink)?;
-    let mut done = driver.finish()?;
+    let mut done = driver.finish(started)?;
     done.notes.splice(0..0, played.notes);
-    Ok(Replayed { calls: played.totals.calls, repeated: played.repeated, time: started.elapsed(), ..done })
+    Ok(Replayed { calls: played.totals.calls, repeated: played.repeated, ..done })
 }
 
 /// A set of the calls that end frames.

@@ -98,7 +98,7 @@ pub(crate) fn offscreen(storage: &str) -> Vec<String> {
 }
 
 /// An X server that ends with the test.
-pub(crate) struct Display(std::process::Child, String);
+pub(crate) struct Display(std::process::Child, pub(crate) String);
 
 impl Display {
     #[allow(clippy::zombie_processes, reason = "dropping waits")]

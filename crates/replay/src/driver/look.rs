@@ -43,6 +43,9 @@ impl Driver<'_> {
         if self.film.is_some() {
             self.film(moment);
         }
+        if self.window.is_some() && moment.flags.has(CallFlags::END_FRAME) {
+            self.show(moment)?;
+        }
         if self.options.state_at == Some(moment.number) {
             self.read_state(moment);
         }
@@ -102,6 +105,20 @@ impl Driver<'_> {
         if ends {
             film.begin();
         }
+    }
+
+    /// Shows the frame in the window.
+    fn show(&mut self, moment: &Moment) -> Result<(), Error> {
+        let source = self.source(moment);
+        let (Some(window), Some(source), Some(gl)) = (&mut self.window, source, &self.gl) else { return Ok(()) };
+        self.watch.at(moment.number, "(the picture)");
+        let reading = Reading::begin(gl, Source { is_window: true, ..source });
+        let image = reading.part(Part::Drawn);
+        reading.end();
+        if let Ok(image) = image {
+            window.show(image)?;
+        }
+        Ok(())
     }
 
     /// Reads the driver's state.

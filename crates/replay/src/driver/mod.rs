@@ -28,6 +28,7 @@ use crate::pictures::Gallery;
 use crate::profile::Profiler;
 use crate::spans::Spans;
 use crate::watch::Watch;
+use crate::window::Window;
 use check::Findings;
 
 use crate::{Options, Outlets, Replayed, Sizes};
@@ -75,6 +76,7 @@ pub(crate) struct Driver<'o> {
     gallery: Option<Gallery>,
     profiler: Option<Profiler>,
     film: Option<Film>,
+    window: Option<Window>,
     state: Option<serde_json::Value>,
     renderer: String,
     /// For pictures that go to no file, and for lines; spans take the lines' place.
@@ -117,6 +119,7 @@ impl<'o> Driver<'o> {
             gallery: options.pictures.clone().map(Gallery::new),
             profiler: options.profile.is_any().then(|| Profiler::new(options.profile)),
             film: options.strip.map(Film::new),
+            window: options.window.as_deref().map(Window::open).transpose()?,
             state: None,
             renderer: String::new(),
             out: outlets.out,
@@ -131,7 +134,7 @@ impl<'o> Driver<'o> {
     }
 
     /// Waits for the driver and for the pictures. Returns what is known here of the replay.
-    pub(crate) fn finish(mut self) -> Result<Replayed, Error> {
+    pub(crate) fn finish(mut self, started: Instant) -> Result<Replayed, Error> {
         self.watch.busy();
         self.write_profile()?;
         if let (Some(gl), Some(_)) = (&self.gl, self.current) {
@@ -146,8 +149,13 @@ impl<'o> Driver<'o> {
             self.notes.push(format!("{} more notes are not shown", self.notes_omitted));
         }
         self.notes.extend(self.findings.notes());
+        let time = started.elapsed();
+        if let Some(window) = self.window.as_mut().filter(|_| self.options.waits) {
+            window.wait()?;
+        }
         Ok(Replayed {
             frames: self.frames,
+            time,
             pictures: self.gallery.as_ref().map_or(0, Gallery::taken),
             sums,
             other: self.gallery.as_mut().and_then(Gallery::other),
@@ -451,6 +459,10 @@ impl Machine for Driver<'_> {
         std::thread::sleep(self.options.frame_delay);
         self.frame_started = Instant::now();
         Ok(())
+    }
+
+    fn is_done(&self) -> bool {
+        self.window.as_ref().is_some_and(Window::is_closed)
     }
 
     fn asks(&self) -> bool {

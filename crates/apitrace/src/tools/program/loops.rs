@@ -64,6 +64,9 @@ impl<'p, 'o> Looped<'p, 'o> {
     pub(super) fn finish(mut self, times: u64) -> Result<(), Error> {
         let frames = self.player.frame;
         for _ in 0..if self.last.is_empty() { 0 } else { times } {
+            if self.player.machine.is_done() {
+                return Ok(());
+            }
             // Each is the same frame.
             self.player.frame = frames.saturating_sub(1);
             Self::play(self.player, &self.last)?;

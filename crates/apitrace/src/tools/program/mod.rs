@@ -124,6 +124,11 @@ pub trait Machine {
     /// [`Unfit::Value`] where it cannot: the call is left out, and reported.
     fn call(&mut self, call: &GlCall<'_>) -> Result<(), Unfit>;
 
+    /// Whether the machine wants no more calls: nothing more is read.
+    fn is_done(&self) -> bool {
+        false
+    }
+
     /// Whether [`Machine::call`] also gets calls that only ask ([`Around::Asks`]).
     fn asks(&self) -> bool {
         false
@@ -271,6 +276,9 @@ impl CallVisitor for Player<'_> {
     }
 
     fn call(&mut self, call: &Call<'_>, _: &mut dyn Sink) -> Result<(), Error> {
+        if self.is_done() {
+            return Ok(());
+        }
         let dictionary = std::mem::take(&mut self.dictionary);
         let taken = self.take(call, &dictionary);
         self.dictionary = dictionary;
@@ -278,7 +286,7 @@ impl CallVisitor for Player<'_> {
     }
 
     fn is_done(&self) -> bool {
-        self.wanted.last_frame.is_some_and(|last| self.frame > last) || self.is_met
+        self.wanted.last_frame.is_some_and(|last| self.frame > last) || self.is_met || self.machine.is_done()
     }
 }
 

@@ -103,6 +103,9 @@ pub(crate) struct ReplayArguments {
     /// List the devices of EGL
     #[arg(long)]
     list_devices: bool,
+    /// Show the frames in a window of an X server; the replay ends when it is closed
+    #[arg(long, conflicts_with_all = ["headless", "bisect"])]
+    window: bool,
     /// A frame takes at least so many microseconds
     #[arg(long, value_name = "MICROSECONDS", default_value_t = 0)]
     min_frame_duration: u64,
@@ -249,6 +252,8 @@ pub(crate) fn run(options: &ReplayArguments) -> Result<Verdict, Failure> {
             sizes: options.run.size.into(),
             device: options.device,
             is_core: options.core,
+            window: options.window.then(|| text::printable(&file.display().to_string())),
+            waits: options.player.waits(),
             frame_time_min: Duration::from_micros(options.min_frame_duration),
             frame_delay: Duration::from_micros(options.per_frame_delay),
             profile: options.profile.profile(),

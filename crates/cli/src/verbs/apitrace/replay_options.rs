@@ -98,7 +98,7 @@ impl ProfileArguments {
 #[command(next_help_heading = "Accepted as by apitrace's players")]
 #[allow(clippy::struct_excessive_bools, reason = "options of a command line")]
 pub(super) struct PlayerArguments {
-    /// Show no window; none is shown anyway
+    /// Show no window; none is shown without --window
     #[arg(long)]
     headless: bool,
     /// Do not ask for errors, as is done only with --check
@@ -122,10 +122,10 @@ pub(super) struct PlayerArguments {
     /// Use one color buffer, as is done anyway
     #[arg(long)]
     sb: bool,
-    /// Fill the screen; no window is shown
+    /// Fill the screen; windows have the size of what is drawn
     #[arg(long)]
     fullscreen: bool,
-    /// Wait before the window closes; there is none
+    /// With --window, wait after the last frame until the window is closed
     #[arg(short = 'w', long)]
     wait: bool,
     /// Go on where a context cannot be made current as it was; done anyway
@@ -142,6 +142,10 @@ pub(super) struct PlayerArguments {
 impl PlayerArguments {
     pub(super) fn checks_errors(&self) -> bool {
         self.debug
+    }
+
+    pub(super) fn waits(&self) -> bool {
+        self.wait
     }
 
     /// Variables for the process that replays: by them Mesa chooses its driver.
