@@ -164,6 +164,14 @@ pub(crate) fn draws(stem: &str) -> bool {
         || stem.starts_with("glMultiDraw")
 }
 
+/// Whether a draw by indices has none, and so needs a buffer with them.
+pub(crate) fn has_no_indices(call: &GlCall<'_>) -> bool {
+    let how = INDEXED.iter().find(|how| how.stem == call.stem);
+    how.is_some_and(|how| {
+        matches!(call.arguments.get(how.count + 2), Some(Argument::Null)) && number(call, how.count) > 0
+    })
+}
+
 /// What a draw reads; `None` for other calls, and where only the driver knows. `restart`: the index that is none.
 ///
 /// # Errors

@@ -153,7 +153,7 @@ pub(crate) fn index_bytes(kind: u64) -> Option<u64> {
 }
 
 /// Bytes of a pixel; `None` where format or type are unknown, which the driver refuses.
-fn pixel_bytes(format: u64, kind: u64) -> Option<u64> {
+pub(crate) fn pixel_bytes(format: u64, kind: u64) -> Option<u64> {
     let channels = match format {
         // Color index, stencil, depth, red, green, blue, alpha, luminance, red and so on as integers.
         0x1900..=0x1906 | 0x1909 | 0x8d94..=0x8d97 => 1,

@@ -8,6 +8,7 @@ use anytrace_apitrace::tools::program::Asked;
 use anytrace_core::Error;
 use khronos_egl as egl;
 
+use crate::Nothing;
 use crate::invoke::Function;
 
 type Library = egl::DynamicInstance<egl::EGL1_4>;
@@ -24,8 +25,78 @@ const DEVICES_MAX: usize = 64;
 /// Versions of the core profile that are tried where the driver has not the one that was asked for.
 const VERSIONS: [(u32, u32); 5] = [(4, 5), (4, 3), (4, 1), (3, 3), (3, 2)];
 
+/// What is drawn on.
+pub(crate) enum Screen {
+    /// The system's EGL.
+    System(System),
+    /// A driver that draws nothing.
+    Nothing,
+}
+
+impl Screen {
+    /// Opens the display of a device, or the first that works of those that need no window system; or nothing.
+    pub(crate) fn open(device: Option<usize>, samples: u32, nothing: Option<Nothing>) -> Result<Self, Error> {
+        match nothing {
+            Some(how) => {
+                crate::null::begin(how);
+                Ok(Self::Nothing)
+            }
+            None => System::open(device, samples).map(Self::System),
+        }
+    }
+
+    /// A function of OpenGL.
+    pub(crate) fn function(&self, name: &str) -> Option<Function> {
+        match self {
+            Self::System(system) => system.function(name),
+            Self::Nothing => crate::null::function(name),
+        }
+    }
+
+    /// Makes a context, of another version where the driver has not the one asked for; then the note says so.
+    pub(crate) fn context(
+        &mut self,
+        asked: &Asked,
+        share: Option<egl::Context>,
+    ) -> Result<(egl::Context, Option<String>), Error> {
+        match self {
+            Self::System(system) => system.context(asked, share),
+            // SAFETY: nobody gives it to EGL.
+            Self::Nothing => Ok((unsafe { egl::Context::from_ptr(std::ptr::dangling_mut()) }, None)),
+        }
+    }
+
+    pub(crate) fn destroy(&self, context: egl::Context) {
+        if let Self::System(system) = self {
+            system.destroy(context);
+        }
+    }
+
+    pub(crate) fn surface(&mut self, is_es: bool, size: (u32, u32)) -> Result<egl::Surface, Error> {
+        match self {
+            Self::System(system) => system.surface(is_es, size),
+            // SAFETY: as above.
+            Self::Nothing => Ok(unsafe { egl::Surface::from_ptr(std::ptr::dangling_mut()) }),
+        }
+    }
+
+    pub(crate) fn make_current(&self, is_es: bool, context: egl::Context, to: egl::Surface) -> Result<(), Error> {
+        match self {
+            Self::System(system) => system.make_current(is_es, context, to),
+            Self::Nothing => Ok(()),
+        }
+    }
+
+    /// No context is current.
+    pub(crate) fn release(&self) {
+        if let Self::System(system) = self {
+            system.release();
+        }
+    }
+}
+
 /// The display and its library.
-pub(crate) struct Screen {
+pub(crate) struct System {
     library: Library,
     display: egl::Display,
     /// For OpenGL and for OpenGL ES.
@@ -99,9 +170,9 @@ pub fn devices() -> Result<Vec<String>, Error> {
     Ok(handles(&library).iter().map(|handle| describe(handle).unwrap_or_default()).collect())
 }
 
-impl Screen {
+impl System {
     /// Opens the display of a device, or the first that works of those that need no window system.
-    pub(crate) fn open(device: Option<usize>, samples: u32) -> Result<Self, Error> {
+    fn open(device: Option<usize>, samples: u32) -> Result<Self, Error> {
         let library = load()?;
         let display = match device {
             Some(number) => {
@@ -133,7 +204,7 @@ impl Screen {
     }
 
     /// A function of OpenGL.
-    pub(crate) fn function(&self, name: &str) -> Option<Function> {
+    fn function(&self, name: &str) -> Option<Function> {
         Function::new(self.library.get_proc_address(name)? as *const () as usize)
     }
 
@@ -184,11 +255,7 @@ impl Screen {
     }
 
     /// Makes a context, of another version where the driver has not the one asked for; then the note says so.
-    pub(crate) fn context(
-        &mut self,
-        asked: &Asked,
-        share: Option<egl::Context>,
-    ) -> Result<(egl::Context, Option<String>), Error> {
+    fn context(&mut self, asked: &Asked, share: Option<egl::Context>) -> Result<(egl::Context, Option<String>), Error> {
         self.bind(asked.is_es)?;
         let config = self.config(asked.is_es)?;
         let make = |version: (u32, u32)| {
@@ -220,26 +287,26 @@ impl Screen {
         Ok((context, Some(format!("no context of version {major}.{minor} ({error}): made one of version {now}"))))
     }
 
-    pub(crate) fn destroy(&self, context: egl::Context) {
+    fn destroy(&self, context: egl::Context) {
         // That it cannot be destroyed changes no picture.
         let _ = self.library.destroy_context(self.display, context);
     }
 
-    pub(crate) fn surface(&mut self, is_es: bool, (width, height): (u32, u32)) -> Result<egl::Surface, Error> {
+    fn surface(&mut self, is_es: bool, (width, height): (u32, u32)) -> Result<egl::Surface, Error> {
         let config = self.config(is_es)?;
         let size = [egl::WIDTH, width as i32, egl::HEIGHT, height as i32, egl::NONE];
         let made = self.library.create_pbuffer_surface(self.display, config, &size);
         made.map_err(|error| failed(&format!("a drawable of {width}x{height} pixels"), error))
     }
 
-    pub(crate) fn make_current(&self, is_es: bool, context: egl::Context, to: egl::Surface) -> Result<(), Error> {
+    fn make_current(&self, is_es: bool, context: egl::Context, to: egl::Surface) -> Result<(), Error> {
         self.bind(is_es)?;
         let made = self.library.make_current(self.display, Some(to), Some(to), Some(context));
         made.map_err(|error| failed("to make a context current", error))
     }
 
     /// No context is current.
-    pub(crate) fn release(&self) {
+    fn release(&self) {
         let _ = self.library.make_current(self.display, None, None, None);
     }
 }

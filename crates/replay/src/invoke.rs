@@ -14,11 +14,19 @@ const FLOATS: usize = 8;
 /// Words on the stack: as many as 16 parameters can need.
 const STACK: usize = 10;
 
+/// Functions of the driver that draws nothing have numbers below, where no function is.
+const NOTHING_MAX: usize = 1 << 15;
+
 /// The address of a function of the driver.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Function(usize);
 
 impl Function {
+    /// A function of [`crate::null`].
+    pub(crate) fn of_nothing(number: usize) -> Option<Self> {
+        (number < NOTHING_MAX).then_some(Self(number + 1))
+    }
+
     /// `address`: of a function with the C calling convention.
     pub(crate) fn new(address: usize) -> Option<Self> {
         (address != 0).then_some(Self(address))
@@ -72,6 +80,14 @@ impl Arguments {
     /// The integer or pointer with this index among those in registers; 0 for others.
     pub(crate) fn at(&self, index: usize) -> u64 {
         self.integers.get(index).copied().filter(|_| index < self.counts.0).unwrap_or(0)
+    }
+
+    /// The integer or pointer with this index, where no floating-point numbers are on the stack.
+    pub(crate) fn integer_at(&self, index: usize) -> u64 {
+        match index.checked_sub(INTEGERS) {
+            None => self.at(index),
+            Some(index) => self.stack.get(index).copied().filter(|_| index < self.counts.2).unwrap_or(0),
+        }
     }
 
     /// There are at most 16 parameters, so that the stack has room.
@@ -150,6 +166,9 @@ type Many = unsafe extern "C" fn(
 /// # Safety
 /// The arguments fit the function's parameters, and pointers among them point to what the function reads or writes.
 pub(crate) unsafe fn call(function: Function, arguments: &Arguments) -> u64 {
+    if let Some(number) = function.0.checked_sub(1).filter(|number| *number < NOTHING_MAX) {
+        return crate::null::call(number, arguments);
+    }
     let [a, b, c, d, e, f, g, h] = arguments.integers;
     let [k, l, m, n, o, p, q, r] = arguments.floats;
     let [s0, s1, s2, s3, s4, s5, s6, s7, s8, s9] = arguments.stack;

@@ -18,6 +18,7 @@ mod invoke;
 mod marshal;
 mod memory;
 mod names;
+mod null;
 mod pictures;
 mod pixels;
 mod profile;
@@ -42,6 +43,7 @@ pub use anytrace_apitrace::tools::program::{DrawableSize, drawable_sizes};
 pub use egl::devices;
 pub use film::{Frame, Strip};
 pub use framebuffer::Part;
+pub use null::Nothing;
 pub use pictures::{PictureFormat, Pictures};
 pub use profile::Profile;
 pub use sums::{Difference, Sum, compare, from_json, of_png, to_json};
@@ -73,6 +75,8 @@ pub struct Options {
     pub sizes: Sizes,
     /// The device of EGL, by its number in [`devices`]; `None`: Mesa's surfaceless platform, or the default display.
     pub device: Option<usize>,
+    /// Call no driver at all: nothing is drawn.
+    pub nothing: Option<Nothing>,
     /// Make contexts of the core profile where the trace does not ask for one.
     pub is_core: bool,
     /// A frame takes at least so long.
@@ -115,6 +119,8 @@ pub struct Replayed {
     pub state: Option<serde_json::Value>,
     /// The frames, where [`Options::strip`] asks for them.
     pub strip: Vec<Frame>,
+    /// Bytes that the driver that draws nothing read: [`Nothing::Reads`].
+    pub read_bytes: u64,
     /// What the driver calls itself; empty where no context was made.
     pub renderer: String,
     /// What was not done, and why: a sentence each.

@@ -163,6 +163,10 @@ impl Marshal<'_> {
 
     /// Refuses a draw that reads behind the end of an array in the program's memory.
     fn check_arrays(&self, call: &GlCall<'_>) -> Result<(), Unfit> {
+        // GL_ELEMENT_ARRAY_BUFFER_BINDING.
+        if arrays::has_no_indices(call) && self.gl.state(0x8895) == 0 {
+            return Err(ELSEWHERE);
+        }
         let Some(draw) = arrays::draw(call, None)? else { return Ok(()) };
         let reads_behind = |draw: &arrays::Draw| {
             let mut short = self.client.shorter(draw.most());
@@ -252,6 +256,11 @@ impl Marshal<'_> {
                 let bytes = self.encoded(call, &array)?;
                 let vertices = arrays::vertices(call, bytes.len());
                 Ok(self.client.keep(call.stem, first, &bytes, vertices))
+            }
+            // GL_ARRAY_BUFFER_BINDING: without a buffer, it is no array at all.
+            Argument::Null if self.gl.state(0x8894) == 0 => {
+                self.client.lose(call.stem, first);
+                Ok(0)
             }
             Argument::Address(traced) if let Some((address, bytes)) = self.memory.address(traced) => {
                 let vertices = arrays::vertices(call, usize::try_from(bytes).unwrap_or(usize::MAX));

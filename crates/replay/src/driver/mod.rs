@@ -100,7 +100,7 @@ impl<'o> Driver<'o> {
         outlets: Outlets<'o>,
     ) -> Result<Self, Error> {
         watch.at(0, "(the display)");
-        let screen = Screen::open(options.device, options.samples)?;
+        let screen = Screen::open(options.device, options.samples, options.nothing)?;
         watch.idle();
         Ok(Self {
             options,
@@ -155,6 +155,7 @@ impl<'o> Driver<'o> {
         }
         Ok(Replayed {
             frames: self.frames,
+            read_bytes: self.options.nothing.map_or(0, |_| crate::null::read_bytes()),
             time,
             pictures: self.gallery.as_ref().map_or(0, Gallery::taken),
             sums,

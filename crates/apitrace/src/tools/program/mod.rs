@@ -26,7 +26,7 @@ pub use call::{Answer, Argument, Around, Array, GlCall, MemoryChange, Scalar, Un
 pub use frames::frames_of;
 use loops::Looped;
 use rules::Rules;
-pub use rules::{ARGUMENTS_MAX, split_types};
+pub use rules::{ARGUMENTS_MAX, split_types, types_of};
 pub use windows::{Asked, DrawableSize, drawable_sizes};
 use windows::{Windows, asked};
 

@@ -19,6 +19,11 @@ const MADE_MAX: usize = 1 << 12;
 /// Most parameters of a function: `glTexCoord4fColor4fNormal3fVertex4fSUN` has 15.
 pub const ARGUMENTS_MAX: usize = 16;
 
+/// The row of a function in the table of types; `None` for functions that are not in the Khronos registry.
+pub fn types_of(name: &str) -> Option<&'static str> {
+    find(TYPES, name.as_bytes()).map(|(_, types)| types)
+}
+
 /// Splits a row of the table of types: the return type, then each parameter.
 pub fn split_types(row: &'static str) -> impl Iterator<Item = &'static [u8]> {
     row.as_bytes().split_inclusive(|letter| *letter != b'p')

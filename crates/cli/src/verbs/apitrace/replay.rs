@@ -251,6 +251,7 @@ pub(crate) fn run(options: &ReplayArguments) -> Result<Verdict, Failure> {
             pictures,
             sizes: options.run.size.into(),
             device: options.device,
+            nothing: options.player.nothing(),
             is_core: options.core,
             window: options.window.then(|| text::printable(&file.display().to_string())),
             waits: options.player.waits(),

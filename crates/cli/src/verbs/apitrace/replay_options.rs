@@ -3,7 +3,7 @@
 
 use std::path::{Path, PathBuf};
 
-use anytrace_replay::{Profile, Sizes};
+use anytrace_replay::{Nothing, Profile, Sizes};
 use clap::{Args, ValueEnum};
 
 /// Seconds of `--watchdog` without a number, as apitrace's.
@@ -144,6 +144,11 @@ impl PlayerArguments {
         self.debug
     }
 
+    /// Whether nothing is drawn.
+    pub(super) fn nothing(&self) -> Option<Nothing> {
+        self.driver.filter(|driver| *driver == DriverName::None).map(|_| Nothing::Ignores)
+    }
+
     pub(super) fn waits(&self) -> bool {
         self.wait
     }
@@ -151,6 +156,7 @@ impl PlayerArguments {
     /// Variables for the process that replays: by them Mesa chooses its driver.
     pub(super) fn variables(&self) -> Option<(&'static str, &'static str)> {
         Some(match self.driver? {
+            DriverName::None => return None,
             DriverName::Hw | DriverName::Igpu => ("DRI_PRIME", "0"),
             DriverName::Dgpu => ("DRI_PRIME", "1"),
             DriverName::Sw => ("LIBGL_ALWAYS_SOFTWARE", "1"),
@@ -169,4 +175,6 @@ enum DriverName {
     Igpu,
     /// Mesa's software driver
     Sw,
+    /// No driver: what reading the trace and preparing its calls costs
+    None,
 }
