@@ -28,7 +28,7 @@ const VERSIONS: [(u32, u32); 5] = [(4, 5), (4, 3), (4, 1), (3, 3), (3, 2)];
 /// What is drawn on.
 pub(crate) enum Screen {
     /// The system's EGL.
-    System(System),
+    System(Box<System>),
     /// A driver that draws nothing.
     Nothing,
 }
@@ -41,7 +41,7 @@ impl Screen {
                 crate::null::begin(how);
                 Ok(Self::Nothing)
             }
-            None => System::open(device, samples).map(Self::System),
+            None => System::open(device, samples).map(|system| Self::System(Box::new(system))),
         }
     }
 

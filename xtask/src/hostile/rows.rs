@@ -178,6 +178,10 @@ pub(super) const NOT_PASSED: &[(&str, &str)] = &[
     ("heph collect", "--allow-remote"),
     ("heph replay", "--loop"),
     ("apitrace replay", "--loop"),
+    // It needs an X server.
+    ("apitrace replay", "--window"),
+    // It takes two values, and runs `apitrace replay` for each.
+    ("apitrace replay", "--bisect"),
     // It lists devices, and reads no trace.
     ("apitrace replay", "--list-devices"),
     ("heph replay", "--speed"),
