@@ -7,6 +7,7 @@
 
 use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet};
+use std::rc::Rc;
 
 use anytrace_apitrace::tools::gl::lifecycle::stem;
 use anytrace_apitrace::tools::program::{split_types, types_of};
@@ -43,7 +44,8 @@ struct Array {
 
 #[derive(Default)]
 struct State {
-    names: Vec<String>,
+    /// Names, and how long they are without the suffix of an extension.
+    names: Vec<(Rc<str>, usize)>,
     reads: bool,
     next: u64,
     /// Integers by the name with which they are asked for.
@@ -79,8 +81,8 @@ pub(crate) fn read_bytes() -> u64 {
 /// A function by its name, as something that [`call`] understands.
 pub(crate) fn function(name: &str) -> Option<Function> {
     STATE.with_borrow_mut(|state| {
-        let at = state.names.iter().position(|known| known == name).unwrap_or_else(|| {
-            state.names.push(name.to_owned());
+        let at = state.names.iter().position(|(known, _)| **known == *name).unwrap_or_else(|| {
+            state.names.push((name.into(), stem(name).len()));
             state.names.len() - 1
         });
         Function::of_nothing(at)
@@ -90,8 +92,8 @@ pub(crate) fn function(name: &str) -> Option<Function> {
 /// Carries out a call.
 pub(crate) fn call(number: usize, arguments: &Arguments) -> u64 {
     STATE.with_borrow_mut(|state| {
-        let Some(name) = state.names.get(number).cloned() else { return 0 };
-        state.call(&name, arguments)
+        let Some((name, length)) = state.names.get(number).cloned() else { return 0 };
+        state.call(&name, name.get(..length).unwrap_or(&name), arguments)
     })
 }
 
@@ -104,10 +106,10 @@ fn write<T>(address: u64, value: T) {
 }
 
 impl State {
-    fn call(&mut self, name: &str, arguments: &Arguments) -> u64 {
+    fn call(&mut self, name: &str, stem: &str, arguments: &Arguments) -> u64 {
         let of = |index: usize| arguments.integer_at(index);
         let (a, b, c) = (of(0), of(1), of(2));
-        match stem(name) {
+        match stem {
             "glGetString" => return c"no driver".as_ptr() as u64,
             "glCheckFramebufferStatus" => return 0x8cd5,
             "glGetIntegerv" => {

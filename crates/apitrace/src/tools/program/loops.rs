@@ -1,5 +1,7 @@
 //! The last frame once more, and again: its calls are kept as they were read.
 
+use std::rc::Rc;
+
 use anytrace_core::{Error, Sink};
 
 use super::Player;
@@ -77,10 +79,8 @@ impl<'p, 'o> Looped<'p, 'o> {
     }
 
     fn play(player: &mut Player<'_>, calls: &[Kept]) -> Result<(), Error> {
-        let dictionary = std::mem::take(&mut player.dictionary);
-        let played = calls.iter().try_for_each(|call| player.take(&call.call(), &dictionary));
-        player.dictionary = dictionary;
-        played
+        let dictionary = Rc::clone(&player.dictionary);
+        calls.iter().try_for_each(|call| player.take(&call.call(), &dictionary))
     }
 }
 

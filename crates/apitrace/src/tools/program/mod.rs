@@ -10,6 +10,7 @@ mod rules;
 mod windows;
 
 use std::collections::HashMap;
+use std::rc::Rc;
 
 use anytrace_core::{Error, Limits, Sink};
 
@@ -17,7 +18,7 @@ use crate::lanes::calls::{Call, CallOptions, CallVisitor, read_calls};
 use crate::lanes::dictionary::{Definition, Dictionary};
 use crate::lanes::flags::CallFlags;
 use crate::tools::callset::CallSet;
-use crate::tools::gl::contexts::{Change, ContextVerb, Contexts, System, context_action};
+use crate::tools::gl::contexts::{Change, ContextVerb, Contexts, System};
 use crate::tools::gl::values::Values;
 use crate::wire::reader::{Reader, Totals};
 use crate::wire::record::{Header, VERSION_THREADS};
@@ -189,7 +190,7 @@ pub fn play(
     let mut player = Player {
         wanted,
         machine,
-        dictionary: Dictionary::default(),
+        dictionary: Rc::default(),
         rules: Rules::default(),
         contexts: Contexts::new(false),
         windows: Windows::new(),
@@ -248,7 +249,8 @@ impl LeftOut {
 struct Player<'o> {
     wanted: &'o Wanted,
     machine: &'o mut dyn Machine,
-    dictionary: Dictionary,
+    /// Shared while a call is taken, which changes everything else here.
+    dictionary: Rc<Dictionary>,
     rules: Rules,
     contexts: Contexts,
     windows: Windows,
@@ -266,23 +268,24 @@ struct Player<'o> {
 
 impl CallVisitor for Player<'_> {
     fn header(&mut self, header: &Header) -> Result<(), Error> {
-        self.dictionary = Dictionary::new(header.version);
+        self.dictionary = Rc::new(Dictionary::new(header.version));
         self.contexts = Contexts::new(header.version >= VERSION_THREADS);
         Ok(())
     }
 
     fn define(&mut self, definition: &Definition<'_>) {
-        self.dictionary.define(definition);
+        // Between calls nobody else has it.
+        if let Some(dictionary) = Rc::get_mut(&mut self.dictionary) {
+            dictionary.define(definition);
+        }
     }
 
     fn call(&mut self, call: &Call<'_>, _: &mut dyn Sink) -> Result<(), Error> {
         if self.is_done() {
             return Ok(());
         }
-        let dictionary = std::mem::take(&mut self.dictionary);
-        let taken = self.take(call, &dictionary);
-        self.dictionary = dictionary;
-        taken
+        let dictionary = Rc::clone(&self.dictionary);
+        self.take(call, &dictionary)
     }
 
     fn is_done(&self) -> bool {
@@ -317,10 +320,10 @@ impl Player<'_> {
         if name == b"eglBindAPI" && (self.binds_gl.len() < 1 << 14 || self.binds_gl.contains_key(&call.thread)) {
             self.binds_gl.insert(call.thread, values.integer(0) == Some(0x30a2));
         }
-        if let Some(action) = context_action(name) {
+        let Some(function) = values.dictionary().function(call.function) else { return Ok(()) };
+        if let Some(action) = self.rules.of(call.function, function).context {
             return self.take_context(call, name, action, values);
         }
-        let Some(function) = values.dictionary().function(call.function) else { return Ok(()) };
         let context = self.contexts.current(call.thread);
         let rule = self.rules.of(call.function, function);
         self.windows.take(rule.stem, name, values, context, call.thread);

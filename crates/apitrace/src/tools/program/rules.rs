@@ -5,6 +5,7 @@ use crate::lanes::dictionary::Named;
 use crate::lanes::flags::CallFlags;
 use crate::lanes::packed::{Packed, find};
 use crate::lanes::wire::Value;
+use crate::tools::gl::contexts::{ContextVerb, System, context_action};
 use crate::tools::gl::kind::Kind;
 use crate::tools::gl::lifecycle::{Action, Verb, action, stem};
 use crate::tools::gl::references::{Reference, references};
@@ -59,6 +60,8 @@ pub(super) struct Rule {
     pub(super) asks: bool,
     /// It changes nothing that is drawn, so its omission is not reported.
     pub(super) is_silent: bool,
+    /// What it does to contexts.
+    pub(super) context: Option<(System, ContextVerb)>,
     /// Its row in the table of types.
     called: Option<(&'static str, &'static str)>,
     around: Around,
@@ -85,6 +88,7 @@ impl Default for Rule {
             stem: "",
             asks: false,
             is_silent: true,
+            context: None,
             called: None,
             around: Around::Unknown,
             action: None,
@@ -153,6 +157,7 @@ impl Rule {
             stem,
             asks: ANSWERS.contains(&stem),
             is_silent: around == Around::Plain && asks || has("DebugMessageCallback"),
+            context: context_action(text),
             called: Some((name, types)),
             around,
             action: action(text),
@@ -177,7 +182,8 @@ impl Rule {
         let is_silent = !text.starts_with(b"gl") || text.starts_with(b"glX");
         let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'_';
         let letter = |byte: &u8| if is_plain(*byte) { char::from(*byte) } else { '?' };
-        Self { name: text.iter().take(80).map(letter).collect(), is_silent, ..Self::default() }
+        let (name, context) = (text.iter().take(80).map(letter).collect(), context_action(text));
+        Self { name, is_silent, context, ..Self::default() }
     }
 }
 
