@@ -13,7 +13,7 @@ use anytrace_apitrace::tools::gl::lifecycle::stem;
 use anytrace_apitrace::tools::program::{split_types, types_of};
 
 use crate::bounds::{index_bytes, pixel_bytes};
-use crate::invoke::{Arguments, Function};
+use crate::invoke::{Arguments, Function, answer_with};
 
 /// What the driver that draws nothing does with memory.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -70,6 +70,7 @@ pub(crate) fn begin(how: Nothing) {
     // GL_UNPACK_ALIGNMENT begins with 4.
     let integers = BTreeMap::from([(0x0cf5, 4)]);
     let reads = how == Nothing::Reads;
+    answer_with(call);
     STATE.with_borrow_mut(|state| *state = State { reads, integers, next: 1, ..State::default() });
 }
 
@@ -90,7 +91,7 @@ pub(crate) fn function(name: &str) -> Option<Function> {
 }
 
 /// Carries out a call.
-pub(crate) fn call(number: usize, arguments: &Arguments) -> u64 {
+fn call(number: usize, arguments: &Arguments) -> u64 {
     STATE.with_borrow_mut(|state| {
         let Some((name, length)) = state.names.get(number).cloned() else { return 0 };
         state.call(&name, name.get(..length).unwrap_or(&name), arguments)
