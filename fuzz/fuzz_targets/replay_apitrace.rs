@@ -9,7 +9,8 @@ use anytrace_replay::{Nothing, Options, Outlets, Watch, drawable_sizes, replay};
 
 libfuzzer_sys::fuzz_target!(|bytes: &[u8]| {
     let open = || Reader::new(Input::from_bytes("fuzz", bytes.to_vec()), &OpenOptions::default());
-    let options = Options { nothing: Some(Nothing::Reads), checks_errors: true, ..Options::default() };
+    let nothing = Some(Nothing::Reads);
+    let options = Options { nothing, checks_errors: true, compares_answers: true, ..Options::default() };
     let Ok(mut reader) = open() else { return };
     let Ok(sizes) = drawable_sizes(&mut reader, &options.limits, &mut Collect::default()) else { return };
     let Ok(mut reader) = open() else { return };

@@ -266,6 +266,13 @@ fn the_first_draw_that_differs_is_found() {
     let (code, printed, _) = bisect(&[&imm, trimmed.to_str().unwrap(), "--difference", shown.to_str().unwrap()]);
     assert_eq!((code, shown.is_file()), (Some(1), true), "{printed:?}");
     assert!(printed.iter().any(|line| line.starts_with("Wrote ")), "{printed:?}");
+    // A side that crashes is not taken for the other.
+    let crash = with_calls(folder.path(), &[&[ENABLE, POINTER], &WILD_INDICES[..]].concat()).display().to_string();
+    for sides in [[&imm, &crash], [&crash, &imm]] {
+        let (code, printed, said) = bisect(&sides.map(String::as_str));
+        assert_eq!((code, printed), (Some(1), Vec::new()), "{said}");
+        assert!(said.contains("the driver crashed") && said.contains("not replayed to its end"), "{said}");
+    }
     for (words, expected) in [
         (vec!["size=right", "what", &imm], "expected a trace, device=N"),
         (vec!["size=right", "colour=2", &imm], "expected a trace, device=N"),

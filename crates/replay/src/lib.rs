@@ -91,9 +91,10 @@ pub struct Options {
     pub waits: bool,
     /// Samples a pixel of drawables; 0 and 1: one.
     pub samples: u32,
-    /// Ask for errors and messages of the driver after each call, and compare what the program asked for: errors, states of
-    /// framebuffers, shaders and programs, locations.
+    /// Ask for errors and messages of the driver after each call.
     pub checks_errors: bool,
+    /// With that, compare what the program asked for: errors, states of framebuffers, shaders and programs, locations.
+    pub compares_answers: bool,
     /// Limits on what a trace may cost.
     pub limits: Limits,
 }

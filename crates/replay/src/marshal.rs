@@ -257,11 +257,6 @@ impl Marshal<'_> {
                 let vertices = arrays::vertices(call, bytes.len());
                 Ok(self.client.keep(call.stem, first, &bytes, vertices))
             }
-            // GL_ARRAY_BUFFER_BINDING: without a buffer, it is no array at all.
-            Argument::Null if self.gl.state(0x8894) == 0 => {
-                self.client.lose(call.stem, first);
-                Ok(0)
-            }
             Argument::Address(traced) if let Some((address, bytes)) = self.memory.address(traced) => {
                 let vertices = arrays::vertices(call, usize::try_from(bytes).unwrap_or(usize::MAX));
                 self.client.keep(call.stem, first, &[], vertices);

@@ -13,6 +13,7 @@ use anytrace_apitrace::tools::program::{
     Argument, Around, Asked, DrawableSize, GlCall, Machine, MemoryChange, Moment, NewContext, Unfit,
 };
 use anytrace_core::Error;
+use check::Findings;
 use foldhash::fast::RandomState;
 use khronos_egl as egl;
 
@@ -29,8 +30,6 @@ use crate::profile::Profiler;
 use crate::spans::Spans;
 use crate::watch::Watch;
 use crate::window::Window;
-use check::Findings;
-
 use crate::{Options, Outlets, Replayed, Sizes};
 
 /// Most notes about errors and contexts.
@@ -286,13 +285,13 @@ impl<'o> Driver<'o> {
                 self.context(context).program = program;
             }
             Around::FindsLocation { program, location } => {
-                if self.options.checks_errors && (result as i32) < 0 {
+                if self.options.compares_answers && (result as i32) < 0 {
                     self.findings.is_missing(call, "location", location as u32);
                 }
                 self.names.location_is(of, program, location, result as i32);
             }
             Around::FindsBlock { program, block } => {
-                if self.options.checks_errors && result as u32 == u32::MAX {
+                if self.options.compares_answers && result as u32 == u32::MAX {
                     self.findings.is_missing(call, "block", block);
                 }
                 self.names.block_is(of, program, block, result as u32);
@@ -467,7 +466,7 @@ impl Machine for Driver<'_> {
     }
 
     fn asks(&self) -> bool {
-        self.options.checks_errors
+        self.options.compares_answers
     }
 
     fn call(&mut self, call: &GlCall<'_>) -> Result<(), Unfit> {

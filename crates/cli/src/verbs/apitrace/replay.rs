@@ -262,6 +262,7 @@ pub(crate) fn run(options: &ReplayArguments) -> Result<Verdict, Failure> {
             strip: None,
             state_at: options.dump_state,
             checks_errors: options.check || options.player.checks_errors(),
+            compares_answers: options.check,
             limits: open::open_options(&options.input).limits,
         },
         sums: options.sums.as_deref(),

@@ -16,8 +16,29 @@ use crate::output::Output;
 use crate::{Verdict, terminal};
 
 /// Options that conflict with it: they have results of their own.
-pub(super) const OTHERS: [&str; 8] =
-    ["snapshot_prefix", "snapshot", "frames", "sums", "against", "dump_state", "loops", "check"];
+pub(super) const OTHERS: [&str; 21] = [
+    "snapshot_prefix",
+    "snapshot",
+    "snapshot_format",
+    "snapshot_alpha",
+    "snapshot_interval",
+    "snapshot_force_backbuffer",
+    "mrt",
+    "frames",
+    "sums",
+    "against",
+    "dump_state",
+    "loops",
+    "check",
+    "output",
+    "pcpu",
+    "pgpu",
+    "ppd",
+    "pmem",
+    "pframe_times",
+    "input_format",
+    "record_limit",
+];
 
 /// What is compared.
 pub(super) struct Bisect<'a> {
@@ -124,12 +145,18 @@ impl Bisect<'_> {
 
     /// The sums of pictures of both sides, after these calls.
     fn sums(&self, sides: &[Side; 2], sets: &[String; 2], folder: &Path) -> Result<[Vec<Sum>; 2], Failure> {
-        let file = folder.join("sums.json");
         let mut found = [Vec::new(), Vec::new()];
         for ((side, set), sums) in sides.iter().zip(sets).zip(&mut found) {
-            let words = ["--force".into(), "--sums".into(), file.clone().into_os_string()];
+            // Its own file: one that crashes writes none, and must not be taken for the other.
+            let file = tempfile::Builder::new().suffix(".json").tempfile_in(folder);
+            let file = file.map_err(|error| Failure::usage(format!("cannot make a file: {error}")))?;
+            let words = ["--force".into(), "--sums".into(), file.path().as_os_str().to_owned()];
             self.replay(side, set, &words)?;
-            *sums = replay_sums::load(&file)?;
+            if file.path().metadata().is_ok_and(|about| about.len() == 0) {
+                let side = text::printable(&side.label);
+                return Err(Failure::breach(format!("{side}: it was not replayed to its end; see above")));
+            }
+            *sums = replay_sums::load(file.path())?;
         }
         Ok(found)
     }
@@ -139,7 +166,7 @@ impl Bisect<'_> {
         let mut command = Command::new(std::env::current_exe().map_err(failed)?);
         command.args(["apitrace", "replay", "-S", set]).args(&self.words).args(&side.words).args(words);
         command.arg("--").arg(&side.trace).stdout(Stdio::null()).envs(side.variable.clone());
-        // Of damaged traces both sides have what can be read; without the file of sums nothing was replayed.
+        // Of damaged traces both sides have what can be read.
         let status = command.status().map_err(failed)?;
         match status.code() {
             Some(0 | 1) => Ok(()),
@@ -152,10 +179,10 @@ impl Bisect<'_> {
         let (Some(file), [Some(good), Some(bad)]) = (self.difference, calls) else { return Ok(()) };
         let calls = [good, bad];
         let mut pictures = Vec::new();
-        for (side, call) in sides.iter().zip(calls) {
-            let prefix = folder.join("picture.");
+        for ((side, call), name) in sides.iter().zip(calls).zip(["good", "bad"]) {
+            let prefix = folder.join(format!("{name}."));
             self.replay(side, &call.to_string(), &["--force".into(), "-s".into(), prefix.into_os_string()])?;
-            let bytes = std::fs::read(folder.join(format!("picture.{call:010}.png")));
+            let bytes = std::fs::read(folder.join(format!("{name}.{call:010}.png")));
             let bytes = bytes.map_err(|error| Failure::usage(format!("call {call}: no picture: {error}")))?;
             let picture = Picture::read(std::io::Cursor::new(bytes));
             pictures.push(picture.map_err(|why| Failure::usage(format!("call {call}: {why}")))?);

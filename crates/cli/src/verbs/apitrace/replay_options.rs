@@ -104,7 +104,7 @@ pub(super) struct PlayerArguments {
     /// Do not ask for errors, as is done only with --check
     #[arg(short = 'b', long)]
     benchmark: bool,
-    /// Ask for errors after each call, as --check does
+    /// Ask for errors and messages after each call
     #[arg(short = 'd', long)]
     debug: bool,
     /// Compress pictures in several threads, as is done anyway
