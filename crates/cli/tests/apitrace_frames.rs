@@ -217,6 +217,11 @@ fn what_calls_cost_is_a_timeline() {
     let unfinished = events.iter().filter(|event| event["args"].to_string().contains("unfinished")).count();
     assert_eq!(unfinished, 1, "{:?}", events.last());
     assert!(frames == 5 && calls >= 8 && draws >= 4, "{frames} {calls} {draws}");
+    // A late frame alone has its own number.
+    let late = replay(&["-o", "-", "--frames", "2"], &imm()).stdout;
+    let late: Value = serde_json::from_slice(&late).unwrap();
+    let begun = late["traceEvents"].as_array().unwrap().iter().filter(|event| event["name"] == "frame");
+    assert!(begun.clone().any(|event| event["ph"] == "B" && event["args"]["frame"] == 2), "{late}");
     let output = replay(&["-o", path], &imm());
     assert_eq!((output.status.code(), said(&output).contains("--force")), (Some(2), true));
     let output = replay(&["-o", "x.png"], &imm());

@@ -89,6 +89,8 @@ pub(crate) struct Profiler {
     /// The device's time at `base`, by context: it is the same clock for all of them, but each must be asked.
     device_base: HashMap<u32, u64>,
     frame_start_ns: u64,
+    /// The number of the frame, counted from 0 in the trace.
+    frame: u64,
     status: Option<File>,
     has_header: bool,
     /// What was measured before `glBegin`; until `glEnd` nothing can be.
@@ -106,6 +108,7 @@ impl Profiler {
             base: Instant::now(),
             device_base: HashMap::new(),
             frame_start_ns: 0,
+            frame: 0,
             status: if what.has_memory { File::open("/proc/self/status").ok() } else { None },
             has_header: false,
             begun: None,
@@ -222,7 +225,11 @@ impl Profiler {
                 let pixels = self.what.has_pixels.then_some(pixels);
                 let resident = self.what.has_memory.then_some(resident.1);
                 let (cpu, gpu) = (row.cpu, (gpu_start, gpu_time));
-                spans.call(self.frame_start_ns, &Measured { number, name, program, cpu, gpu, pixels, resident })?;
+                spans.call(
+                    self.frame,
+                    self.frame_start_ns,
+                    &Measured { number, name, program, cpu, gpu, pixels, resident },
+                )?;
                 continue;
             }
             writeln!(
@@ -246,7 +253,7 @@ impl Profiler {
         let now = nanoseconds(&self.base);
         let start = std::mem::replace(&mut self.frame_start_ns, now);
         if let Some(spans) = spans {
-            return spans.end_frame(number, start, now);
+            return spans.end_frame(number, self.frame, start, now);
         }
         let wrote = if self.what.has_frames {
             writeln!(out, "frame_end {start} {}", now - start)
@@ -254,6 +261,11 @@ impl Profiler {
             writeln!(out, "frame_end")
         };
         wrote.map_err(|error| Error::io("standard output", error))
+    }
+
+    /// The next calls are of this frame.
+    pub(crate) fn set_frame(&mut self, frame: u64) {
+        self.frame = frame;
     }
 
     /// After everything.

@@ -32,7 +32,6 @@ pub(crate) struct Spans<'s> {
     names: HashMap<&'static str, NameId>,
     /// The last time of each track: times never go back, whatever clocks do.
     last: [u64; TRACKS.len()],
-    frames: u64,
     is_in_frame: bool,
     last_call: u64,
 }
@@ -46,7 +45,7 @@ impl<'s> Spans<'s> {
             sink.track(id, &Track { process, thread: process + u64::from(id), name, process_name, lane: 0 })?;
         }
         let (batch, names) = (EdgeBatch::default(), HashMap::new());
-        Ok(Self { sink, batch, names, last: [0; TRACKS.len()], frames: 0, is_in_frame: false, last_call: 0 })
+        Ok(Self { sink, batch, names, last: [0; TRACKS.len()], is_in_frame: false, last_call: 0 })
     }
 
     fn name(&mut self, name: &'static str) -> Result<NameId, Error> {
@@ -98,18 +97,18 @@ impl<'s> Spans<'s> {
     }
 
     /// A frame begins, unless it has begun already.
-    fn begin_frame(&mut self, seq: u64, start_ns: u64) -> Result<(), Error> {
+    fn begin_frame(&mut self, seq: u64, frame: u64, start_ns: u64) -> Result<(), Error> {
         if std::mem::replace(&mut self.is_in_frame, true) {
             return Ok(());
         }
         let name = self.name("frame")?;
         self.edge(seq, start_ns, CALLS, name, EdgeKind::Begin)?;
-        self.attribute("frame", Value::U64(self.frames))
+        self.attribute("frame", Value::U64(frame))
     }
 
-    /// A call of the frame that began then.
-    pub(crate) fn call(&mut self, frame_start_ns: u64, call: &Measured) -> Result<(), Error> {
-        self.begin_frame(call.number, frame_start_ns)?;
+    /// A call of the frame with this number, which began then.
+    pub(crate) fn call(&mut self, frame: u64, frame_start_ns: u64, call: &Measured) -> Result<(), Error> {
+        self.begin_frame(call.number, frame, frame_start_ns)?;
         self.last_call = call.number;
         let name = self.name(call.name)?;
         for (track, (start, duration)) in [(CALLS, call.cpu), (DEVICE, call.gpu)] {
@@ -132,13 +131,12 @@ impl<'s> Spans<'s> {
         Ok(())
     }
 
-    /// The frame that began at `start_ns` ends.
-    pub(crate) fn end_frame(&mut self, seq: u64, start_ns: u64, end_ns: u64) -> Result<(), Error> {
-        self.begin_frame(seq, start_ns)?;
+    /// The frame with this number, which began at `start_ns`, ends.
+    pub(crate) fn end_frame(&mut self, seq: u64, frame: u64, start_ns: u64, end_ns: u64) -> Result<(), Error> {
+        self.begin_frame(seq, frame, start_ns)?;
         let name = self.name("frame")?;
         self.edge(seq, end_ns, CALLS, name, EdgeKind::End)?;
         self.is_in_frame = false;
-        self.frames += 1;
         Ok(())
     }
 

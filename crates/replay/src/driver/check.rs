@@ -12,25 +12,31 @@ const KEPT_MAX: usize = 64;
 /// Longest text of a message that is kept.
 const TEXT_MAX: usize = 400;
 
-/// What was found, by function and text without numbers: the first call and its text, and how often.
+/// What was found, by function and what makes it alike: the first call and its text, and how often.
 #[derive(Debug, Default)]
-struct Found(BTreeMap<(&'static str, String), (u64, String, u64)>);
+struct Found {
+    kept: BTreeMap<(&'static str, String), (u64, String, u64)>,
+    rest: u64,
+}
 
 impl Found {
-    fn add(&mut self, call: &GlCall<'_>, text: String) {
-        let key = (call.name, text.replace(|letter: char| letter.is_ascii_digit(), ""));
-        if self.0.len() < KEPT_MAX || self.0.contains_key(&key) {
-            self.0.entry(key).or_insert((call.number, text, 0)).2 += 1;
+    fn add(&mut self, call: &GlCall<'_>, alike: String, text: String) {
+        let key = (call.name, alike);
+        if self.kept.len() < KEPT_MAX || self.kept.contains_key(&key) {
+            self.kept.entry(key).or_insert((call.number, text, 0)).2 += 1;
+        } else {
+            self.rest += 1;
         }
     }
 
-    fn lines(&self) -> impl Iterator<Item = String> {
-        let mut all: Vec<_> = self.0.iter().collect();
+    fn lines(&self, what: &str) -> impl Iterator<Item = String> {
+        let mut all: Vec<_> = self.kept.iter().collect();
         all.sort_by_key(|(_, (first, ..))| *first);
-        all.into_iter().map(|((name, _), (first, text, count))| {
+        let lines = all.into_iter().map(|((name, _), (first, text, count))| {
             let more = if *count == 1 { String::new() } else { format!(", the first of {count} alike") };
             format!("call {first} {name}: {text}{more}")
-        })
+        });
+        lines.chain((self.rest > 0).then(|| format!("{} more {what} are not shown", self.rest)))
     }
 }
 
@@ -45,17 +51,18 @@ pub(super) struct Findings {
 impl Findings {
     /// Errors and messages.
     pub(super) fn notes(&self) -> Vec<String> {
-        self.errors.lines().chain(self.messages.lines()).collect()
+        self.errors.lines("errors").chain(self.messages.lines("messages")).collect()
     }
 
     /// Answers that differ.
     pub(super) fn differences(&self) -> Vec<String> {
-        self.differences.lines().collect()
+        self.differences.lines("differences").collect()
     }
 
     /// A name that the trace found is not there.
     pub(super) fn is_missing(&mut self, call: &GlCall<'_>, what: &str, traced: u32) {
-        self.differences.add(call, format!("{what} {traced} of the trace does not exist here"));
+        let text = format!("{what} {traced} of the trace does not exist here");
+        self.differences.add(call, text.clone(), text);
     }
 }
 
@@ -69,10 +76,13 @@ impl Driver<'_> {
         let Some(gl) = &self.gl else { return };
         let code = gl.error();
         while let Some(message) = gl.debug_message() {
-            self.findings.messages.add(call, message.chars().take(TEXT_MAX).collect());
+            let text: String = message.chars().take(TEXT_MAX).collect();
+            // Messages that differ only by numbers, of buffers, bytes and times, are alike.
+            let alike = text.replace(|letter: char| letter.is_ascii_digit(), "");
+            self.findings.messages.add(call, alike, text);
         }
         if code != 0 {
-            self.findings.errors.add(call, error_name(code));
+            self.findings.errors.add(call, error_name(code), error_name(code));
             let context = self.context(number);
             context.error = if context.error == 0 { code } else { context.error };
         }
@@ -94,7 +104,8 @@ impl Driver<'_> {
                 Answer::Error(_) => error_name(value),
                 _ => value_name(value),
             };
-            self.findings.differences.add(call, format!("{} here, {} in the trace", name(here), name(traced)));
+            let text = format!("{} here, {} in the trace", name(here), name(traced));
+            self.findings.differences.add(call, text.clone(), text);
         }
     }
 }

@@ -8,6 +8,7 @@ use std::collections::HashMap;
 use std::io::Write;
 use std::time::{Duration, Instant};
 
+use anytrace_apitrace::tools::flags::CallFlags;
 use anytrace_apitrace::tools::gl::kind::Kind;
 use anytrace_apitrace::tools::program::{
     Argument, Around, Asked, DrawableSize, GlCall, Machine, MemoryChange, Moment, NewContext, Unfit,
@@ -546,6 +547,9 @@ impl Machine for Driver<'_> {
 
     fn done(&mut self, moment: &Moment) -> Result<(), Error> {
         self.look(moment)?;
+        if let Some(profiler) = &mut self.profiler {
+            profiler.set_frame(moment.frame + u64::from(moment.flags.has(CallFlags::END_FRAME)));
+        }
         self.watch.idle();
         Ok(())
     }
