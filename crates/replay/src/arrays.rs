@@ -6,7 +6,7 @@
 
 use anytrace_apitrace::tools::program::{Argument, Array, GlCall, Scalar, Unfit};
 
-use crate::bounds::{index_bytes, number};
+use crate::bounds::{INDEXED, index_bytes, number};
 use crate::gl::Gl;
 
 /// Why a draw is refused.
@@ -125,36 +125,6 @@ const PLAIN: [(&str, usize, Option<usize>, Option<usize>); 3] = [
     ("glDrawArrays", 1, None, None),
     ("glDrawArraysInstanced", 1, Some(3), None),
     ("glDrawArraysInstancedBaseInstance", 1, Some(3), Some(4)),
-];
-
-/// Draws by indices: where their number, type and place are, what is added to them, instances and the first of these.
-struct Indexed {
-    stem: &'static str,
-    count: usize,
-    base: Option<usize>,
-    instances: Option<usize>,
-    first_instance: Option<usize>,
-}
-
-const fn indexed(
-    stem: &'static str,
-    count: usize,
-    base: Option<usize>,
-    instances: Option<usize>,
-    first_instance: Option<usize>,
-) -> Indexed {
-    Indexed { stem, count, base, instances, first_instance }
-}
-
-const INDEXED: [Indexed; 8] = [
-    indexed("glDrawElements", 1, None, None, None),
-    indexed("glDrawElementsBaseVertex", 1, Some(4), None, None),
-    indexed("glDrawElementsInstanced", 1, None, Some(4), None),
-    indexed("glDrawElementsInstancedBaseVertex", 1, Some(5), Some(4), None),
-    indexed("glDrawElementsInstancedBaseInstance", 1, None, Some(4), Some(5)),
-    indexed("glDrawElementsInstancedBaseVertexBaseInstance", 1, Some(5), Some(4), Some(6)),
-    indexed("glDrawRangeElements", 3, None, None, None),
-    indexed("glDrawRangeElementsBaseVertex", 3, Some(6), None, None),
 ];
 
 /// Whether a function draws vertices of arrays.

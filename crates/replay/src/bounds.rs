@@ -49,16 +49,35 @@ const SIZED: [(&str, usize); 9] = [
     ("glCompressedTextureSubImage3D", 9),
 ];
 
-/// Functions that draw by indices: arguments with their number and their type; the indices follow.
-const INDEXED: [(&str, usize, usize); 8] = [
-    ("glDrawElements", 1, 2),
-    ("glDrawElementsBaseVertex", 1, 2),
-    ("glDrawElementsInstanced", 1, 2),
-    ("glDrawElementsInstancedBaseVertex", 1, 2),
-    ("glDrawElementsInstancedBaseInstance", 1, 2),
-    ("glDrawElementsInstancedBaseVertexBaseInstance", 1, 2),
-    ("glDrawRangeElements", 3, 4),
-    ("glDrawRangeElementsBaseVertex", 3, 4),
+/// Draws by indices: where their number is, which their type and the indices follow; what is added to them, instances and
+/// the first of these.
+pub(crate) struct Indexed {
+    pub(crate) stem: &'static str,
+    pub(crate) count: usize,
+    pub(crate) base: Option<usize>,
+    pub(crate) instances: Option<usize>,
+    pub(crate) first_instance: Option<usize>,
+}
+
+const fn indexed(
+    stem: &'static str,
+    count: usize,
+    base: Option<usize>,
+    instances: Option<usize>,
+    first_instance: Option<usize>,
+) -> Indexed {
+    Indexed { stem, count, base, instances, first_instance }
+}
+
+pub(crate) const INDEXED: [Indexed; 8] = [
+    indexed("glDrawElements", 1, None, None, None),
+    indexed("glDrawElementsBaseVertex", 1, Some(4), None, None),
+    indexed("glDrawElementsInstanced", 1, None, Some(4), None),
+    indexed("glDrawElementsInstancedBaseVertex", 1, Some(5), Some(4), None),
+    indexed("glDrawElementsInstancedBaseInstance", 1, None, Some(4), Some(5)),
+    indexed("glDrawElementsInstancedBaseVertexBaseInstance", 1, Some(5), Some(4), Some(6)),
+    indexed("glDrawRangeElements", 3, None, None, None),
+    indexed("glDrawRangeElementsBaseVertex", 3, Some(6), None, None),
 ];
 
 /// How the driver finds pixels in memory: `GL_UNPACK_ALIGNMENT` and so on.
@@ -80,7 +99,7 @@ impl Default for Unpacking {
 pub(crate) fn has_rule(stem: &str) -> bool {
     IMAGES.iter().any(|image| image.stem == stem)
         || SIZED.iter().any(|(known, _)| *known == stem)
-        || INDEXED.iter().any(|(known, ..)| *known == stem)
+        || INDEXED.iter().any(|how| how.stem == stem)
         || stem.starts_with("glUniform")
         || stem.starts_with("glProgramUniform")
 }
@@ -115,8 +134,9 @@ pub(crate) fn check(
         (image.pixels, of_image(call, image, unpacking))
     } else if let Some((_, size)) = SIZED.iter().find(|(stem, _)| *stem == call.stem) {
         (size + 1, Some(number(call, *size)))
-    } else if let Some((_, count, kind)) = INDEXED.iter().find(|(stem, ..)| *stem == call.stem) {
-        (kind + 1, index_bytes(number(call, *kind)).map(|bytes| number(call, *count).saturating_mul(bytes)))
+    } else if let Some(how) = INDEXED.iter().find(|how| how.stem == call.stem) {
+        let bytes = index_bytes(number(call, how.count + 1));
+        (how.count + 2, bytes.map(|bytes| number(call, how.count).saturating_mul(bytes)))
     } else if let Some((at, needed)) = of_uniform(call) {
         (at, Some(needed))
     } else {

@@ -6,13 +6,12 @@ use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-use anytrace_apitrace::tools::diff_images::{ImageOptions, Picture, marked};
+use anytrace_apitrace::tools::diff_images::Picture;
 use anytrace_core::text;
 use anytrace_replay::Sum;
 
 use super::replay_sums;
 use crate::failure::Failure;
-use crate::output::Output;
 use crate::{Verdict, terminal};
 
 /// Options that conflict with it: they have results of their own.
@@ -188,16 +187,7 @@ impl Bisect<'_> {
             pictures.push(picture.map_err(|why| Failure::usage(format!("call {call}: {why}")))?);
         }
         let [good, bad] = pictures.as_slice() else { return Ok(()) };
-        let mut out = terminal::stdout();
-        let Some(marked) = marked(good, bad, ImageOptions { fuzz: 0.0, ..ImageOptions::default() }) else {
-            writeln!(out, "No picture of the difference: the sizes differ")?;
-            return Ok(());
-        };
-        let mut to = Output::create(file, self.force)?;
-        marked.write(&mut to).map_err(|why| Failure::usage(format!("cannot write {}: {why}", file.display())))?;
-        to.commit(Verdict::Fine)?;
-        writeln!(out, "Wrote {}", text::printable(&file.display().to_string()))?;
-        Ok(())
+        replay_sums::write_marked(file, good, bad, self.force)
     }
 }
 

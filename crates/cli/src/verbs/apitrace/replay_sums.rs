@@ -71,9 +71,14 @@ pub(super) fn write_difference(
     let read = |bytes: &[u8]| Picture::read(std::io::Cursor::new(bytes.to_vec()));
     let (before, now) =
         (read(&before).map_err(|why| failed(&path, &why))?, read(bytes).map_err(|why| failed(&path, &why))?);
+    write_marked(file, &before, &now, force)
+}
+
+/// Writes the second picture with the pixels in red that differ from the first.
+pub(super) fn write_marked(file: &Path, before: &Picture, now: &Picture, force: bool) -> Result<(), Failure> {
     // Any other pixel is marked, however little it differs.
     let how = ImageOptions { fuzz: 0.0, ..ImageOptions::default() };
-    let Some(marked) = marked(&before, &now, how) else {
+    let Some(marked) = marked(before, now, how) else {
         writeln!(terminal::stdout(), "No picture of the difference: the sizes differ")?;
         return Ok(());
     };
