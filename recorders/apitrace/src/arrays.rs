@@ -1,0 +1,433 @@
+//! Vertex arrays in the program's own memory. OpenGL reads them at a draw, so that is when they are recorded, as calls of
+//! `gl*Pointer` with their bytes (OpenGL 4.6, compatibility profile, section 10.3).
+
+use std::sync::atomic::Ordering::Relaxed;
+
+use crate::arguments::Arguments;
+use crate::ask;
+use crate::context::{self, Context};
+use crate::extent::{GL_ARRAY_BUFFER_BINDING, GL_ELEMENT_ARRAY_BUFFER_BINDING, type_bytes};
+use crate::lock::Shared;
+use crate::table;
+
+/// What a draw reads: of arrays of vertices and of those of instances.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Reach {
+    /// One more than the last vertex.
+    vertices: u64,
+    instances: u64,
+    first_instance: u64,
+}
+
+/// Whether indices come from a buffer.
+pub(crate) fn has_index_buffer() -> bool {
+    context::current().is_some_and(Context::has_buffers) && ask::integer(GL_ELEMENT_ARRAY_BUFFER_BINDING) != 0
+}
+
+/// Whether vertices that the program declares now are in a buffer.
+fn has_vertex_buffer(context: &Context) -> bool {
+    context.has_buffers() && ask::integer(GL_ARRAY_BUFFER_BINDING) != 0
+}
+
+/// Whether a call of `gl*Pointer` declares an array in the program's memory. It is then recorded at draws only, when the
+/// memory has what is drawn.
+pub(crate) fn is_users(arguments: &Arguments) -> bool {
+    let Some(context) = context::current() else { return false };
+    let last = arguments.function.parameters.len().saturating_sub(1);
+    if arguments.raw(last) == 0 || has_vertex_buffer(context) {
+        return false;
+    }
+    context.has_user_arrays.store(true, Relaxed);
+    true
+}
+
+/// What has to be recorded before a draw.
+#[derive(Debug)]
+pub(crate) struct Array {
+    function: usize,
+    /// The arguments before the pointer.
+    numbers: Vec<u32>,
+    /// Selects the unit of texture coordinates first.
+    unit: Option<u32>,
+    address: *const u8,
+    bytes: usize,
+}
+
+/// The arrays in the program's memory that a draw reads; `Err`: why they cannot be recorded.
+///
+/// # Safety
+/// The program draws with these arguments.
+pub(crate) unsafe fn read(arguments: &Arguments) -> Result<Vec<Array>, &'static str> {
+    let Some(context) = context::current().filter(|context| context.has_user_arrays.load(Relaxed)) else {
+        return Ok(Vec::new());
+    };
+    let mut arrays = Vec::new();
+    if context.has_fixed_arrays() {
+        fixed(context, &mut arrays);
+    }
+    if context.has_attributes() {
+        attributes(context, &mut arrays);
+    }
+    if arrays.is_empty() {
+        return Ok(Vec::new());
+    }
+    // SAFETY: the caller's promise.
+    let reach = unsafe { reach(arguments) }?;
+    Ok(arrays.into_iter().filter_map(|array| array.measured(reach)).collect())
+}
+
+/// An array as the driver has it.
+struct Declared {
+    array: Array,
+    element: usize,
+    stride: usize,
+    divisor: u64,
+}
+
+impl Declared {
+    fn measured(mut self, reach: Reach) -> Option<Array> {
+        let count = match self.divisor {
+            0 => reach.vertices,
+            divisor => reach.first_instance + reach.instances.div_ceil(divisor),
+        };
+        let last = usize::try_from(count).ok()?.checked_sub(1)?;
+        let stride = if self.stride == 0 { self.element } else { self.stride };
+        self.array.bytes = last.checked_mul(stride)?.checked_add(self.element)?;
+        Some(self.array)
+    }
+}
+
+/// An array with a name: capability, function, and the names of size, type, stride, buffer and pointer.
+struct Fixed {
+    enable: u32,
+    function: &'static str,
+    /// The name of its size, or how many numbers there are.
+    size: Result<u32, usize>,
+    /// 0: truth, of one byte.
+    kind: u32,
+    stride: u32,
+    buffer: u32,
+    pointer: u32,
+}
+
+const FIXED: [Fixed; 7] = [
+    Fixed { enable: 0x8074, function: "glVertexPointer", size: Ok(0x807a), kind: 0x807b, stride: 0x807c, buffer: 0x8896, pointer: 0x808e },
+    Fixed { enable: 0x8075, function: "glNormalPointer", size: Err(3), kind: 0x807e, stride: 0x807f, buffer: 0x8897, pointer: 0x808f },
+    Fixed { enable: 0x8076, function: "glColorPointer", size: Ok(0x8081), kind: 0x8082, stride: 0x8083, buffer: 0x8898, pointer: 0x8090 },
+    Fixed { enable: 0x8077, function: "glIndexPointer", size: Err(1), kind: 0x8085, stride: 0x8086, buffer: 0x8899, pointer: 0x8091 },
+    Fixed { enable: 0x8079, function: "glEdgeFlagPointer", size: Err(1), kind: 0, stride: 0x808c, buffer: 0x889b, pointer: 0x8093 },
+    Fixed { enable: 0x8457, function: "glFogCoordPointer", size: Err(1), kind: 0x8454, stride: 0x8455, buffer: 0x889d, pointer: 0x8456 },
+    Fixed { enable: 0x845e, function: "glSecondaryColorPointer", size: Ok(0x845a), kind: 0x845b, stride: 0x845c, buffer: 0x889c, pointer: 0x845d },
+];
+
+const TEXTURE: Fixed = Fixed {
+    enable: 0x8078,
+    function: "glTexCoordPointer",
+    size: Ok(0x8088),
+    kind: 0x8089,
+    stride: 0x808a,
+    buffer: 0x889a,
+    pointer: 0x8092,
+};
+
+/// Arrays with names.
+fn fixed(context: &Context, arrays: &mut Vec<Declared>) {
+    const GL_CLIENT_ACTIVE_TEXTURE: u32 = 0x84e1;
+    const GL_MAX_TEXTURE_COORDS: u32 = 0x8871;
+    const GL_MAX_TEXTURE_UNITS: u32 = 0x84e2;
+    const GL_TEXTURE0: u32 = 0x84c0;
+    // OpenGL ES has the first three, fog and secondary colours came with 1.4.
+    let known = if context.is_es { 3 } else if context.version >= 14 { FIXED.len() } else { 5 };
+    for kind in FIXED.iter().take(known).filter(|kind| !context.is_es || kind.function != "glIndexPointer") {
+        arrays.extend(declared(context, kind, None));
+    }
+    let Some(select) = ask::CLIENT_ACTIVE_TEXTURE.get().filter(|_| context.is_es || context.version >= 13) else {
+        arrays.extend(declared(context, &TEXTURE, None));
+        return;
+    };
+    let active = ask::integer(GL_CLIENT_ACTIVE_TEXTURE) as u32;
+    let is_old = context.is_es || context.version < 20;
+    let units = ask::integer(if is_old { GL_MAX_TEXTURE_UNITS } else { GL_MAX_TEXTURE_COORDS }).clamp(1, 32) as u32;
+    for unit in 0..units {
+        // SAFETY: the driver has the unit; the program's own is restored below.
+        unsafe { select(GL_TEXTURE0 + unit) };
+        arrays.extend(declared(context, &TEXTURE, Some(GL_TEXTURE0 + unit)));
+    }
+    // SAFETY: as above.
+    unsafe { select(active) };
+}
+
+fn declared(context: &Context, kind: &Fixed, unit: Option<u32>) -> Option<Declared> {
+    if !ask::is_enabled(kind.enable) || context.has_buffers() && ask::integer(kind.buffer) != 0 {
+        return None;
+    }
+    let mut address = std::ptr::null();
+    // SAFETY: the driver writes one pointer.
+    unsafe { ask::GET_POINTER.get()?(kind.pointer, &mut address) };
+    if address.is_null() {
+        return None;
+    }
+    let stride = ask::integer(kind.stride) as u32;
+    let mut numbers = Vec::new();
+    let size = match kind.size {
+        Ok(name) => {
+            let size = ask::integer(name) as u32;
+            numbers.push(size);
+            components(size)
+        }
+        Err(count) => count,
+    };
+    let element = if kind.kind == 0 {
+        size
+    } else {
+        let format = ask::integer(kind.kind) as u32;
+        numbers.push(format);
+        vertex_bytes(size, format)?
+    };
+    numbers.push(stride);
+    let function = table::number(kind.function.as_bytes())?;
+    let array = Array { function, numbers, unit, address, bytes: 0 };
+    Some(Declared { array, element, stride: stride as usize, divisor: 0 })
+}
+
+/// Arrays with numbers.
+fn attributes(context: &Context, arrays: &mut Vec<Declared>) {
+    const GL_MAX_VERTEX_ATTRIBS: u32 = 0x8869;
+    let (Some(get), Some(get_pointer)) = (ask::GET_ATTRIBUTE.get(), ask::GET_ATTRIBUTE_POINTER.get()) else { return };
+    let has_integers = context.version >= 30;
+    let has_divisors = context.version >= if context.is_es { 30 } else { 33 };
+    let has_longs = !context.is_es && context.version >= 43;
+    for index in 0..ask::integer(GL_MAX_VERTEX_ATTRIBS).clamp(0, 64) as u32 {
+        let ask = |name: u32| {
+            let mut found = [0; 4];
+            // SAFETY: these have one number each.
+            unsafe { get(index, name, found.as_mut_ptr()) };
+            found[0] as u32
+        };
+        // Enabled, and in no buffer.
+        if ask(0x8622) == 0 || ask(0x889f) != 0 {
+            continue;
+        }
+        let mut address = std::ptr::null();
+        // SAFETY: the driver writes one pointer.
+        unsafe { get_pointer(index, 0x8645, &mut address) };
+        let (size, stride, format) = (ask(0x8623), ask(0x8624), ask(0x8625));
+        let Some(element) = vertex_bytes(components(size), format).filter(|_| !address.is_null()) else { continue };
+        let (name, numbers) = if has_integers && ask(0x88fd) != 0 {
+            ("glVertexAttribIPointer", vec![index, size, format, stride])
+        } else if has_longs && ask(0x874e) != 0 {
+            ("glVertexAttribLPointer", vec![index, size, format, stride])
+        } else {
+            ("glVertexAttribPointer", vec![index, size, format, ask(0x886a), stride])
+        };
+        let Some(function) = table::number(name.as_bytes()) else { continue };
+        let divisor = if has_divisors { ask(0x88fe).into() } else { 0 };
+        let array = Array { function, numbers, unit: None, address, bytes: 0 };
+        arrays.push(Declared { array, element, stride: stride as usize, divisor });
+    }
+}
+
+fn components(size: u32) -> usize {
+    // `GL_BGRA`.
+    if size == 0x80e1 { 4 } else { size as usize }
+}
+
+/// Bytes of a vertex of so many numbers.
+fn vertex_bytes(size: usize, format: u32) -> Option<usize> {
+    match format {
+        // Numbers in one word.
+        0x8368 | 0x8d9f | 0x8c3b => Some(4),
+        _ => Some(size * type_bytes(format)?),
+    }
+}
+
+/// What a draw reads of its arrays.
+unsafe fn reach(arguments: &Arguments) -> Result<Reach, &'static str> {
+    let name = arguments.function.name;
+    if name.contains("Indirect") {
+        return Err("vertices in the program's memory, of a draw whose numbers are in memory");
+    }
+    let number = |names: &[&str], otherwise: i64| arguments.named(names).unwrap_or(otherwise);
+    let instances = u64::try_from(number(&["instancecount", "primcount", "instanceCount"], 1)).unwrap_or(0);
+    let first_instance = u64::from(number(&["baseinstance"], 0) as u32);
+    let mut vertices = 0_u64;
+    // SAFETY: the program passed what the function reads.
+    let pieces = unsafe { pieces(arguments) };
+    for piece in pieces {
+        let end = match piece {
+            Piece::Plain { first, count } if count > 0 => first + count,
+            // SAFETY: as above.
+            Piece::Indexed { indices, count, base } if count > 0 => {
+                let kind = number(&["type"], 0) as u32;
+                // SAFETY: as above.
+                let highest = unsafe { highest(indices, count as usize, kind) }?;
+                highest.map_or(0, |highest| i64::from(highest) + base + 1)
+            }
+            _ => 0,
+        };
+        vertices = vertices.max(u64::try_from(end).unwrap_or(0));
+    }
+    Ok(Reach { vertices, instances: if name.contains("Multi") { 1 } else { instances }, first_instance })
+}
+
+enum Piece {
+    Plain { first: i64, count: i64 },
+    Indexed { indices: u64, count: i64, base: i64 },
+}
+
+/// The pieces of a draw: one, or those of `glMultiDraw*`.
+unsafe fn pieces(arguments: &Arguments) -> Vec<Piece> {
+    let is_indexed = arguments.place(&["indices"]).is_some();
+    let raw = |names: &[&str]| arguments.place(names).map_or(0, |at| arguments.raw(at));
+    if !arguments.function.name.contains("MultiDraw") {
+        let number = |names: &[&str]| arguments.named(names).unwrap_or(0);
+        let count = number(&["count"]);
+        return vec![match is_indexed {
+            true => Piece::Indexed { indices: raw(&["indices"]), count, base: number(&["basevertex"]) },
+            false => Piece::Plain { first: number(&["first"]), count },
+        }];
+    }
+    let draws = usize::try_from(arguments.named(&["drawcount", "primcount"]).unwrap_or(0)).unwrap_or(0);
+    let item = |list: u64, at: usize| {
+        let list = list as *const i32;
+        // SAFETY: the program passed a list of so many numbers.
+        if list.is_null() { 0 } else { i64::from(unsafe { list.add(at).read_unaligned() }) }
+    };
+    (0..draws)
+        .map(|at| {
+            let count = item(raw(&["count"]), at);
+            if !is_indexed {
+                return Piece::Plain { first: item(raw(&["first"]), at), count };
+            }
+            let list = raw(&["indices"]) as *const u64;
+            // SAFETY: as above, of pointers.
+            let indices = if list.is_null() { 0 } else { unsafe { list.add(at).read_unaligned() } };
+            Piece::Indexed { indices, count, base: item(raw(&["basevertex"]), at) }
+        })
+        .collect()
+}
+
+/// The highest of the indices, without that which begins a new strip.
+unsafe fn highest(indices: u64, count: usize, kind: u32) -> Result<Option<u32>, &'static str> {
+    let bytes = type_bytes(kind).filter(|_| matches!(kind, 0x1401 | 0x1403 | 0x1405)).ok_or("indices of an unknown type")?;
+    let restart = restart_index(bytes);
+    let owned;
+    let bytes_of = if has_index_buffer() {
+        owned = index_buffer(indices, count * bytes).ok_or("indices in a buffer that the driver does not show")?;
+        owned.as_slice()
+    } else if indices == 0 {
+        return Ok(None);
+    } else {
+        // SAFETY: the program passed so many indices.
+        unsafe { std::slice::from_raw_parts(indices as *const u8, count * bytes) }
+    };
+    let numbers = bytes_of.chunks_exact(bytes).map(|index| {
+        index.iter().rev().fold(0_u32, |number, byte| number << 8 | u32::from(*byte))
+    });
+    Ok(numbers.filter(|number| Some(*number) != restart).max())
+}
+
+/// The index that begins a new strip, as far as it is enabled.
+fn restart_index(bytes: usize) -> Option<u32> {
+    const GL_PRIMITIVE_RESTART_FIXED_INDEX: u32 = 0x8d69;
+    const GL_PRIMITIVE_RESTART: u32 = 0x8f9d;
+    const GL_PRIMITIVE_RESTART_INDEX: u32 = 0x8f9e;
+    let context = context::current()?;
+    if context.version >= if context.is_es { 30 } else { 43 } && ask::is_enabled(GL_PRIMITIVE_RESTART_FIXED_INDEX) {
+        return Some(u32::MAX >> (32 - 8 * bytes));
+    }
+    let has_own = !context.is_es && context.version >= 31 && ask::is_enabled(GL_PRIMITIVE_RESTART);
+    has_own.then(|| ask::integer(GL_PRIMITIVE_RESTART_INDEX) as u32)
+}
+
+/// A part of the buffer with indices, as the driver has it.
+fn index_buffer(offset: u64, bytes: usize) -> Option<Vec<u8>> {
+    const GL_ELEMENT_ARRAY_BUFFER: u32 = 0x8893;
+    const GL_BUFFER_SIZE: u32 = 0x8764;
+    const GL_MAP_READ_BIT: u32 = 1;
+    let context = context::current()?;
+    let mut size = [0; 4];
+    // SAFETY: the driver writes one number.
+    unsafe { ask::GET_BUFFER_PARAMETER.get()?(GL_ELEMENT_ARRAY_BUFFER, GL_BUFFER_SIZE, size.as_mut_ptr()) };
+    let size = u64::try_from(size[0]).ok()?;
+    if offset.checked_add(bytes as u64)? > size {
+        return None;
+    }
+    let mut found = vec![0; bytes];
+    if !context.is_es {
+        // SAFETY: the part is in the buffer, and as long as the vector.
+        unsafe { ask::GET_BUFFER_DATA.get()?(GL_ELEMENT_ARRAY_BUFFER, offset as isize, bytes as isize, found.as_mut_ptr()) };
+        return Some(found);
+    }
+    if context.version < 30 {
+        return None;
+    }
+    // SAFETY: the part is in the buffer; what is mapped is read before it is unmapped.
+    unsafe {
+        let map = ask::MAP_BUFFER_RANGE.get()?;
+        let address = map(GL_ELEMENT_ARRAY_BUFFER, offset as isize, bytes as isize, GL_MAP_READ_BIT);
+        if address.is_null() {
+            return None;
+        }
+        found.copy_from_slice(std::slice::from_raw_parts(address, bytes));
+        ask::UNMAP_BUFFER.get()?(GL_ELEMENT_ARRAY_BUFFER);
+    }
+    Some(found)
+}
+
+/// Records arrays, as calls that the program did not make.
+pub(crate) fn write(shared: &mut Shared, thread: u32, arrays: &[Array]) {
+    let Some(stream) = &mut shared.stream else { return };
+    let select = table::number(b"glClientActiveTexture");
+    let units = arrays.iter().filter(|array| array.unit.is_some()).count();
+    let active = (units > 0).then(|| ask::integer(0x84e1) as u32);
+    let choose = |stream: &mut crate::stream::Stream, unit: u32| {
+        if let Some(select) = select {
+            crate::values::fake(stream, select, thread, &[unit], None);
+        }
+    };
+    let mut selected = active;
+    for array in arrays {
+        if let Some(unit) = array.unit.filter(|unit| selected != Some(*unit)) {
+            choose(stream, unit);
+            selected = Some(unit);
+        }
+        // SAFETY: the driver reads as many bytes for the draw that follows.
+        let bytes = unsafe { std::slice::from_raw_parts(array.address, array.bytes) };
+        crate::values::fake(stream, array.function, thread, &array.numbers, Some(bytes));
+    }
+    if let Some(active) = active.filter(|active| selected != Some(*active)) {
+        choose(stream, active);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn arrays_end_with_the_last_vertex_that_is_read() {
+        let declared = |stride, divisor| Declared {
+            array: Array { function: 0, numbers: Vec::new(), unit: None, address: std::ptr::null(), bytes: 0 },
+            element: 12,
+            stride,
+            divisor,
+        };
+        let reach = Reach { vertices: 10, instances: 5, first_instance: 2 };
+        let bytes = |declared: Declared| declared.measured(reach).map(|array| array.bytes);
+        assert_eq!(bytes(declared(0, 0)), Some(120));
+        assert_eq!(bytes(declared(32, 0)), Some(9 * 32 + 12));
+        assert_eq!(bytes(declared(0, 2)), Some(5 * 12));
+        let nothing = Reach { vertices: 0, ..reach };
+        assert!(declared(0, 0).measured(nothing).is_none());
+    }
+
+    #[test]
+    fn the_highest_index_is_found_in_the_programs_memory() {
+        let indices: [u16; 4] = [3, 900, 7, 2];
+        // SAFETY: there are four.
+        assert_eq!(unsafe { highest(indices.as_ptr() as u64, 4, 0x1403) }, Ok(Some(900)));
+        // SAFETY: nothing is read.
+        assert!(unsafe { highest(indices.as_ptr() as u64, 4, 0x1406) }.is_err());
+    }
+}

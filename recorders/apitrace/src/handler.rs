@@ -1,0 +1,289 @@
+//! One call of the program: recorded, passed on, and its answer recorded. What the driver and the recorder itself call
+//! meanwhile is passed on alone.
+
+use std::cell::Cell;
+use std::ffi::{CStr, c_char};
+
+use crate::actions::{self, Action};
+use crate::arguments::Arguments;
+use crate::lock::{Guard, Shared, lock};
+use crate::mappings;
+use crate::stubs::{Registers, STUBS};
+use crate::values::{self, Extents};
+use crate::{arrays, context, process, programs, real, table};
+
+thread_local! {
+    /// The thread is in a call that is recorded.
+    static INSIDE: Cell<bool> = const { Cell::new(false) };
+    /// The thread's number in the trace.
+    static THREAD: Cell<Option<u32>> = const { Cell::new(None) };
+}
+
+/// Whether the thread is in a call that is recorded.
+pub(crate) fn is_inside() -> bool {
+    INSIDE.get()
+}
+
+/// Takes every call of a function that is exported.
+pub(crate) unsafe extern "C" fn handle(number: u32, registers: &Registers) -> u64 {
+    let number = number as usize;
+    if INSIDE.get() || process::is_off() {
+        // SAFETY: the function is the one that was called.
+        return real::address(number).map_or(0, |address| unsafe { real::call(number, address, registers) });
+    }
+    INSIDE.set(true);
+    // SAFETY: the stub passes the registers of the call.
+    let result = unsafe { record(number, registers) };
+    INSIDE.set(false);
+    result
+}
+
+/// A call that is recorded.
+struct Call<'a> {
+    number: usize,
+    registers: &'a Registers,
+    arguments: Arguments,
+    address: usize,
+}
+
+unsafe fn record(number: usize, registers: &Registers) -> u64 {
+    let Some(address) = real::address(number) else {
+        lock().losses.count(table::FUNCTIONS[number].name, "the driver has no such function");
+        return 0;
+    };
+    // SAFETY: the caller's promise.
+    let arguments = unsafe { Arguments::of(number, registers) };
+    let call = Call { number, registers, arguments, address };
+    // SAFETY: as above, for each kind of call.
+    unsafe {
+        match actions::of(number) {
+            Action::Plain => call.plain(),
+            Action::MakeCurrent => call.make_current(),
+            Action::DestroyContext => {
+                context::destroyed(call.arguments.raw(call.arguments.function.parameters.len() - 1));
+                call.plain()
+            }
+            Action::GetProcAddress => call.get_proc_address(),
+            Action::Swap => call.swap(),
+            Action::Pointer if arrays::is_users(&call.arguments) => call.pass_on(),
+            Action::Pointer => call.plain(),
+            Action::Draw => call.draw(),
+            Action::Map => call.map(),
+            Action::Unmap => call.unmap(),
+            Action::FlushMapped => call.flush_mapped(),
+            Action::BufferData => call.buffer_data(),
+            Action::Link => call.link(),
+            Action::Reads => {
+                call.compare_mappings();
+                call.plain()
+            }
+        }
+    }
+}
+
+/// The lock, with a trace that is open, and the thread's number in it; `None`: nothing is recorded any more.
+fn begin() -> Option<(Guard, u32)> {
+    let mut shared = lock();
+    if shared.stream.is_none() {
+        process::open(&mut shared);
+    }
+    let stream = shared.stream.as_mut()?;
+    let thread = THREAD.get().unwrap_or_else(|| {
+        let number = stream.threads;
+        stream.threads += 1;
+        THREAD.set(Some(number));
+        number
+    });
+    Some((shared, thread))
+}
+
+/// After a fork the thread has no number yet.
+pub(crate) fn forget_thread() {
+    THREAD.set(None);
+}
+
+impl Call<'_> {
+    /// Calls the driver.
+    unsafe fn pass_on(&self) -> u64 {
+        // SAFETY: the program has called the function with these registers.
+        unsafe { real::call(self.number, self.address, self.registers) }
+    }
+
+    unsafe fn plain(&self) -> u64 {
+        // SAFETY: the caller's promise, here and below.
+        unsafe {
+            let extents = values::measure(&self.arguments);
+            let number = self.enter(&extents);
+            let result = self.pass_on();
+            self.leave(number, &extents, result);
+            result
+        }
+    }
+
+    unsafe fn enter(&self, extents: &Extents) -> Option<u64> {
+        let (mut shared, thread) = begin()?;
+        let stream = shared.stream.as_mut()?;
+        let number = stream.enter(self.number, thread, false);
+        // SAFETY: the program has called the function with these arguments.
+        unsafe { values::inputs(stream, &self.arguments, extents) };
+        stream.end();
+        self.count_opaque(extents, &mut shared);
+        Some(number)
+    }
+
+    unsafe fn leave(&self, number: Option<u64>, extents: &Extents, result: u64) {
+        let Some(number) = number else { return };
+        let mut shared = lock();
+        let Some(stream) = &mut shared.stream else { return };
+        stream.leave(number);
+        // SAFETY: the function has returned.
+        unsafe { values::outputs(stream, &self.arguments, extents, result) };
+        stream.end();
+        process::after_call(&mut shared);
+    }
+
+    /// Data that a function reads and whose size is not known here.
+    fn count_opaque(&self, extents: &Extents, shared: &mut Shared) {
+        if let Some(parameter) = values::unrecorded(&self.arguments, extents) {
+            shared.losses.count(self.arguments.function.name, parameter);
+        }
+    }
+
+    unsafe fn make_current(&self) -> u64 {
+        // SAFETY: the caller's promise.
+        let result = unsafe { self.plain() };
+        let parameters = self.arguments.function.parameters.len();
+        if result as u32 == 0 {
+            return result;
+        }
+        // The context is the last of the parameters; `eglReleaseThread` has none.
+        let handle = parameters.checked_sub(1).map_or(0, |last| self.arguments.raw(last));
+        let Some(context) = context::made_current(handle) else { return result };
+        let Some([_, _, width, height]) = context::first_size(context) else { return result };
+        let Some((mut shared, thread)) = begin() else { return result };
+        let Some(stream) = &mut shared.stream else { return result };
+        for name in ["glViewport", "glScissor"] {
+            if let Some(function) = table::number(name.as_bytes()) {
+                values::fake(stream, function, thread, &[0, 0, width as u32, height as u32], None);
+            }
+        }
+        result
+    }
+
+    /// The program gets our function instead of the driver's.
+    unsafe fn get_proc_address(&self) -> u64 {
+        // SAFETY: the caller's promise.
+        let result = unsafe { self.plain() };
+        let name = self.arguments.raw(0) as *const c_char;
+        if result == 0 || name.is_null() {
+            return result;
+        }
+        // SAFETY: the program passes a text that ends with a zero.
+        let name = unsafe { CStr::from_ptr(name) };
+        match table::number(name.to_bytes()).and_then(|number| STUBS.get(number)) {
+            Some(ours) => *ours as usize as u64,
+            None => {
+                let kept = Box::leak(name.to_string_lossy().into_owned().into_boxed_str());
+                lock().losses.count(kept, "not a function that this version knows: its calls are not recorded");
+                result
+            }
+        }
+    }
+
+    unsafe fn swap(&self) -> u64 {
+        self.compare_mappings();
+        // SAFETY: the caller's promise.
+        let result = unsafe { self.plain() };
+        process::after_frame(&mut lock());
+        result
+    }
+
+    unsafe fn draw(&self) -> u64 {
+        self.compare_mappings();
+        // SAFETY: the caller's promise.
+        let arrays = unsafe { arrays::read(&self.arguments) };
+        if let Some((mut shared, thread)) = begin() {
+            match &arrays {
+                Ok(arrays) => arrays::write(&mut shared, thread, arrays),
+                Err(why) => shared.losses.count(self.arguments.function.name, why),
+            }
+        }
+        // SAFETY: as above.
+        unsafe { self.plain() }
+    }
+
+    unsafe fn map(&self) -> u64 {
+        // SAFETY: the caller's promise.
+        let result = unsafe { self.plain() };
+        if result != 0 {
+            let (bytes, access) = mappings::mapped(&self.arguments);
+            lock().mappings.insert(result, bytes, access);
+        }
+        result
+    }
+
+    unsafe fn unmap(&self) -> u64 {
+        let address = mappings::address(&self.arguments);
+        if let Some((mut shared, thread)) = begin() {
+            let Shared { mappings, stream, .. } = &mut *shared;
+            if let Some(stream) = stream {
+                mappings.end(address, stream, thread);
+            }
+        }
+        // SAFETY: the caller's promise.
+        unsafe { self.plain() }
+    }
+
+    unsafe fn flush_mapped(&self) -> u64 {
+        let address = mappings::address(&self.arguments);
+        let number = |at: usize| usize::try_from(self.arguments.raw(at) as i64).unwrap_or(0);
+        if let Some((mut shared, thread)) = begin() {
+            let Shared { mappings, stream, .. } = &mut *shared;
+            if let Some(stream) = stream {
+                mappings.flush(address, number(1)..number(1).saturating_add(number(2)), stream, thread);
+            }
+        }
+        // SAFETY: the caller's promise.
+        unsafe { self.plain() }
+    }
+
+    unsafe fn buffer_data(&self) -> u64 {
+        let address = mappings::address(&self.arguments);
+        if address != 0 {
+            lock().mappings.forget(address);
+        }
+        // SAFETY: the caller's promise.
+        unsafe { self.plain() }
+    }
+
+    fn compare_mappings(&self) {
+        if !mappings::has_persistent() {
+            return;
+        }
+        if let Some((mut shared, thread)) = begin() {
+            let Shared { mappings, stream, .. } = &mut *shared;
+            if let Some(stream) = stream {
+                mappings.compare(stream, thread);
+            }
+        }
+    }
+
+    /// Where attributes are is recorded before the call, so that another driver puts them there too.
+    unsafe fn link(&self) -> u64 {
+        // SAFETY: the caller's promise.
+        let result = unsafe { self.pass_on() };
+        let places = programs::attributes(self.arguments.uint(0));
+        if let Some((mut shared, thread)) = begin()
+            && let Some(stream) = &mut shared.stream
+        {
+            programs::write(stream, thread, self.arguments.uint(0), &places);
+        }
+        let extents = values::measure(&self.arguments);
+        // SAFETY: as above; the function has returned already.
+        unsafe {
+            let number = self.enter(&extents);
+            self.leave(number, &extents, result);
+        }
+        result
+    }
+}
