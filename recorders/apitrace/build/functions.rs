@@ -179,3 +179,13 @@ pub(crate) fn stubs(rows: &Rows) -> String {
     text.push_str("}\n");
     text
 }
+
+/// Names of the functions that count calls of functions that are not in the table.
+pub(crate) fn counters(count: usize) -> String {
+    let mut text = String::from("counters! {\n");
+    for number in 0..count {
+        let _ = writeln!(text, "    counter_{number} {number}");
+    }
+    text.push_str("}\n");
+    text
+}

@@ -38,4 +38,5 @@ fn main() {
     write("functions.rs", functions::table(&rows));
     write("stubs.rs", functions::stubs(&rows));
     write("groups.rs", enums.table());
+    write("counters.rs", functions::counters(128));
 }

@@ -10,7 +10,7 @@ use crate::lock::{Guard, Shared, lock};
 use crate::mappings;
 use crate::stubs::{Registers, STUBS};
 use crate::values::{self, Extents};
-use crate::{arrays, context, process, programs, real, table};
+use crate::{arrays, backtraces, context, process, programs, real, table, unknown};
 
 thread_local! {
     /// The thread is in a call that is recorded.
@@ -121,9 +121,11 @@ impl Call<'_> {
     }
 
     unsafe fn enter(&self, extents: &Extents) -> Option<u64> {
+        let stack = if backtraces::is_wanted(self.number) { backtraces::addresses() } else { Vec::new() };
         let (mut shared, thread) = begin()?;
         let stream = shared.stream.as_mut()?;
         let number = stream.enter(self.number, thread, false);
+        stream.backtrace(&stack);
         // SAFETY: the program has called the function with these arguments.
         unsafe { values::inputs(stream, &self.arguments, extents) };
         stream.end();
@@ -182,11 +184,7 @@ impl Call<'_> {
         let name = unsafe { CStr::from_ptr(name) };
         match table::number(name.to_bytes()).and_then(|number| STUBS.get(number)) {
             Some(ours) => *ours as usize as u64,
-            None => {
-                let kept = Box::leak(name.to_string_lossy().into_owned().into_boxed_str());
-                lock().losses.count(kept, "not a function that this version knows: its calls are not recorded");
-                result
-            }
+            None => unknown::counted(&name.to_string_lossy(), result as usize) as u64,
         }
     }
 

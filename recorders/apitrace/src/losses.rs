@@ -15,8 +15,11 @@ impl Losses {
         *self.0.entry((function, why)).or_default() += 1;
     }
 
-    pub(crate) fn iter(&self) -> impl Iterator<Item = (&'static str, &'static str, u64)> {
-        self.0.iter().map(|((function, why), count)| (*function, *why, *count))
+    /// What, why, and how often.
+    pub(crate) fn each(&self, mut take: impl FnMut(&str, &str, u64)) {
+        for ((function, why), count) in &self.0 {
+            take(function, why, *count);
+        }
     }
 
     pub(crate) fn clear(&mut self) {

@@ -4,15 +4,17 @@
 //! than [`INTERVAL`] of it.
 
 use std::ffi::{OsString, c_int};
+use std::fmt::Write as _;
 use std::fs::OpenOptions;
-use std::io::Write;
+use std::io::Write as _;
 use std::path::PathBuf;
-use std::sync::Once;
+use std::sync::{Once, OnceLock};
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering::Relaxed};
 use std::time::Duration;
 
 use crate::lock::{self, Guard, Shared, lock, try_lock};
 use crate::stream::Stream;
+use crate::unknown;
 
 /// Names the trace, as apitrace does.
 const FILE: &str = "TRACE_FILE";
@@ -25,6 +27,9 @@ const INTERVAL: Duration = Duration::from_millis(250);
 
 /// A frame's end is written if nothing was for so long.
 const FRAME: Duration = Duration::from_millis(50);
+
+/// The report's path, read while the process is well.
+static REPORT_PATH: OnceLock<Option<PathBuf>> = OnceLock::new();
 
 static IS_OFF: AtomicBool = AtomicBool::new(false);
 
@@ -44,6 +49,7 @@ pub(crate) fn open(shared: &mut Shared) {
     if shared.is_off {
         return;
     }
+    REPORT_PATH.get_or_init(|| std::env::var_os(REPORT).map(PathBuf::from));
     let program = std::fs::read_link("/proc/self/exe").unwrap_or_else(|_| PathBuf::from("program"));
     let wanted = std::env::var_os(FILE).filter(|name| !name.is_empty()).unwrap_or_else(|| {
         let mut name = program.file_name().unwrap_or_default().to_owned();
@@ -62,6 +68,10 @@ pub(crate) fn open(shared: &mut Shared) {
         }
         Err(error) => {
             complain(&format!("cannot write a trace: {error}; nothing is recorded"));
+            if let Some(Some(place)) = REPORT_PATH.get() {
+                let file = OpenOptions::new().append(true).open(place);
+                let _ = file.and_then(|mut file| file.write_all(format!("failed\t{error}\n").as_bytes()));
+            }
             stop(shared);
         }
     }
@@ -126,7 +136,7 @@ fn fail(shared: &mut Shared) {
     let path = shared.path.clone().unwrap_or_default();
     if let Some(failure) = failure {
         complain(&format!("{}: {failure}; the trace ends here", path.display()));
-        report(shared, Some(&failure.to_string()));
+        report(shared, Some(&failure));
     }
     stop(shared);
 }
@@ -137,27 +147,65 @@ fn complain(text: &str) {
     let _ = writeln!(std::io::stderr(), "anytrace: {text}");
 }
 
-/// Appends to the report, for the command that started the program.
-fn report(shared: &Shared, failure: Option<&str>) {
+/// Appends to the report, for the command that started the program, or to standard error. Nothing is allocated: the
+/// process may be in any state.
+fn report(shared: &Shared, failure: Option<&std::io::Error>) {
     let (Some(stream), Some(path)) = (&shared.stream, &shared.path) else { return };
-    let mut text = format!("trace\t{}\t{}\t{}\n", stream.calls, stream.frames, path.display());
-    for (function, why, count) in shared.losses.iter() {
-        text.push_str(&format!("lost\t{count}\t{function}\t{why}\n"));
-    }
+    let place = REPORT_PATH.get().and_then(Option::as_ref);
+    let mut text = Text::default();
+    let unknown = |to: &mut Text, write: fn(&mut Text, &str, &str, u64)| {
+        unknown::each_called(|name, count| write(to, name, "this version does not know the function", count));
+    };
+    let Some(place) = place else {
+        let write = |text: &mut Text, function: &str, why: &str, count: u64| {
+            let _ = writeln!(text, "anytrace: not recorded: {function} ({count} times): {why}");
+        };
+        shared.losses.each(|function, why, count| write(&mut text, function, why, count));
+        unknown(&mut text, write);
+        let _ = std::io::stderr().write_all(text.bytes());
+        return;
+    };
+    let write = |text: &mut Text, function: &str, why: &str, count: u64| {
+        let _ = writeln!(text, "lost\t{count}\t{function}\t{why}");
+    };
+    let _ = writeln!(text, "trace\t{}\t{}\t{}", stream.calls, stream.frames, path.display());
     if let Some(failure) = failure {
-        text.push_str(&format!("failed\t{failure}\n"));
+        let _ = writeln!(text, "failed\t{failure}");
     }
-    match std::env::var_os(REPORT) {
-        Some(report) => {
-            let file = OpenOptions::new().append(true).open(report);
-            // One write: several processes may end at once.
-            let _ = file.and_then(|mut file| file.write_all(text.as_bytes()));
-        }
-        None => {
-            for (function, why, count) in shared.losses.iter() {
-                complain(&format!("not recorded: {function}: {why} ({count} times)"));
-            }
-        }
+    shared.losses.each(|function, why, count| write(&mut text, function, why, count));
+    unknown(&mut text, write);
+    let file = OpenOptions::new().append(true).open(place);
+    // One write: several processes may end at once.
+    let _ = file.and_then(|mut file| file.write_all(text.bytes()));
+}
+
+/// Text of a bounded length; what is too much is cut at a line.
+struct Text {
+    bytes: [u8; 16384],
+    length: usize,
+}
+
+impl Default for Text {
+    fn default() -> Self {
+        Self { bytes: [0; 16384], length: 0 }
+    }
+}
+
+impl Text {
+    fn bytes(&self) -> &[u8] {
+        let text = &self.bytes[..self.length];
+        let end = text.iter().rposition(|byte| *byte == b'\n').map_or(0, |at| at + 1);
+        &text[..end]
+    }
+}
+
+impl std::fmt::Write for Text {
+    fn write_str(&mut self, text: &str) -> std::fmt::Result {
+        let room = self.bytes.get_mut(self.length..).unwrap_or_default();
+        let taken = text.len().min(room.len());
+        room[..taken].copy_from_slice(&text.as_bytes()[..taken]);
+        self.length += taken;
+        Ok(())
     }
 }
 

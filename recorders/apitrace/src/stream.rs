@@ -6,6 +6,7 @@ use std::time::Instant;
 
 use snap::raw::{Encoder, max_compress_len};
 
+use crate::backtraces::Places;
 use crate::table::{FUNCTIONS, GROUPS};
 
 /// Bytes of the stream in a chunk; readers have no room for more.
@@ -37,6 +38,7 @@ pub(crate) struct Stream {
     enums: Vec<bool>,
     masks: Vec<bool>,
     has_memcpy: bool,
+    places: Places,
     /// The number of the next call.
     pub(crate) calls: u64,
     pub(crate) frames: u64,
@@ -59,11 +61,14 @@ impl Stream {
             enums: vec![false; GROUPS.len()],
             masks: vec![false; GROUPS.len()],
             has_memcpy: false,
+            places: Places::default(),
             calls: 0,
             frames: 0,
             threads: 0,
             failure,
         };
+        // The encoder gets its memory now, not when the process is about to end.
+        let _ = stream.encoder.compress(&[0; CHUNK_BYTES / 8], &mut stream.packed);
         // The container's version, and that of what calls mean.
         stream.uint(6);
         stream.uint(6);
@@ -93,6 +98,29 @@ impl Stream {
         self.flag(is_fake);
         self.calls += 1;
         self.calls - 1
+    }
+
+    /// Writes the stack of the call that was begun, if there is one.
+    pub(crate) fn backtrace(&mut self, addresses: &[usize]) {
+        if addresses.is_empty() {
+            return;
+        }
+        let frames = self.places.frames(addresses);
+        self.raw.push(4);
+        self.uint(frames.len() as u64);
+        for frame in frames {
+            self.uint(frame.id);
+            let Some(about) = frame.about else { continue };
+            self.raw.push(1);
+            self.string(&about.module);
+            if let Some(function) = about.function {
+                self.raw.push(2);
+                self.string(&function);
+            }
+            self.raw.push(5);
+            self.uint(about.offset);
+            self.raw.push(0);
+        }
     }
 
     fn flag(&mut self, is_fake: bool) {

@@ -18,8 +18,13 @@ pub(crate) struct Registers {
 #[unsafe(naked)]
 unsafe extern "C" fn common() {
     naked_asm!(
+        // Debuggers and backtraces find the caller by these.
+        ".cfi_startproc",
         "push rbp",
+        ".cfi_def_cfa_offset 16",
+        ".cfi_offset rbp, -16",
         "mov rbp, rsp",
+        ".cfi_def_cfa_register rbp",
         "sub rsp, 128",
         "mov [rsp], rdi",
         "mov [rsp + 8], rsi",
@@ -43,7 +48,9 @@ unsafe extern "C" fn common() {
         // The result is in the register that the caller looks into, whatever its type.
         "movq xmm0, rax",
         "leave",
+        ".cfi_def_cfa rsp, 8",
         "ret",
+        ".cfi_endproc",
         handle = sym handler::handle,
     )
 }

@@ -38,7 +38,8 @@ fn is_output(parameter: &Parameter) -> bool {
 /// The program called the function with these arguments.
 pub(crate) unsafe fn inputs(stream: &mut Stream, arguments: &Arguments, extents: &Extents) {
     for (at, parameter) in arguments.function.parameters.iter().enumerate() {
-        if is_output(parameter) && extents[at].is_some_and(|extent| extent != Extent::Opaque) {
+        let is_known = matches!(parameter.length, Length::Told(_)) || extents[at].is_some_and(|extent| extent != Extent::Opaque);
+        if arguments.raw(at) != 0 && is_output(parameter) && is_known {
             continue;
         }
         stream.argument(at);

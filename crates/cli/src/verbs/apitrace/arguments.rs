@@ -4,7 +4,7 @@ use clap::{Args, Subcommand};
 
 use super::{
     diff, diff_images, diff_state, dump, frames, from_jsonl, gltrim, index, info, jsonl, leaks, pickle, repack, replay,
-    sed, state, stats, to_c, trim,
+    sed, state, stats, to_c, trace, trim,
 };
 use crate::arguments::RANGE;
 
@@ -171,6 +171,17 @@ pub(super) enum ApitraceVerb {
                       make -C game-c && game-c/replay --snapshots frame."
     )]
     ToC(to_c::ToCArguments),
+    /// Run a program and record its calls of OpenGL, OpenGL ES, GLX and EGL
+    #[command(
+        after_help = "What is written survives the program's end, whatever that is: only SIGKILL takes up to a quarter of\n\
+                      a second. The program's output, errors and exit code are its own.\n\n\
+                      Exit codes: the program's; 1 also if some of its calls or data could not be recorded, 2 also if\n\
+                      nothing was recorded or the command failed.\n\n\
+                      Example:\n  anytrace apitrace trace -- glxgears\n  \
+                      anytrace apitrace trace -o game.trace --backtrace='glDraw*' -- ./game --level 3\n  \
+                      anytrace apitrace frames game.trace -o frames.html"
+    )]
+    Trace(trace::TraceArguments),
     /// Write part of a trace: some calls, frames or threads, with events unchanged
     #[command(
         after_help = format!("Without -o, game.trace is trimmed to game-trim.trace. Without --calls and --frames, all calls\n\

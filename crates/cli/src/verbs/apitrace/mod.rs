@@ -29,6 +29,7 @@ mod sed;
 mod state;
 mod stats;
 mod to_c;
+mod trace;
 mod trim;
 
 use crate::Verdict;
@@ -59,6 +60,7 @@ pub(crate) fn run(options: &ApitraceArguments) -> Result<Verdict, Failure> {
         ApitraceVerb::State(options) => state::run(options),
         ApitraceVerb::Stats(options) => stats::run(options),
         ApitraceVerb::ToC(options) => to_c::run(options),
+        ApitraceVerb::Trace(options) => trace::run(options),
         ApitraceVerb::Trim(options) => trim::run(options),
     }
 }

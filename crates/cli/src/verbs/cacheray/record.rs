@@ -3,24 +3,22 @@
 mod build;
 mod environment;
 mod loss;
-mod output;
 mod report;
 
 use std::ffi::OsString;
 use std::os::unix::process::ExitStatusExt;
 use std::path::PathBuf;
-use std::process::{Command, ExitStatus};
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::process::Command;
 
 use anytrace_core::text::printable;
 use clap::Args;
 
 use crate::failure::Failure;
 use crate::units::grouped;
+use crate::verbs::recording::{SIGKILL, code, leave_interrupts, look_at_output, traces};
 use crate::{Verdict, paint};
 use build::{Build, which};
 use environment::{preload, recorder_options};
-use output::{look_at_output, traces};
 use report::{note_processes, report};
 
 /// `cacheray record`.
@@ -103,26 +101,4 @@ pub(crate) fn run(options: &RecordArguments) -> Result<Verdict, Failure> {
     );
     // A failed program is reported first.
     Ok(if status.success() { Verdict::Breach } else { Verdict::Program(code(status)) })
-}
-
-/// The signal that nobody can catch.
-const SIGKILL: i32 = 9;
-
-/// An interrupt from the terminal reaches the program too, and is for it: what it leaves is reported all the same. Who
-/// asks twice is not kept waiting.
-fn leave_interrupts() {
-    let asked = AtomicBool::new(false);
-    // Without a handler the program is recorded just as well.
-    let _ = ctrlc::set_handler(move || {
-        if asked.swap(true, Ordering::Relaxed) {
-            // 128 + SIGINT, as shells report an interrupted program.
-            std::process::exit(130);
-        }
-    });
-}
-
-/// The program's exit code as a shell reports it.
-fn code(status: ExitStatus) -> u8 {
-    let number = status.code().or_else(|| status.signal().map(|signal| 128 + signal));
-    number.and_then(|number| u8::try_from(number).ok()).unwrap_or(2)
 }

@@ -7,6 +7,7 @@ use std::process::Command;
 use super::super::recorder_library;
 use super::RecordArguments;
 use crate::failure::Failure;
+use crate::verbs::recording;
 
 /// The environment variable: the user's own first, as the last word counts.
 pub(super) fn recorder_options(options: &RecordArguments) -> Result<OsString, Failure> {
@@ -36,19 +37,7 @@ pub(super) fn recorder_options(options: &RecordArguments) -> Result<OsString, Fa
 /// Loads the recorder into a program that was linked without it.
 pub(super) fn preload(command: &mut Command, children: bool) -> Result<(), Failure> {
     let library = recorder_library::find()?;
-    let before = std::env::var_os("LD_PRELOAD").unwrap_or_default();
-    let mut all = library.shared.into_os_string();
-    if all.as_bytes().iter().any(|byte| matches!(byte, b' ' | b':')) {
-        return Err(Failure::usage(format!(
-            "{}: the path of a preloaded library may not contain spaces or colons",
-            all.display()
-        )));
-    }
-    if !before.is_empty() {
-        all.push(":");
-        all.push(&before);
-    }
-    command.env("LD_PRELOAD", all);
+    let before = recording::preload(command, library.shared)?;
     if !children {
         command.env("CACHERAY_PRELOAD_BEFORE", before);
     }

@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use crate::failure::Failure;
 
 /// Refuses to replace a file; true when the trace will be one.
-pub(super) fn look_at_output(path: &Path, force: bool) -> Result<bool, Failure> {
+pub(crate) fn look_at_output(path: &Path, force: bool) -> Result<bool, Failure> {
     if path.as_os_str() == "-" {
         return Err(Failure::usage("standard output belongs to the program; use a FIFO to stream a trace"));
     }
@@ -35,7 +35,7 @@ pub(super) fn look_at_output(path: &Path, force: bool) -> Result<bool, Failure> 
 }
 
 /// The trace and those of forked processes, in order of their names.
-pub(super) fn traces(output: &Path) -> Vec<PathBuf> {
+pub(crate) fn traces(output: &Path) -> Vec<PathBuf> {
     let name = output.file_name().unwrap_or_default().as_bytes();
     let folder = output.parent().filter(|folder| !folder.as_os_str().is_empty());
     let is_of_this = |file: &OsStr| {
