@@ -6,6 +6,18 @@ pub(crate) fn parse(function: &str, name: &str, len: Option<&str>, names: &[Stri
     if is_attribute_list(function, name) {
         return format!("Length::Attributes({})", function.starts_with("egl"));
     }
+    // What the registry has wrong of some: indices are as many as `count`, of a type.
+    if let ("indices", Some(count), Some(kind)) = (name, at("count"), at("type"))
+        && !function.contains("MultiDraw")
+    {
+        return format!("Length::Typed {{ count: {count}, kind: {kind} }}");
+    }
+    // Lists of numbers: one for each draw.
+    if let (true, "first" | "count" | "indices" | "basevertex", Some(draws)) =
+        (function.starts_with("glMultiDraw"), name, at("drawcount").or_else(|| at("primcount")))
+    {
+        return format!("Length::Times({draws}, 1)");
+    }
     let Some(len) = len else { return unsaid(function, name, names) };
     if let Ok(number) = len.parse::<u32>() {
         return format!("Length::Constant({number})");

@@ -24,6 +24,9 @@ pub(crate) enum Action {
     FlushMapped,
     /// Gives a buffer other memory.
     BufferData,
+    DeleteBuffers,
+    /// Declares several arrays at once.
+    Interleaved,
     Link,
     /// Reads buffers that may be mapped.
     Reads,
@@ -31,7 +34,7 @@ pub(crate) enum Action {
 
 static ACTIONS: [AtomicU8; FUNCTIONS.len()] = [const { AtomicU8::new(0) }; FUNCTIONS.len()];
 
-const ALL: [Action; 13] = [
+const ALL: [Action; 15] = [
     Action::Plain,
     Action::MakeCurrent,
     Action::DestroyContext,
@@ -43,6 +46,8 @@ const ALL: [Action; 13] = [
     Action::Unmap,
     Action::FlushMapped,
     Action::BufferData,
+    Action::DeleteBuffers,
+    Action::Interleaved,
     Action::Link,
     Action::Reads,
 ];
@@ -72,6 +77,8 @@ fn named(name: &str) -> Action {
         "glUnmapBuffer" | "glUnmapNamedBuffer" => Action::Unmap,
         "glFlushMappedBufferRange" | "glFlushMappedNamedBufferRange" => Action::FlushMapped,
         "glBufferData" | "glBufferStorage" | "glNamedBufferData" | "glNamedBufferStorage" => Action::BufferData,
+        "glDeleteBuffers" => Action::DeleteBuffers,
+        "glInterleavedArrays" => Action::Interleaved,
         _ if is_pointer(stem) => Action::Pointer,
         _ if begins(&["glXSwapBuffers", "eglSwapBuffers", "glFrameTerminator"]) => Action::Swap,
         _ if begins(&[

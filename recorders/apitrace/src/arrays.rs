@@ -41,6 +41,12 @@ pub(crate) fn is_users(arguments: &Arguments) -> bool {
     true
 }
 
+/// The arrays that `glInterleavedArrays` enables and disables, and whether they are enabled.
+pub(crate) fn enabled() -> impl Iterator<Item = (u32, bool)> {
+    // Vertices, normals, colours, indices, coordinates, edges.
+    [0x8074, 0x8075, 0x8076, 0x8077, 0x8078, 0x8079].into_iter().map(|array| (array, ask::is_enabled(array)))
+}
+
 /// What has to be recorded before a draw.
 #[derive(Debug)]
 pub(crate) struct Array {

@@ -56,7 +56,9 @@ pub(crate) fn extent(arguments: &Arguments, parameter: &Parameter) -> Extent {
             }
             let side = |at: u8| arguments.int(at.into());
             let (width, height) = sides.map_or((32, 32), |(width, height)| (side(width), side(height)));
-            Extent::Bytes(Unpacking::of(context).bitmap(width, height).unwrap_or(0))
+            let bytes = Unpacking::of(context).bitmap(width, height).unwrap_or(0);
+            // A stipple is an array of numbers in apitrace's traces.
+            if sides.is_none() { Extent::Count(bytes) } else { Extent::Bytes(bytes) }
         }
         Length::Image { format, kind, sides } => {
             // What the driver writes is not recorded, as apitrace does not.

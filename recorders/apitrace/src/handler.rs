@@ -72,6 +72,9 @@ unsafe fn record(number: usize, registers: &Registers) -> u64 {
             Action::Unmap => call.unmap(),
             Action::FlushMapped => call.flush_mapped(),
             Action::BufferData => call.buffer_data(),
+            Action::DeleteBuffers => call.delete_buffers(),
+            Action::Interleaved if arrays::is_users(&call.arguments) => call.interleaved(),
+            Action::Interleaved => call.plain(),
             Action::Link => call.link(),
             Action::Reads => {
                 call.compare_mappings();
@@ -214,8 +217,8 @@ impl Call<'_> {
         // SAFETY: the caller's promise.
         let result = unsafe { self.plain() };
         if result != 0 {
-            let (bytes, access) = mappings::mapped(&self.arguments);
-            lock().mappings.insert(result, bytes, access);
+            let mapped = mappings::mapped(&self.arguments);
+            lock().mappings.insert(result, mapped);
         }
         result
     }
@@ -252,6 +255,37 @@ impl Call<'_> {
         }
         // SAFETY: the caller's promise.
         unsafe { self.plain() }
+    }
+
+    unsafe fn delete_buffers(&self) -> u64 {
+        let mut shared = lock();
+        if !shared.mappings.is_empty() {
+            let (count, list) = (usize::try_from(self.arguments.int(0)).unwrap_or(0), self.arguments.raw(1) as *const u32);
+            // SAFETY: the program passes so many names.
+            let names = (0..count).map(|at| unsafe { list.add(at).read_unaligned() }).collect::<Vec<_>>();
+            shared.mappings.delete(&names);
+        }
+        drop(shared);
+        // SAFETY: the caller's promise.
+        unsafe { self.plain() }
+    }
+
+    /// Which arrays are enabled is recorded, in place of the call: its pointer leads to the program's memory.
+    unsafe fn interleaved(&self) -> u64 {
+        // SAFETY: the caller's promise.
+        let result = unsafe { self.pass_on() };
+        let states = arrays::enabled();
+        if let Some((mut shared, thread)) = begin()
+            && let Some(stream) = &mut shared.stream
+        {
+            for (array, is_enabled) in states {
+                let name = if is_enabled { "glEnableClientState" } else { "glDisableClientState" };
+                if let Some(function) = table::number(name.as_bytes()) {
+                    values::fake(stream, function, thread, &[array], None);
+                }
+            }
+        }
+        result
     }
 
     fn compare_mappings(&self) {

@@ -1,6 +1,6 @@
 //! What all threads share, behind a lock that a signal's handler can try and a forked child finds free.
 
-use std::cell::UnsafeCell;
+use std::cell::{Cell, UnsafeCell};
 use std::ops::{Deref, DerefMut};
 
 use crate::losses::Losses;
@@ -38,6 +38,10 @@ static PLACE: Place = Place {
     }),
 };
 
+thread_local! {
+    static HOLDS: Cell<bool> = const { Cell::new(false) };
+}
+
 /// Holds the lock.
 #[derive(Debug)]
 pub(crate) struct Guard(());
@@ -72,17 +76,52 @@ pub(crate) fn lock() -> Guard {
 /// For handlers of signals: the thread may hold the lock itself.
 pub(crate) fn try_lock() -> Option<Guard> {
     // SAFETY: the lock is initialised and never destroyed.
-    (unsafe { libc::pthread_mutex_trylock(PLACE.lock.get()) } == 0).then_some(Guard(()))
+    let is_taken = unsafe { libc::pthread_mutex_trylock(PLACE.lock.get()) } == 0;
+    // Not `then_some`: a guard that is made and dropped would release another's lock.
+    is_taken.then(|| {
+        HOLDS.set(true);
+        Guard(())
+    })
+}
+
+/// For a handler of a signal that ends the process, in the thread that holds the lock: it will not go on.
+///
+/// # Safety
+/// The thread holds the lock, and uses nothing of what it protects afterwards.
+pub(crate) unsafe fn seize() -> Guard {
+    Guard(())
+}
+
+/// Whether this thread holds the lock.
+pub(crate) fn is_own() -> bool {
+    HOLDS.get()
 }
 
 /// Before a fork, so that no other thread holds the lock in the child.
 pub(crate) fn acquire() {
     // SAFETY: as above.
     unsafe { libc::pthread_mutex_lock(PLACE.lock.get()) };
+    HOLDS.set(true);
 }
 
 /// After a fork, on both sides.
 pub(crate) fn release() {
+    HOLDS.set(false);
     // SAFETY: the thread holds the lock.
     unsafe { libc::pthread_mutex_unlock(PLACE.lock.get()) };
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_lock_that_is_held_is_not_released_by_who_tries_it() {
+        let guard = lock();
+        assert!(is_own() && try_lock().is_none() && try_lock().is_none());
+        let other = std::thread::spawn(|| (is_own(), try_lock().is_some())).join();
+        assert!(other.is_ok_and(|found| found == (false, false)));
+        drop(guard);
+        assert!(!is_own() && try_lock().is_some());
+    }
 }

@@ -37,6 +37,7 @@ pub(crate) struct Mappings(BTreeMap<u64, Mapping>);
 
 #[derive(Debug)]
 struct Mapping {
+    buffer: u32,
     bytes: usize,
     access: u32,
     /// What was recorded last, of mappings that stay.
@@ -73,17 +74,52 @@ fn buffer_bytes(arguments: &Arguments) -> usize {
     usize::try_from(found[0]).unwrap_or(0)
 }
 
-/// What a call has mapped: bytes and access, as `glMapBufferRange` has it.
-pub(crate) fn mapped(arguments: &Arguments) -> (usize, u32) {
+/// What a call has mapped.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Mapped {
+    /// The buffer's name.
+    buffer: u32,
+    bytes: usize,
+    /// As `glMapBufferRange` has it.
+    access: u32,
+}
+
+/// What a call has mapped.
+pub(crate) fn mapped(arguments: &Arguments) -> Mapped {
+    let buffer = if is_named(arguments) { arguments.uint(0) } else { bound(arguments.uint(0)) };
     if let (Some(length), Some(access)) = (arguments.named(&["length"]), arguments.named(&["access"])) {
-        return (usize::try_from(length).unwrap_or(0), access as u32);
+        return Mapped { buffer, bytes: usize::try_from(length).unwrap_or(0), access: access as u32 };
     }
     let access = match arguments.named(&["access"]) {
         Some(0x88b8) => READ_BIT,
         Some(0x88b9) => WRITE_BIT,
         _ => READ_BIT | WRITE_BIT,
     };
-    (buffer_bytes(arguments), access)
+    Mapped { buffer, bytes: buffer_bytes(arguments), access }
+}
+
+/// The buffer that is bound to a target; 0: it is not known.
+fn bound(target: u32) -> u32 {
+    // Targets, and the names of what is bound to them.
+    const BINDINGS: [(u32, u32); 15] = [
+        (0x8892, 0x8894),
+        (0x8893, 0x8895),
+        (0x88eb, 0x88ed),
+        (0x88ec, 0x88ef),
+        (0x8a11, 0x8a28),
+        (0x8c2a, 0x8c2a),
+        (0x8c8e, 0x8c8f),
+        (0x8f36, 0x8f36),
+        (0x8f37, 0x8f37),
+        (0x8f3f, 0x8f43),
+        (0x90d2, 0x90d3),
+        (0x90ee, 0x90ef),
+        (0x9192, 0x9193),
+        (0x92c0, 0x92c1),
+        (0x80ee, 0x80ef),
+    ];
+    // The call has succeeded, so that the driver has the target.
+    BINDINGS.iter().find(|(known, _)| *known == target).map_or(0, |(_, name)| ask::integer(*name) as u32)
 }
 
 /// Whether there are mappings that stay while the driver reads.
@@ -97,7 +133,7 @@ impl Mappings {
     }
 
     /// The driver has mapped so many bytes here.
-    pub(crate) fn insert(&mut self, address: u64, bytes: usize, access: u32) {
+    pub(crate) fn insert(&mut self, address: u64, Mapped { buffer, bytes, access }: Mapped) {
         self.remove(address);
         let stays = access & (PERSISTENT_BIT | WRITE_BIT | FLUSH_EXPLICIT_BIT) == PERSISTENT_BIT | WRITE_BIT;
         let shadow = stays.then(|| {
@@ -107,7 +143,7 @@ impl Mappings {
             read(address, &mut shadow);
             shadow
         });
-        self.0.insert(address, Mapping { bytes, access, shadow });
+        self.0.insert(address, Mapping { buffer, bytes, access, shadow });
     }
 
     fn remove(&mut self, address: u64) -> Option<Mapping> {
@@ -132,6 +168,23 @@ impl Mappings {
     /// Forgets a mapping whose buffer is gone or has other memory.
     pub(crate) fn forget(&mut self, address: u64) {
         self.remove(address);
+    }
+
+    /// Forgets the mappings of buffers that are deleted.
+    pub(crate) fn delete(&mut self, buffers: &[u32]) {
+        let gone: Vec<u64> = self
+            .0
+            .iter()
+            .filter(|(_, mapping)| mapping.buffer != 0 && buffers.contains(&mapping.buffer))
+            .map(|(address, _)| *address)
+            .collect();
+        for address in gone {
+            self.remove(address);
+        }
+    }
+
+    pub(crate) fn is_empty(&self) -> bool {
+        self.0.is_empty()
     }
 
     /// Records a part of a mapping that the program says it has written.

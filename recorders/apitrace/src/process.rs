@@ -322,16 +322,24 @@ fn catch_signals() {
 
 /// Writes the buffer, and lets the signal do what it does.
 extern "C" fn on_fatal(signal: c_int) {
-    for _ in 0..50 {
-        // The thread itself may hold the lock, and then never gets it: what was written before stays.
-        if let Some(mut shared) = try_lock() {
-            if OWNER.load(Relaxed) == std::process::id() {
-                flush(&mut shared);
-                report(&shared, None);
-            }
-            break;
+    let is_owner = OWNER.load(Relaxed) == std::process::id();
+    let shared = if lock::is_own() {
+        // What the program gave a function is not there, and the recorder has crashed before the driver could.
+        // SAFETY: the process ends here.
+        is_owner.then(|| unsafe { lock::seize() })
+    } else {
+        // Another thread may be writing, which does not take long.
+        (0..50).find_map(|_| try_lock().or_else(|| {
+            std::thread::sleep(Duration::from_millis(2));
+            None
+        }))
+    };
+    if let Some(mut shared) = shared.filter(|_| is_owner) {
+        if let Some(stream) = &mut shared.stream {
+            stream.close_event();
         }
-        std::thread::sleep(Duration::from_millis(2));
+        flush(&mut shared);
+        report(&shared, None);
     }
     // SAFETY: resets this signal and sends it to this thread, where it is delivered when the handler returns.
     unsafe {

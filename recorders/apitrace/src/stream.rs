@@ -39,6 +39,8 @@ pub(crate) struct Stream {
     masks: Vec<bool>,
     has_memcpy: bool,
     places: Places,
+    /// Where the argument that is being written begins.
+    argument: Option<usize>,
     /// The number of the next call.
     pub(crate) calls: u64,
     pub(crate) frames: u64,
@@ -62,6 +64,7 @@ impl Stream {
             masks: vec![false; GROUPS.len()],
             has_memcpy: false,
             places: Places::default(),
+            argument: None,
             calls: 0,
             frames: 0,
             threads: 0,
@@ -161,6 +164,7 @@ impl Stream {
     }
 
     pub(crate) fn argument(&mut self, at: usize) {
+        self.argument = Some(self.raw.len());
         self.raw.push(1);
         self.uint(at as u64);
     }
@@ -172,8 +176,17 @@ impl Stream {
     /// Ends an event.
     pub(crate) fn end(&mut self) {
         self.raw.push(0);
+        self.argument = None;
         if self.raw.len() >= CHUNK_BYTES {
             self.write_chunks(false);
+        }
+    }
+
+    /// Ends an event without the argument that could not be read.
+    pub(crate) fn close_event(&mut self) {
+        if let Some(at) = self.argument.take() {
+            self.raw.truncate(at);
+            self.raw.push(0);
         }
     }
 
@@ -293,6 +306,8 @@ impl Stream {
     }
 
     fn write_chunks(&mut self, is_all: bool) {
+        // What is written cannot be taken back.
+        self.argument = None;
         let raw = std::mem::take(&mut self.raw);
         let mut rest = raw.as_slice();
         while rest.len() >= CHUNK_BYTES || (is_all && !rest.is_empty()) {
