@@ -79,8 +79,12 @@ pub(crate) fn open(shared: &mut Shared) {
 
 /// Creates the trace; another process may have the name already, and then this one's number is added.
 fn create(wanted: OsString) -> std::io::Result<(std::fs::File, PathBuf)> {
-    let open = |path: &PathBuf| OpenOptions::new().read(true).write(true).create_new(true).open(path);
+    let open = |path: &PathBuf| OpenOptions::new().write(true).create_new(true).open(path);
     let mut path = PathBuf::from(&wanted);
+    // A pipe or a device is written to as it is.
+    if std::fs::metadata(&path).is_ok_and(|metadata| !metadata.is_file()) {
+        return Ok((OpenOptions::new().write(true).open(&path)?, path));
+    }
     let mut tried = open(&path);
     for number in 0..1000 {
         if !tried.as_ref().is_err_and(|error| error.kind() == std::io::ErrorKind::AlreadyExists) {
