@@ -38,7 +38,7 @@ fn allowed<'a>(package: &str, formats: &'a [String]) -> BTreeSet<&'a str> {
         "anytrace-core" | "xtask" => of(&[]),
         // What is linked into other people's programs depends on nothing of the house; the derive macro is its own.
         "anytrace-recorder-cacheray" => of(&["anytrace-recorder-cacheray-derive"]),
-        "anytrace-recorder-cacheray-derive" => of(&[]),
+        "anytrace-recorder-cacheray-derive" | "anytrace-recorder-apitrace" => of(&[]),
         // Recorders are linked into other people's programs: nothing of the house but an encoder comes with them.
         "heph-encoder" => of(&[]),
         "tracing-heph" => of(&["heph-encoder"]),

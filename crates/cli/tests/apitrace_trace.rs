@@ -83,7 +83,7 @@ fn check(trace: &Path) -> Output {
 
 #[test]
 fn a_replay_has_the_pixels_that_the_program_itself_read() {
-    for (name, frames) in [("desktop", 21), ("es", 10), ("threads", 22)] {
+    for (name, frames) in [("desktop", 22), ("es", 10), ("threads", 22)] {
         let folder = tempfile::tempdir().unwrap();
         let Some(program) = program(folder.path(), name) else { return };
         let output = trace(folder.path(), &["-o", "t.trace"], &[program.to_str().unwrap()]);

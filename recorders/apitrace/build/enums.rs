@@ -115,8 +115,8 @@ impl Enums {
 /// A name with no vendor's suffix comes first, then a short one.
 fn rank(name: &str) -> (bool, usize, &str) {
     let vendors = [
-        "_ARB", "_EXT", "_OES", "_NV", "_AMD", "_ATI", "_APPLE", "_SGIX", "_SGIS", "_KHR", "_QCOM", "_INTEL", "_IMG", "_NVX",
-        "_ANGLE", "_MESA", "_SUN", "_IBM", "_HP", "_PGI", "_OVR", "_ANDROID", "_3DFX", "_INGR", "_SGI", "_WIN",
+        "_ARB", "_EXT", "_OES", "_NV", "_AMD", "_ATI", "_APPLE", "_SGIX", "_SGIS", "_KHR", "_QCOM", "_INTEL", "_IMG",
+        "_NVX", "_ANGLE", "_MESA", "_SUN", "_IBM", "_HP", "_PGI", "_OVR", "_ANDROID", "_3DFX", "_INGR", "_SGI", "_WIN",
     ];
     (vendors.iter().any(|vendor| name.ends_with(vendor)), name.len(), name)
 }

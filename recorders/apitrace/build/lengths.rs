@@ -57,7 +57,9 @@ pub(crate) fn parse(function: &str, name: &str, len: Option<&str>, names: &[Stri
         return format!("Length::Parameter({at})");
     }
     match (places.as_slice(), list) {
-        ([(_, count), (_, kind)], "count,type" | "n,type") => format!("Length::Typed {{ count: {count}, kind: {kind} }}"),
+        ([(_, count), (_, kind)], "count,type" | "n,type") => {
+            format!("Length::Typed {{ count: {count}, kind: {kind} }}")
+        }
         ([(_, width), (_, height)], "width,height") => format!("Length::Bitmap(Some(({width}, {height})))"),
         ([(_, target), (_, stride), (_, order)], "target,stride,order") => {
             format!("Length::Map {{ target: {target}, sides: &[({stride}, {order})] }}")

@@ -7,7 +7,9 @@ pub(crate) enum Base {
     /// A number, by the name of the variant of the table's `Kind`.
     Number(&'static str),
     /// An enumerant, and `true` for bits.
-    Enumerant { is_mask: bool },
+    Enumerant {
+        is_mask: bool,
+    },
     /// Truth, by the name of the group.
     Truth(&'static str),
     /// Text.
@@ -20,8 +22,10 @@ pub(crate) enum Base {
 pub(crate) fn parse(declared: &str) -> (Base, usize, bool) {
     let pointers = declared.matches('*').count();
     let is_const = declared.trim_start().starts_with("const");
-    let words: Vec<&str> =
-        declared.split(|letter: char| !(letter.is_alphanumeric() || letter == '_')).filter(|word| !word.is_empty()).collect();
+    let words: Vec<&str> = declared
+        .split(|letter: char| !(letter.is_alphanumeric() || letter == '_'))
+        .filter(|word| !word.is_empty())
+        .collect();
     let named: Vec<&str> = words.into_iter().filter(|word| !["const", "struct", "unsigned"].contains(word)).collect();
     let is_unsigned = declared.split_whitespace().any(|word| word == "unsigned");
     let base = match named.first().copied().unwrap_or("int") {
@@ -36,7 +40,13 @@ pub(crate) fn parse(declared: &str) -> (Base, usize, bool) {
         "GLubyte" => Base::Number("Uint8"),
         "GLshort" => Base::Number("Int16"),
         "GLushort" | "GLhalfNV" | "GLhalf" => Base::Number("Uint16"),
-        "GLint" | "GLsizei" | "GLfixed" | "GLclampx" | "EGLint" | "int32_t" | "Status"
+        "GLint"
+        | "GLsizei"
+        | "GLfixed"
+        | "GLclampx"
+        | "EGLint"
+        | "int32_t"
+        | "Status"
         | "EGLNativeFileDescriptorKHR" => Base::Number("Int32"),
         "int" if is_unsigned => Base::Number("Uint32"),
         "int" => Base::Number("Int32"),
@@ -45,11 +55,27 @@ pub(crate) fn parse(declared: &str) -> (Base, usize, bool) {
         "GLdouble" | "GLclampd" => Base::Number("Double"),
         "GLint64" | "GLint64EXT" | "int64_t" | "GLintptr" | "GLsizeiptr" | "GLintptrARB" | "GLsizeiptrARB"
         | "EGLAttrib" | "EGLAttribKHR" | "EGLnsecsANDROID" | "EGLsizeiANDROID" => Base::Number("Int64"),
-        "GLuint64" | "GLuint64EXT" | "EGLTime" | "EGLTimeKHR" | "EGLTimeNV" | "EGLuint64KHR" | "EGLuint64NV" | "long"
-        | "XID" | "Window" | "Pixmap" | "Font" | "Colormap" | "GLXDrawable" | "GLXWindow" | "GLXPixmap"
-        | "GLXPbuffer" | "GLXContextID" | "GLXPbufferSGIX" | "GLXVideoSourceSGIX" | "GLXVideoCaptureDeviceNV" => {
-            Base::Number("Uint64")
-        }
+        "GLuint64"
+        | "GLuint64EXT"
+        | "EGLTime"
+        | "EGLTimeKHR"
+        | "EGLTimeNV"
+        | "EGLuint64KHR"
+        | "EGLuint64NV"
+        | "long"
+        | "XID"
+        | "Window"
+        | "Pixmap"
+        | "Font"
+        | "Colormap"
+        | "GLXDrawable"
+        | "GLXWindow"
+        | "GLXPixmap"
+        | "GLXPbuffer"
+        | "GLXContextID"
+        | "GLXPbufferSGIX"
+        | "GLXVideoSourceSGIX"
+        | "GLXVideoCaptureDeviceNV" => Base::Number("Uint64"),
         // `Display`, `EGLDisplay`, `GLsync`, callbacks, native windows and so on.
         _ => Base::Handle,
     };

@@ -27,6 +27,10 @@ pub(crate) enum Action {
     DeleteBuffers,
     /// Declares several arrays at once.
     Interleaved,
+    /// Changes which arrays are enabled, or where they are.
+    ArrayState,
+    Begin,
+    ArrayElement,
     Link,
     /// Reads buffers that may be mapped.
     Reads,
@@ -34,7 +38,7 @@ pub(crate) enum Action {
 
 static ACTIONS: [AtomicU8; FUNCTIONS.len()] = [const { AtomicU8::new(0) }; FUNCTIONS.len()];
 
-const ALL: [Action; 15] = [
+const ALL: [Action; 18] = [
     Action::Plain,
     Action::MakeCurrent,
     Action::DestroyContext,
@@ -48,6 +52,9 @@ const ALL: [Action; 15] = [
     Action::BufferData,
     Action::DeleteBuffers,
     Action::Interleaved,
+    Action::ArrayState,
+    Action::Begin,
+    Action::ArrayElement,
     Action::Link,
     Action::Reads,
 ];
@@ -79,6 +86,18 @@ fn named(name: &str) -> Action {
         "glBufferData" | "glBufferStorage" | "glNamedBufferData" | "glNamedBufferStorage" => Action::BufferData,
         "glDeleteBuffers" => Action::DeleteBuffers,
         "glInterleavedArrays" => Action::Interleaved,
+        "glBegin" => Action::Begin,
+        "glArrayElement" => Action::ArrayElement,
+        "glEnableClientState"
+        | "glDisableClientState"
+        | "glEnableVertexAttribArray"
+        | "glDisableVertexAttribArray"
+        | "glPushClientAttrib"
+        | "glPopClientAttrib"
+        | "glBindVertexArray"
+        | "glVertexAttribBinding"
+        | "glBindVertexBuffer"
+        | "glBindVertexBuffers" => Action::ArrayState,
         _ if is_pointer(stem) => Action::Pointer,
         _ if begins(&["glXSwapBuffers", "eglSwapBuffers", "glFrameTerminator"]) => Action::Swap,
         _ if begins(&[

@@ -1,6 +1,6 @@
 //! What the program passed, by the function's parameters.
 
-use crate::stubs::Registers;
+use crate::registers::Registers;
 use crate::table::{FUNCTIONS, Function};
 
 /// No function has more parameters.

@@ -6,26 +6,15 @@ use std::sync::atomic::Ordering::Relaxed;
 use crate::arguments::Arguments;
 use crate::ask;
 use crate::context::{self, Context};
-use crate::extent::{GL_ARRAY_BUFFER_BINDING, GL_ELEMENT_ARRAY_BUFFER_BINDING, type_bytes};
+use crate::extent::type_bytes;
 use crate::lock::Shared;
-use crate::table;
-
-/// What a draw reads: of arrays of vertices and of those of instances.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-struct Reach {
-    /// One more than the last vertex.
-    vertices: u64,
-    instances: u64,
-    first_instance: u64,
-}
-
-/// Whether indices come from a buffer.
-pub(crate) fn has_index_buffer() -> bool {
-    context::current().is_some_and(Context::has_buffers) && ask::integer(GL_ELEMENT_ARRAY_BUFFER_BINDING) != 0
-}
+use crate::reach::{Reach, reach};
+use crate::table::{self, FUNCTIONS};
+use crate::values;
 
 /// Whether vertices that the program declares now are in a buffer.
 fn has_vertex_buffer(context: &Context) -> bool {
+    const GL_ARRAY_BUFFER_BINDING: u32 = 0x8894;
     context.has_buffers() && ask::integer(GL_ARRAY_BUFFER_BINDING) != 0
 }
 
@@ -67,13 +56,7 @@ pub(crate) unsafe fn read(arguments: &Arguments) -> Result<Vec<Array>, &'static 
     let Some(context) = context::current().filter(|context| context.has_user_arrays.load(Relaxed)) else {
         return Ok(Vec::new());
     };
-    let mut arrays = Vec::new();
-    if context.has_fixed_arrays() {
-        fixed(context, &mut arrays);
-    }
-    if context.has_attributes() {
-        attributes(context, &mut arrays);
-    }
+    let arrays = declared_by_user(context);
     if arrays.is_empty() {
         return Ok(Vec::new());
     }
@@ -82,15 +65,66 @@ pub(crate) unsafe fn read(arguments: &Arguments) -> Result<Vec<Array>, &'static 
     Ok(arrays.into_iter().filter_map(|array| array.measured(reach)).collect())
 }
 
+/// The arrays in the program's memory that are enabled.
+pub(crate) fn declared_by_user(context: &Context) -> Vec<Declared> {
+    let mut arrays = Vec::new();
+    if !context.has_user_arrays.load(Relaxed) {
+        return arrays;
+    }
+    if context.has_fixed_arrays() {
+        fixed(context, &mut arrays);
+    }
+    if context.has_attributes() {
+        attributes(context, &mut arrays);
+    }
+    arrays
+}
+
 /// An array as the driver has it.
-struct Declared {
+#[derive(Debug)]
+pub(crate) struct Declared {
     array: Array,
-    element: usize,
-    stride: usize,
+    /// Bytes of a vertex.
+    pub(crate) element: usize,
+    pub(crate) stride: usize,
     divisor: u64,
 }
 
 impl Declared {
+    pub(crate) fn address(&self) -> *const u8 {
+        self.array.address
+    }
+
+    /// Whether its values make a vertex of those of the others.
+    pub(crate) fn is_vertex(&self) -> bool {
+        match FUNCTIONS[self.array.function].name {
+            "glVertexPointer" => true,
+            "glVertexAttribPointer" => self.array.numbers.first() == Some(&0),
+            _ => false,
+        }
+    }
+
+    /// What its elements are; `None`: of integers that stay integers.
+    pub(crate) fn shape(&self) -> Option<Shape> {
+        let name = FUNCTIONS[self.array.function].name;
+        let number = |at: usize| self.array.numbers.get(at).copied().unwrap_or(0);
+        let stem = name.strip_suffix("Pointer")?;
+        let of = |first, size, kind, is_normalized| Shape { stem, first, size, kind, is_normalized };
+        Some(match stem {
+            "glVertex" => of(None, number(0), number(1), false),
+            "glTexCoord" => match self.array.unit {
+                Some(unit) => Shape { stem: "glMultiTexCoord", ..of(Some(unit), number(0), number(1), false) },
+                None => of(None, number(0), number(1), false),
+            },
+            "glColor" | "glSecondaryColor" => of(None, number(0), number(1), true),
+            "glNormal" => of(None, 3, number(0), true),
+            "glIndex" | "glFogCoord" => of(None, 1, number(0), false),
+            "glEdgeFlag" => of(None, 1, 0, false),
+            "glVertexAttrib" => of(Some(number(0)), number(1), number(2), number(3) != 0),
+            _ => return None,
+        })
+    }
+
     fn measured(mut self, reach: Reach) -> Option<Array> {
         let count = match self.divisor {
             0 => reach.vertices,
@@ -101,6 +135,20 @@ impl Declared {
         self.array.bytes = last.checked_mul(stride)?.checked_add(self.element)?;
         Some(self.array)
     }
+}
+
+/// What an array's elements are.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct Shape {
+    /// The function that sets one, without the number of its values and their type.
+    pub(crate) stem: &'static str,
+    /// The unit or the attribute's number.
+    pub(crate) first: Option<u32>,
+    pub(crate) size: u32,
+    /// 0: truth, of one byte.
+    pub(crate) kind: u32,
+    /// Integers stand for 0 to 1, or -1 to 1.
+    pub(crate) is_normalized: bool,
 }
 
 /// An array with a name: capability, function, and the names of size, type, stride, buffer and pointer.
@@ -117,13 +165,69 @@ struct Fixed {
 }
 
 const FIXED: [Fixed; 7] = [
-    Fixed { enable: 0x8074, function: "glVertexPointer", size: Ok(0x807a), kind: 0x807b, stride: 0x807c, buffer: 0x8896, pointer: 0x808e },
-    Fixed { enable: 0x8075, function: "glNormalPointer", size: Err(3), kind: 0x807e, stride: 0x807f, buffer: 0x8897, pointer: 0x808f },
-    Fixed { enable: 0x8076, function: "glColorPointer", size: Ok(0x8081), kind: 0x8082, stride: 0x8083, buffer: 0x8898, pointer: 0x8090 },
-    Fixed { enable: 0x8077, function: "glIndexPointer", size: Err(1), kind: 0x8085, stride: 0x8086, buffer: 0x8899, pointer: 0x8091 },
-    Fixed { enable: 0x8079, function: "glEdgeFlagPointer", size: Err(1), kind: 0, stride: 0x808c, buffer: 0x889b, pointer: 0x8093 },
-    Fixed { enable: 0x8457, function: "glFogCoordPointer", size: Err(1), kind: 0x8454, stride: 0x8455, buffer: 0x889d, pointer: 0x8456 },
-    Fixed { enable: 0x845e, function: "glSecondaryColorPointer", size: Ok(0x845a), kind: 0x845b, stride: 0x845c, buffer: 0x889c, pointer: 0x845d },
+    Fixed {
+        enable: 0x8074,
+        function: "glVertexPointer",
+        size: Ok(0x807a),
+        kind: 0x807b,
+        stride: 0x807c,
+        buffer: 0x8896,
+        pointer: 0x808e,
+    },
+    Fixed {
+        enable: 0x8075,
+        function: "glNormalPointer",
+        size: Err(3),
+        kind: 0x807e,
+        stride: 0x807f,
+        buffer: 0x8897,
+        pointer: 0x808f,
+    },
+    Fixed {
+        enable: 0x8076,
+        function: "glColorPointer",
+        size: Ok(0x8081),
+        kind: 0x8082,
+        stride: 0x8083,
+        buffer: 0x8898,
+        pointer: 0x8090,
+    },
+    Fixed {
+        enable: 0x8077,
+        function: "glIndexPointer",
+        size: Err(1),
+        kind: 0x8085,
+        stride: 0x8086,
+        buffer: 0x8899,
+        pointer: 0x8091,
+    },
+    Fixed {
+        enable: 0x8079,
+        function: "glEdgeFlagPointer",
+        size: Err(1),
+        kind: 0,
+        stride: 0x808c,
+        buffer: 0x889b,
+        pointer: 0x8093,
+    },
+    Fixed {
+        enable: 0x8457,
+        function: "glFogCoordPointer",
+        size: Err(1),
+        kind: 0x8454,
+        stride: 0x8455,
+        buffer: 0x889d,
+        pointer: 0x8456,
+    },
+    Fixed {
+        enable: 0x845e,
+        function: "glSecondaryColorPointer",
+        size: Ok(0x845a),
+        kind: 0x845b,
+        stride: 0x845c,
+        buffer: 0x889c,
+        pointer: 0x845d,
+    },
 ];
 
 const TEXTURE: Fixed = Fixed {
@@ -143,7 +247,13 @@ fn fixed(context: &Context, arrays: &mut Vec<Declared>) {
     const GL_MAX_TEXTURE_UNITS: u32 = 0x84e2;
     const GL_TEXTURE0: u32 = 0x84c0;
     // OpenGL ES has the first three, fog and secondary colours came with 1.4.
-    let known = if context.is_es { 3 } else if context.version >= 14 { FIXED.len() } else { 5 };
+    let known = if context.is_es {
+        3
+    } else if context.version >= 14 {
+        FIXED.len()
+    } else {
+        5
+    };
     for kind in FIXED.iter().take(known).filter(|kind| !context.is_es || kind.function != "glIndexPointer") {
         arrays.extend(declared(context, kind, None));
     }
@@ -233,7 +343,7 @@ fn attributes(context: &Context, arrays: &mut Vec<Declared>) {
     }
 }
 
-fn components(size: u32) -> usize {
+pub(crate) fn components(size: u32) -> usize {
     // `GL_BGRA`.
     if size == 0x80e1 { 4 } else { size as usize }
 }
@@ -247,140 +357,6 @@ fn vertex_bytes(size: usize, format: u32) -> Option<usize> {
     }
 }
 
-/// What a draw reads of its arrays.
-unsafe fn reach(arguments: &Arguments) -> Result<Reach, &'static str> {
-    let name = arguments.function.name;
-    if name.contains("Indirect") {
-        return Err("vertices in the program's memory, of a draw whose numbers are in memory");
-    }
-    let number = |names: &[&str], otherwise: i64| arguments.named(names).unwrap_or(otherwise);
-    let instances = u64::try_from(number(&["instancecount", "primcount", "instanceCount"], 1)).unwrap_or(0);
-    let first_instance = u64::from(number(&["baseinstance"], 0) as u32);
-    let mut vertices = 0_u64;
-    // SAFETY: the program passed what the function reads.
-    let pieces = unsafe { pieces(arguments) };
-    for piece in pieces {
-        let end = match piece {
-            Piece::Plain { first, count } if count > 0 => first + count,
-            // SAFETY: as above.
-            Piece::Indexed { indices, count, base } if count > 0 => {
-                let kind = number(&["type"], 0) as u32;
-                // SAFETY: as above.
-                let highest = unsafe { highest(indices, count as usize, kind) }?;
-                highest.map_or(0, |highest| i64::from(highest) + base + 1)
-            }
-            _ => 0,
-        };
-        vertices = vertices.max(u64::try_from(end).unwrap_or(0));
-    }
-    Ok(Reach { vertices, instances: if name.contains("Multi") { 1 } else { instances }, first_instance })
-}
-
-enum Piece {
-    Plain { first: i64, count: i64 },
-    Indexed { indices: u64, count: i64, base: i64 },
-}
-
-/// The pieces of a draw: one, or those of `glMultiDraw*`.
-unsafe fn pieces(arguments: &Arguments) -> Vec<Piece> {
-    let is_indexed = arguments.place(&["indices"]).is_some();
-    let raw = |names: &[&str]| arguments.place(names).map_or(0, |at| arguments.raw(at));
-    if !arguments.function.name.contains("MultiDraw") {
-        let number = |names: &[&str]| arguments.named(names).unwrap_or(0);
-        let count = number(&["count"]);
-        return vec![match is_indexed {
-            true => Piece::Indexed { indices: raw(&["indices"]), count, base: number(&["basevertex"]) },
-            false => Piece::Plain { first: number(&["first"]), count },
-        }];
-    }
-    let draws = usize::try_from(arguments.named(&["drawcount", "primcount"]).unwrap_or(0)).unwrap_or(0);
-    let item = |list: u64, at: usize| {
-        let list = list as *const i32;
-        // SAFETY: the program passed a list of so many numbers.
-        if list.is_null() { 0 } else { i64::from(unsafe { list.add(at).read_unaligned() }) }
-    };
-    (0..draws)
-        .map(|at| {
-            let count = item(raw(&["count"]), at);
-            if !is_indexed {
-                return Piece::Plain { first: item(raw(&["first"]), at), count };
-            }
-            let list = raw(&["indices"]) as *const u64;
-            // SAFETY: as above, of pointers.
-            let indices = if list.is_null() { 0 } else { unsafe { list.add(at).read_unaligned() } };
-            Piece::Indexed { indices, count, base: item(raw(&["basevertex"]), at) }
-        })
-        .collect()
-}
-
-/// The highest of the indices, without that which begins a new strip.
-unsafe fn highest(indices: u64, count: usize, kind: u32) -> Result<Option<u32>, &'static str> {
-    let bytes = type_bytes(kind).filter(|_| matches!(kind, 0x1401 | 0x1403 | 0x1405)).ok_or("indices of an unknown type")?;
-    let restart = restart_index(bytes);
-    let owned;
-    let bytes_of = if has_index_buffer() {
-        owned = index_buffer(indices, count * bytes).ok_or("indices in a buffer that the driver does not show")?;
-        owned.as_slice()
-    } else if indices == 0 {
-        return Ok(None);
-    } else {
-        // SAFETY: the program passed so many indices.
-        unsafe { std::slice::from_raw_parts(indices as *const u8, count * bytes) }
-    };
-    let numbers = bytes_of.chunks_exact(bytes).map(|index| {
-        index.iter().rev().fold(0_u32, |number, byte| number << 8 | u32::from(*byte))
-    });
-    Ok(numbers.filter(|number| Some(*number) != restart).max())
-}
-
-/// The index that begins a new strip, as far as it is enabled.
-fn restart_index(bytes: usize) -> Option<u32> {
-    const GL_PRIMITIVE_RESTART_FIXED_INDEX: u32 = 0x8d69;
-    const GL_PRIMITIVE_RESTART: u32 = 0x8f9d;
-    const GL_PRIMITIVE_RESTART_INDEX: u32 = 0x8f9e;
-    let context = context::current()?;
-    if context.version >= if context.is_es { 30 } else { 43 } && ask::is_enabled(GL_PRIMITIVE_RESTART_FIXED_INDEX) {
-        return Some(u32::MAX >> (32 - 8 * bytes));
-    }
-    let has_own = !context.is_es && context.version >= 31 && ask::is_enabled(GL_PRIMITIVE_RESTART);
-    has_own.then(|| ask::integer(GL_PRIMITIVE_RESTART_INDEX) as u32)
-}
-
-/// A part of the buffer with indices, as the driver has it.
-fn index_buffer(offset: u64, bytes: usize) -> Option<Vec<u8>> {
-    const GL_ELEMENT_ARRAY_BUFFER: u32 = 0x8893;
-    const GL_BUFFER_SIZE: u32 = 0x8764;
-    const GL_MAP_READ_BIT: u32 = 1;
-    let context = context::current()?;
-    let mut size = [0; 4];
-    // SAFETY: the driver writes one number.
-    unsafe { ask::GET_BUFFER_PARAMETER.get()?(GL_ELEMENT_ARRAY_BUFFER, GL_BUFFER_SIZE, size.as_mut_ptr()) };
-    let size = u64::try_from(size[0]).ok()?;
-    if offset.checked_add(bytes as u64)? > size {
-        return None;
-    }
-    let mut found = vec![0; bytes];
-    if !context.is_es {
-        // SAFETY: the part is in the buffer, and as long as the vector.
-        unsafe { ask::GET_BUFFER_DATA.get()?(GL_ELEMENT_ARRAY_BUFFER, offset as isize, bytes as isize, found.as_mut_ptr()) };
-        return Some(found);
-    }
-    if context.version < 30 {
-        return None;
-    }
-    // SAFETY: the part is in the buffer; what is mapped is read before it is unmapped.
-    unsafe {
-        let map = ask::MAP_BUFFER_RANGE.get()?;
-        let address = map(GL_ELEMENT_ARRAY_BUFFER, offset as isize, bytes as isize, GL_MAP_READ_BIT);
-        if address.is_null() {
-            return None;
-        }
-        found.copy_from_slice(std::slice::from_raw_parts(address, bytes));
-        ask::UNMAP_BUFFER.get()?(GL_ELEMENT_ARRAY_BUFFER);
-    }
-    Some(found)
-}
-
 /// Records arrays, as calls that the program did not make.
 pub(crate) fn write(shared: &mut Shared, thread: u32, arrays: &[Array]) {
     let Some(stream) = &mut shared.stream else { return };
@@ -389,7 +365,7 @@ pub(crate) fn write(shared: &mut Shared, thread: u32, arrays: &[Array]) {
     let active = (units > 0).then(|| ask::integer(0x84e1) as u32);
     let choose = |stream: &mut crate::stream::Stream, unit: u32| {
         if let Some(select) = select {
-            crate::values::fake(stream, select, thread, &[unit], None);
+            values::fake(stream, select, thread, &[unit], None);
         }
     };
     let mut selected = active;
@@ -400,7 +376,7 @@ pub(crate) fn write(shared: &mut Shared, thread: u32, arrays: &[Array]) {
         }
         // SAFETY: the driver reads as many bytes for the draw that follows.
         let bytes = unsafe { std::slice::from_raw_parts(array.address, array.bytes) };
-        crate::values::fake(stream, array.function, thread, &array.numbers, Some(bytes));
+        values::fake(stream, array.function, thread, &array.numbers, Some(bytes));
     }
     if let Some(active) = active.filter(|active| selected != Some(*active)) {
         choose(stream, active);
@@ -426,14 +402,5 @@ mod tests {
         assert_eq!(bytes(declared(0, 2)), Some(5 * 12));
         let nothing = Reach { vertices: 0, ..reach };
         assert!(declared(0, 0).measured(nothing).is_none());
-    }
-
-    #[test]
-    fn the_highest_index_is_found_in_the_programs_memory() {
-        let indices: [u16; 4] = [3, 900, 7, 2];
-        // SAFETY: there are four.
-        assert_eq!(unsafe { highest(indices.as_ptr() as u64, 4, 0x1403) }, Ok(Some(900)));
-        // SAFETY: nothing is read.
-        assert!(unsafe { highest(indices.as_ptr() as u64, 4, 0x1406) }.is_err());
     }
 }

@@ -24,8 +24,7 @@ impl<F: Copy> Driver<F> {
 
     /// The function; `None`: the driver has none.
     pub(crate) fn get(&self) -> Option<F> {
-        let address =
-            *self.address.get_or_init(|| table::number(self.name.as_bytes()).and_then(real::address));
+        let address = *self.address.get_or_init(|| table::number(self.name.as_bytes()).and_then(real::address));
         assert!(size_of::<F>() == size_of::<usize>(), "a pointer to a function");
         // SAFETY: the address is that of the function whose type `F` is (`new`).
         address.map(|address| unsafe { std::mem::transmute_copy::<usize, F>(&address) })
@@ -35,9 +34,10 @@ impl<F: Copy> Driver<F> {
 macro_rules! driver {
     ($($constant:ident $name:literal ($($parameter:ty),*) $(-> $result:ty)?;)*) => {
         $(
-            // SAFETY: the type is that of the registry.
-            pub(crate) static $constant: Driver<unsafe extern "C" fn($($parameter),*) $(-> $result)?> =
-                unsafe { Driver::new($name) };
+            pub(crate) static $constant: Driver<unsafe extern "C" fn($($parameter),*) $(-> $result)?> = {
+                // SAFETY: the type is that of the registry.
+                unsafe { Driver::new($name) }
+            };
         )*
     };
 }

@@ -2,8 +2,7 @@
 
 use std::cell::Cell;
 use std::collections::BTreeMap;
-use std::sync::atomic::AtomicBool;
-use std::sync::atomic::Ordering::Relaxed;
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering::Relaxed};
 use std::sync::{Mutex, PoisonError};
 
 use crate::ask;
@@ -24,6 +23,8 @@ pub(crate) struct Context {
     pub(crate) has_unpack_subimage: bool,
     /// A pointer to an array in the program's own memory was set.
     pub(crate) has_user_arrays: AtomicBool,
+    /// Counts what may have changed arrays.
+    array_changes: AtomicU32,
     /// The first size of a drawable is recorded.
     pub(crate) has_viewport: AtomicBool,
 }
@@ -34,17 +35,28 @@ impl Context {
         let text = String::from_utf8_lossy(&ask::string(GL_VERSION)).into_owned();
         let is_es = text.starts_with("OpenGL ES");
         let digits = text.trim_start_matches(|letter: char| !letter.is_ascii_digit());
-        let mut numbers = digits.split(|letter: char| !letter.is_ascii_digit()).filter_map(|word| word.parse::<u32>().ok());
+        let mut numbers =
+            digits.split(|letter: char| !letter.is_ascii_digit()).filter_map(|word| word.parse::<u32>().ok());
         let version = numbers.next().unwrap_or(1) * 10 + numbers.next().unwrap_or(0).min(9);
-        let is_core = !is_es
-            && version >= 32
-            && ask::integer(GL_CONTEXT_PROFILE_MASK) & GL_CONTEXT_CORE_PROFILE_BIT != 0;
+        let is_core =
+            !is_es && version >= 32 && ask::integer(GL_CONTEXT_PROFILE_MASK) & GL_CONTEXT_CORE_PROFILE_BIT != 0;
         let has_unpack_subimage = is_es && version < 30 && {
             let extensions = ask::string(GL_EXTENSIONS);
             extensions.split(|byte| *byte == b' ').any(|word| word == b"GL_EXT_unpack_subimage")
         };
         let (has_user_arrays, has_viewport) = (AtomicBool::new(false), AtomicBool::new(false));
-        Self { is_es, version, is_core, has_unpack_subimage, has_user_arrays, has_viewport }
+        let array_changes = AtomicU32::new(1);
+        Self { is_es, version, is_core, has_unpack_subimage, has_user_arrays, array_changes, has_viewport }
+    }
+
+    /// The program may have changed which arrays there are.
+    pub(crate) fn change_arrays(&self) {
+        self.array_changes.fetch_add(1, Relaxed);
+    }
+
+    /// How often that was.
+    pub(crate) fn array_changes(&self) -> u32 {
+        self.array_changes.load(Relaxed)
     }
 
     /// Whether images may come from a buffer.

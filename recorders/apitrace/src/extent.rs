@@ -19,8 +19,12 @@ pub(crate) enum Extent {
 }
 
 const GL_PIXEL_UNPACK_BUFFER_BINDING: u32 = 0x88ef;
-pub(crate) const GL_ELEMENT_ARRAY_BUFFER_BINDING: u32 = 0x8895;
-pub(crate) const GL_ARRAY_BUFFER_BINDING: u32 = 0x8894;
+
+/// Whether indices come from a buffer.
+pub(crate) fn has_index_buffer() -> bool {
+    const GL_ELEMENT_ARRAY_BUFFER_BINDING: u32 = 0x8895;
+    context::current().is_some_and(Context::has_buffers) && ask::integer(GL_ELEMENT_ARRAY_BUFFER_BINDING) != 0
+}
 
 /// The extent of what a parameter that is a pointer points to.
 pub(crate) fn extent(arguments: &Arguments, parameter: &Parameter) -> Extent {
@@ -43,8 +47,7 @@ pub(crate) fn extent(arguments: &Arguments, parameter: &Parameter) -> Extent {
         Length::Cleared(at) => Extent::Count(if arguments.uint(at.into()) == 0x1800 { 4 } else { 1 }),
         Length::Typed { count, kind } => {
             let is_indices = parameter.name == "indices";
-            if is_indices && context.is_some_and(Context::has_buffers) && ask::integer(GL_ELEMENT_ARRAY_BUFFER_BINDING) != 0
-            {
+            if is_indices && has_index_buffer() {
                 return Extent::Opaque;
             }
             let count = usize::try_from(arguments.int(count.into())).unwrap_or(0);

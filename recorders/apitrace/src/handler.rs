@@ -1,40 +1,27 @@
 //! One call of the program: recorded, passed on, and its answer recorded. What the driver and the recorder itself call
 //! meanwhile is passed on alone.
 
-use std::cell::Cell;
 use std::ffi::{CStr, c_char};
 
 use crate::actions::{self, Action};
 use crate::arguments::Arguments;
 use crate::lock::{Guard, Shared, lock};
 use crate::mappings;
-use crate::stubs::{Registers, STUBS};
+use crate::registers::Registers;
 use crate::values::{self, Extents};
-use crate::{arrays, backtraces, context, process, programs, real, table, unknown};
-
-thread_local! {
-    /// The thread is in a call that is recorded.
-    static INSIDE: Cell<bool> = const { Cell::new(false) };
-    /// The thread's number in the trace.
-    static THREAD: Cell<Option<u32>> = const { Cell::new(None) };
-}
-
-/// Whether the thread is in a call that is recorded.
-pub(crate) fn is_inside() -> bool {
-    INSIDE.get()
-}
+use crate::{arrays, backtraces, context, elements, loading, process, programs, real, table, thread, unknown};
 
 /// Takes every call of a function that is exported.
 pub(crate) unsafe extern "C" fn handle(number: u32, registers: &Registers) -> u64 {
     let number = number as usize;
-    if INSIDE.get() || process::is_off() {
+    if thread::is_inside() || process::is_off() {
         // SAFETY: the function is the one that was called.
         return real::address(number).map_or(0, |address| unsafe { real::call(number, address, registers) });
     }
-    INSIDE.set(true);
+    thread::set_inside(true);
     // SAFETY: the stub passes the registers of the call.
     let result = unsafe { record(number, registers) };
-    INSIDE.set(false);
+    thread::set_inside(false);
     result
 }
 
@@ -65,8 +52,20 @@ unsafe fn record(number: usize, registers: &Registers) -> u64 {
             }
             Action::GetProcAddress => call.get_proc_address(),
             Action::Swap => call.swap(),
-            Action::Pointer if arrays::is_users(&call.arguments) => call.pass_on(),
-            Action::Pointer => call.plain(),
+            Action::Pointer => {
+                call.change_arrays();
+                if arrays::is_users(&call.arguments) { call.pass_on() } else { call.plain() }
+            }
+            Action::ArrayState => {
+                call.change_arrays();
+                call.plain()
+            }
+            Action::Begin => {
+                elements::prepare();
+                call.plain()
+            }
+            Action::ArrayElement if elements::are_users() => call.array_element(),
+            Action::ArrayElement => call.plain(),
             Action::Draw => call.draw(),
             Action::Map => call.map(),
             Action::Unmap => call.unmap(),
@@ -91,18 +90,8 @@ fn begin() -> Option<(Guard, u32)> {
         process::open(&mut shared);
     }
     let stream = shared.stream.as_mut()?;
-    let thread = THREAD.get().unwrap_or_else(|| {
-        let number = stream.threads;
-        stream.threads += 1;
-        THREAD.set(Some(number));
-        number
-    });
+    let thread = thread::number(&mut stream.threads);
     Some((shared, thread))
-}
-
-/// After a fork the thread has no number yet.
-pub(crate) fn forget_thread() {
-    THREAD.set(None);
 }
 
 impl Call<'_> {
@@ -185,8 +174,8 @@ impl Call<'_> {
         }
         // SAFETY: the program passes a text that ends with a zero.
         let name = unsafe { CStr::from_ptr(name) };
-        match table::number(name.to_bytes()).and_then(|number| STUBS.get(number)) {
-            Some(ours) => *ours as usize as u64,
+        match table::number(name.to_bytes()).and_then(|_| loading::symbol(name)) {
+            Some(ours) => ours as u64,
             None => unknown::counted(&name.to_string_lossy(), result as usize) as u64,
         }
     }
@@ -260,7 +249,8 @@ impl Call<'_> {
     unsafe fn delete_buffers(&self) -> u64 {
         let mut shared = lock();
         if !shared.mappings.is_empty() {
-            let (count, list) = (usize::try_from(self.arguments.int(0)).unwrap_or(0), self.arguments.raw(1) as *const u32);
+            let (count, list) =
+                (usize::try_from(self.arguments.int(0)).unwrap_or(0), self.arguments.raw(1) as *const u32);
             // SAFETY: the program passes so many names.
             let names = (0..count).map(|at| unsafe { list.add(at).read_unaligned() }).collect::<Vec<_>>();
             shared.mappings.delete(&names);
@@ -270,8 +260,31 @@ impl Call<'_> {
         unsafe { self.plain() }
     }
 
+    fn change_arrays(&self) {
+        if let Some(context) = context::current() {
+            context.change_arrays();
+        }
+    }
+
+    /// The values of an element are recorded, in place of the call.
+    unsafe fn array_element(&self) -> u64 {
+        if let Some((mut shared, thread)) = begin() {
+            let Shared { stream, losses, .. } = &mut *shared;
+            if let Some(stream) = stream {
+                // SAFETY: the program has called the function with this index.
+                let written = unsafe { elements::write(stream, thread, self.arguments.int(0)) };
+                if let Err(why) = written {
+                    losses.count(self.arguments.function.name, why);
+                }
+            }
+        }
+        // SAFETY: the caller's promise.
+        unsafe { self.pass_on() }
+    }
+
     /// Which arrays are enabled is recorded, in place of the call: its pointer leads to the program's memory.
     unsafe fn interleaved(&self) -> u64 {
+        self.change_arrays();
         // SAFETY: the caller's promise.
         let result = unsafe { self.pass_on() };
         let states = arrays::enabled();

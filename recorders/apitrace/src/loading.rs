@@ -2,8 +2,9 @@
 
 use std::arch::naked_asm;
 use std::ffi::{CStr, c_char, c_int, c_void};
+use std::sync::OnceLock;
 
-use crate::{handler, process, real};
+use crate::{process, real, thread};
 
 /// Beginnings of the names of libraries whose functions are recorded.
 const LIBRARIES: [&[u8]; 6] =
@@ -44,7 +45,7 @@ extern "C" fn real_dlopen() -> usize {
 
 /// A handle of this library if the program opens one of OpenGL; else null.
 unsafe extern "C" fn ours(name: *const c_char, flags: c_int) -> *mut c_void {
-    if name.is_null() || handler::is_inside() || process::is_off() {
+    if name.is_null() || thread::is_inside() || process::is_off() {
         return std::ptr::null_mut();
     }
     // SAFETY: the program passes a text that ends with a zero.
@@ -59,12 +60,30 @@ unsafe extern "C" fn ours(name: *const c_char, flags: c_int) -> *mut c_void {
         // The real one fails once more, and leaves its message.
         return std::ptr::null_mut();
     }
+    own().unwrap_or(std::ptr::null_mut())
+}
+
+/// A handle of this library.
+fn own() -> Option<*mut c_void> {
     // SAFETY: `info` is written to if the address is in a library, and this one is; its name ends with a zero.
     unsafe {
         let mut info: libc::Dl_info = std::mem::zeroed();
         if libc::dladdr(dlopen as *const c_void, &mut info) == 0 || info.dli_fname.is_null() {
-            return std::ptr::null_mut();
+            return None;
         }
-        real::dlopen()(info.dli_fname, libc::RTLD_NOW)
+        let handle = real::dlopen()(info.dli_fname, libc::RTLD_NOW);
+        (!handle.is_null()).then_some(handle)
     }
+}
+
+/// The address of a function that this library exports.
+pub(crate) fn symbol(name: &CStr) -> Option<usize> {
+    static OWN: OnceLock<usize> = OnceLock::new();
+    let handle = *OWN.get_or_init(|| own().map_or(0, |handle| handle as usize));
+    if handle == 0 {
+        return None;
+    }
+    // SAFETY: the handle is of this library, which stays, and the name ends with a zero.
+    let address = unsafe { libc::dlsym(handle as *mut c_void, name.as_ptr()) };
+    Some(address as usize).filter(|address| *address != 0)
 }

@@ -52,7 +52,8 @@ fn is_named(arguments: &Arguments) -> bool {
 /// Where the buffer that a function names is mapped; 0: nowhere.
 pub(crate) fn address(arguments: &Arguments) -> u64 {
     const GL_BUFFER_MAP_POINTER: u32 = 0x88bd;
-    let driver = if is_named(arguments) { NAMED_POINTER.get() } else { BUFFER_POINTER.get().or(BUFFER_POINTER_OES.get()) };
+    let driver =
+        if is_named(arguments) { NAMED_POINTER.get() } else { BUFFER_POINTER.get().or(BUFFER_POINTER_OES.get()) };
     let mut found = 0;
     if let Some(ask) = driver {
         // SAFETY: the driver writes one pointer, or, if the program named no buffer, notes the error that the program's

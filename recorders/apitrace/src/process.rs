@@ -8,13 +8,13 @@ use std::fmt::Write as _;
 use std::fs::OpenOptions;
 use std::io::Write as _;
 use std::path::PathBuf;
-use std::sync::{Once, OnceLock};
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering::Relaxed};
+use std::sync::{Once, OnceLock};
 use std::time::Duration;
 
 use crate::lock::{self, Guard, Shared, lock, try_lock};
 use crate::stream::Stream;
-use crate::unknown;
+use crate::{thread, unknown};
 
 /// Names the trace, as apitrace does.
 const FILE: &str = "TRACE_FILE";
@@ -285,7 +285,7 @@ extern "C" fn in_child() {
     // What is in the buffer is the parent's, and so is the file.
     std::mem::forget(shared.stream.take());
     shared.losses.clear();
-    crate::handler::forget_thread();
+    thread::forget_number();
 }
 
 /// Signals whose default action ends the process and which can be caught.
@@ -333,10 +333,12 @@ extern "C" fn on_fatal(signal: c_int) {
         is_owner.then(|| unsafe { lock::seize() })
     } else {
         // Another thread may be writing, which does not take long.
-        (0..50).find_map(|_| try_lock().or_else(|| {
-            std::thread::sleep(Duration::from_millis(2));
-            None
-        }))
+        (0..50).find_map(|_| {
+            try_lock().or_else(|| {
+                std::thread::sleep(Duration::from_millis(2));
+                None
+            })
+        })
     };
     if let Some(mut shared) = shared.filter(|_| is_owner) {
         if let Some(stream) = &mut shared.stream {

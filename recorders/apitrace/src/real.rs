@@ -4,7 +4,7 @@ use std::ffi::{CString, c_char, c_int, c_void};
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 
-use crate::stubs::Registers;
+use crate::registers::Registers;
 use crate::table::{FUNCTIONS, Kind};
 
 /// An address that says that there is no such function.
@@ -153,9 +153,8 @@ pub(crate) unsafe fn call(number: usize, address: usize, registers: &Registers) 
     unsafe {
         if function.result == Kind::Float {
             let real: Many<f32> = std::mem::transmute::<usize, Many<f32>>(address);
-            let result = real(
-                a, b, c, d, e, f, k, l, m, n, o, p, q, r, s0, s1, s2, s3, s4, s5, s6, s7, s8, s9, s10, s11,
-            );
+            let result =
+                real(a, b, c, d, e, f, k, l, m, n, o, p, q, r, s0, s1, s2, s3, s4, s5, s6, s7, s8, s9, s10, s11);
             return u64::from(result.to_bits());
         }
         let real: Many<u64> = std::mem::transmute::<usize, Many<u64>>(address);

@@ -362,7 +362,8 @@ mod tests {
     fn large_blobs_are_cut_into_chunks_that_readers_have_room_for() {
         let file = tempfile::tempfile().expect("a temporary file");
         let mut stream = Stream::new(file.try_clone().expect("a file"), &[("a", b"b")]);
-        let blob: Vec<u8> = (0..3_500_000_u32).flat_map(|number| number.wrapping_mul(2_654_435_761).to_le_bytes()).collect();
+        let blob: Vec<u8> =
+            (0..3_500_000_u32).flat_map(|number| number.wrapping_mul(2_654_435_761).to_le_bytes()).collect();
         stream.memcpy(0, 0x1000, &blob);
         assert!(stream.raw.len() < CHUNK_BYTES);
         stream.flush();

@@ -5,15 +5,6 @@ use std::arch::naked_asm;
 
 use crate::handler;
 
-/// Registers with arguments, and where the others are.
-#[repr(C)]
-#[derive(Debug)]
-pub(crate) struct Registers {
-    pub(crate) integers: [u64; 6],
-    pub(crate) floats: [u64; 8],
-    pub(crate) stack: *const u64,
-}
-
 /// Reached by a jump from a symbol, with the function's number in `eax`.
 #[unsafe(naked)]
 unsafe extern "C" fn common() {
@@ -66,9 +57,6 @@ macro_rules! stubs {
                 naked_asm!("mov eax, {number}", "jmp {common}", number = const $number, common = sym common)
             }
         )*
-
-        /// The symbols' addresses by number.
-        pub(crate) static STUBS: [unsafe extern "C" fn(); [$($number),*].len()] = [$($name),*];
     };
 }
 

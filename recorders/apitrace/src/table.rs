@@ -79,13 +79,23 @@ pub(crate) enum Length {
     /// As the parameter's enumerant says.
     Parameter(u8),
     /// Pixels.
-    Image { format: u8, kind: u8, sides: [Option<u8>; 3] },
+    Image {
+        format: u8,
+        kind: u8,
+        sides: [Option<u8>; 3],
+    },
     /// Bits of width and height; `None`: 32 by 32.
     Bitmap(Option<(u8, u8)>),
     /// So many of a type that another parameter says.
-    Typed { count: u8, kind: u8 },
+    Typed {
+        count: u8,
+        kind: u8,
+    },
     /// Control points of an evaluator: for each direction stride and order.
-    Map { target: u8, sides: &'static [(u8, u8)] },
+    Map {
+        target: u8,
+        sides: &'static [(u8, u8)],
+    },
     /// A value for clearing the buffer.
     Cleared(u8),
 }

@@ -3,7 +3,7 @@
 use std::ffi::{CStr, c_char};
 
 use crate::arguments::{Arguments, PARAMETERS_MAX};
-use crate::extent::{Extent, extent};
+use crate::extent::{Extent, extent, has_index_buffer, type_bytes};
 use crate::stream::Stream;
 use crate::table::{GROUPS, Kind, Length, Parameter};
 
@@ -38,7 +38,8 @@ fn is_output(parameter: &Parameter) -> bool {
 /// The program called the function with these arguments.
 pub(crate) unsafe fn inputs(stream: &mut Stream, arguments: &Arguments, extents: &Extents) {
     for (at, parameter) in arguments.function.parameters.iter().enumerate() {
-        let is_known = matches!(parameter.length, Length::Told(_)) || extents[at].is_some_and(|extent| extent != Extent::Opaque);
+        let is_known =
+            matches!(parameter.length, Length::Told(_)) || extents[at].is_some_and(|extent| extent != Extent::Opaque);
         if arguments.raw(at) != 0 && is_output(parameter) && is_known {
             continue;
         }
@@ -48,13 +49,7 @@ pub(crate) unsafe fn inputs(stream: &mut Stream, arguments: &Arguments, extents:
     }
 }
 
-unsafe fn input(
-    stream: &mut Stream,
-    arguments: &Arguments,
-    at: usize,
-    parameter: &Parameter,
-    extent: Option<Extent>,
-) {
+unsafe fn input(stream: &mut Stream, arguments: &Arguments, at: usize, parameter: &Parameter, extent: Option<Extent>) {
     let raw = arguments.raw(at);
     let Some(extent) = extent else {
         return match parameter.kind {
@@ -142,7 +137,7 @@ unsafe fn told_count(arguments: &Arguments, at: u8) -> usize {
 }
 
 /// One value. `raw`: a register, of which the bits above the type's are unspecified.
-fn number(stream: &mut Stream, kind: Kind, raw: u64) {
+pub(crate) fn number(stream: &mut Stream, kind: Kind, raw: u64) {
     match kind {
         Kind::Int8 => stream.signed((raw as u8 as i8).into()),
         Kind::Uint8 | Kind::Character => stream.unsigned((raw as u8).into()),
@@ -240,9 +235,9 @@ unsafe fn texts(stream: &mut Stream, arguments: &Arguments, list: *const *const 
 
 /// Indices of several draws: each a blob, or an offset into a buffer.
 unsafe fn pointed(stream: &mut Stream, arguments: &Arguments, list: *const *const u8, count: usize) {
-    let is_buffer = crate::arrays::has_index_buffer();
+    let is_buffer = has_index_buffer();
     let counts = arguments.place(&["count"]).map_or(0, |at| arguments.raw(at)) as *const i32;
-    let bytes = arguments.named(&["type"]).and_then(|kind| crate::extent::type_bytes(kind as u32));
+    let bytes = arguments.named(&["type"]).and_then(|kind| type_bytes(kind as u32));
     stream.array(count);
     for at in 0..count {
         // SAFETY: the program passed so many pointers and counts.

@@ -18,6 +18,7 @@ pub(crate) mod measure;
 mod query;
 mod record;
 mod recorder;
+mod tracer;
 pub(crate) mod xray;
 
 use std::fs::File;
@@ -98,7 +99,7 @@ fn options(arguments: &[String]) -> Result<Options, String> {
                 options.megabytes =
                     Some(value.parse().map_err(|_| format!("--megabytes takes a number, not {value}"))?);
             }
-            name if name == recorder::NAME || INPUTS.iter().any(|input| input.name == name) => {
+            name if [recorder::NAME, tracer::NAME].contains(&name) || INPUTS.iter().any(|input| input.name == name) => {
                 options.names.push(name.to_owned())
             }
             other => return Err(format!("bench does not know {other}")),
@@ -111,6 +112,9 @@ pub(crate) fn run(arguments: &[String]) -> Result<(), String> {
     let options = options(arguments)?;
     if options.peers {
         packages::install_peers();
+    }
+    if options.names == [tracer::NAME] {
+        return tracer::bench();
     }
     if options.names == [recorder::NAME] {
         return recorder::bench();
@@ -145,6 +149,7 @@ pub(crate) fn run(arguments: &[String]) -> Result<(), String> {
     let has_recorder = options.names.is_empty() || options.names.iter().any(|name| name == recorder::NAME);
     if has_recorder && options.against.is_none() {
         recorder::bench()?;
+        tracer::bench()?;
     }
     if missed.is_empty() { Ok(()) } else { Err(format!("missed: {}", missed.join("; "))) }
 }

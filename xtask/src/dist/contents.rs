@@ -7,9 +7,13 @@ use super::archive::{Entry, ar, gzip, tar_gz};
 use super::{Release, notices};
 use crate::shell::{output, root};
 
+/// The library that `anytrace apitrace trace` loads into programs.
+pub(super) const RECORDER: &str = "libanytrace_apitrace_recorder.so";
+
 #[derive(Debug)]
 pub(super) struct Contents {
     program: Vec<u8>,
+    recorder: Option<Vec<u8>>,
     /// Name and text of each manual page.
     pages: Vec<(String, Vec<u8>)>,
     bash: Vec<u8>,
@@ -25,7 +29,13 @@ pub(super) struct Contents {
 
 impl Contents {
     /// Has the program write its pages and scripts; reads the rest from the project.
-    pub(super) fn gather(binary: &Path, program: Vec<u8>, release: &Release, work: &Path) -> Result<Self, String> {
+    pub(super) fn gather(
+        binary: &Path,
+        program: Vec<u8>,
+        recorder: Option<Vec<u8>>,
+        release: &Release,
+        work: &Path,
+    ) -> Result<Self, String> {
         let read = |name: &str| std::fs::read(root().join(name)).map_err(|error| format!("{name}: {error}"));
         let binary = std::path::absolute(binary).map_err(|error| format!("{}: {error}", binary.display()))?;
         let folder = work.join("pages");
@@ -33,6 +43,7 @@ impl Contents {
         let script = |shell: &str| output(Command::new(&binary).args(["completions", shell]));
         Ok(Self {
             program,
+            recorder,
             pages: pages(&folder)?,
             bash: script("bash")?,
             fish: script("fish")?,
@@ -50,6 +61,10 @@ impl Contents {
         Entry::program(path, self.program.clone())
     }
 
+    fn recorder(&self, folder: &str) -> Option<Entry> {
+        self.recorder.as_ref().map(|bytes| Entry::file(format!("{folder}/{RECORDER}"), bytes.clone()))
+    }
+
     /// One folder that can be unpacked anywhere; `bin` and `share` are laid out as in `/usr/local`.
     pub(super) fn tarball(&self, release: &Release) -> Result<Vec<u8>, String> {
         let mut entries = vec![
@@ -65,6 +80,7 @@ impl Contents {
         ];
         entries
             .extend(self.pages.iter().map(|(name, text)| Entry::file(format!("share/man/man1/{name}"), text.clone())));
+        entries.extend(self.recorder("lib/anytrace"));
         entries.extend(links("lib/anytrace"));
         tar_gz(&release.name(), &entries, release.time_s)
     }
@@ -83,6 +99,7 @@ impl Contents {
         for (name, text) in &self.pages {
             entries.push(Entry::file(format!("usr/share/man/man1/{name}.gz"), gzip(text)?));
         }
+        entries.extend(self.recorder("usr/lib/anytrace"));
         entries.extend(links("usr/lib/anytrace"));
         debian(&entries, &control(release)?, release)
     }

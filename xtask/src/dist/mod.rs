@@ -128,7 +128,8 @@ pub(crate) fn run(arguments: &[String]) -> Result<(), String> {
     let failed = |error: std::io::Error| format!("{}: {error}", folder.display());
     std::fs::create_dir_all(&folder).map_err(failed)?;
     let work = Work::new(&folder).map_err(failed)?;
-    let contents = contents::Contents::gather(&binary, program, &release, &work.0)?;
+    let recorder = recorder(options.profile.as_deref().unwrap_or("dist"), &release)?;
+    let contents = contents::Contents::gather(&binary, program, recorder, &release, &work.0)?;
     let tarball = work.0.join(format!("{}.tar.gz", release.name()));
     let deb = work.0.join(format!("anytrace_{}_{}.deb", release.version, release.architecture()?));
     let mut made = vec![(tarball, contents.tarball(&release)?), (deb, contents.deb(&release)?)];
@@ -205,12 +206,33 @@ fn build(options: &Options, name: &str) -> Result<(PathBuf, String), String> {
         path.push(&target);
     }
     shell::run(command.arg("--").args(RUSTC))?;
-    let folder = match profile {
+    Ok((path.join(folder_of(profile)).join(name), target))
+}
+
+/// Builds the recorder of OpenGL, which is loaded into programs with a dynamic loader, and so is built for the C library
+/// of this machine. There is none for other processors.
+fn recorder(profile: &str, release: &Release) -> Result<Option<Vec<u8>>, String> {
+    let host = host()?;
+    let is_for = |triple: &str| triple.starts_with("x86_64-") && triple.contains("linux");
+    if !is_for(&host) || !is_for(&release.target) {
+        println!("the recorder of OpenGL is for x86-64 on Linux: the packages are without it");
+        return Ok(None);
+    }
+    let name = "anytrace-recorder-apitrace";
+    let mut command = cargo();
+    command.args(["rustc", "--locked", "--package", name, "--lib", "--profile", profile, "--", "-C", "strip=symbols"]);
+    shell::run(&mut command)?;
+    let path = root().join("target").join(folder_of(profile)).join(contents::RECORDER);
+    std::fs::read(&path).map(Some).map_err(|error| format!("{}: {error}", path.display()))
+}
+
+/// The folder of a profile's results.
+fn folder_of(profile: &str) -> &str {
+    match profile {
         "dev" | "test" => "debug",
         "bench" => "release",
         other => other,
-    };
-    Ok((path.join(folder).join(name), target))
+    }
 }
 
 /// The triple of the machine we run on.

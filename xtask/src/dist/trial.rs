@@ -64,6 +64,20 @@ fn try_debs(debs: &[&Path], release: &Release, folder: &Path) -> Result<(), Stri
     Ok(())
 }
 
+/// The recorder of OpenGL is where the command looks for it, if the packages have it.
+fn find_recorder(program: &Path) -> Result<(), String> {
+    let folder = program.parent().map(|bin| bin.join("../lib/anytrace")).unwrap_or_default();
+    if !folder.join(super::contents::RECORDER).is_file() {
+        return Ok(());
+    }
+    // A program that does not draw: the complaint is of that, not of the library.
+    let output =
+        Command::new(program).args(["apitrace", "trace", "-o"]).arg(folder.join("x")).args(["--", "true"]).output();
+    let output = output.map_err(|error| format!("{}: {error}", program.display()))?;
+    let said = String::from_utf8_lossy(&output.stderr);
+    if said.contains("nothing was recorded") { Ok(()) } else { Err(format!("{}: {said}", program.display())) }
+}
+
 /// The main job of the README, a query where the engine is there, and the versions.
 fn use_programs(folder: &Path, release: &Release, has_engine: bool) -> Result<(), String> {
     let names = ["anytrace", "anytrace-query"];
@@ -76,6 +90,7 @@ fn use_programs(folder: &Path, release: &Release, has_engine: bool) -> Result<()
         }
     }
     let program = folder.join("anytrace");
+    find_recorder(&program)?;
     for trace in examples()? {
         output(Command::new(&program).arg("info").arg(&trace))?;
         if has_engine {

@@ -156,6 +156,7 @@ pub(super) const NOT_RUN: &[&str] = &[
     // They run what they are given.
     "cacheray cc",
     "cacheray record",
+    "apitrace trace",
 ];
 
 /// Options of which a verb does nothing without one, as a rule: one is passed in most runs.

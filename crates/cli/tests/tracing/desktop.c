@@ -108,6 +108,24 @@ static void arrays(void) {
     NO_ARRAY(VERTICES);
     end_frame();
 
+    /* One by one, of all kinds. */
+    unsigned char tints[4][4] = {{255, 0, 0, 9}, {0, 255, 128, 9}, {20, 0, 255, 9}, {255, 255, 0, 9}};
+    short corners[4][2] = {{-1, -1}, {1, -1}, {-1, 1}, {1, 1}};
+    ARRAY(COLORS);
+    ARRAY(VERTICES);
+    color_pointer(3, UBYTE, 4, tints);
+    GL(void, glVertexPointer, int, unsigned, int, const void *)(2, 0x1402, 0, corners);
+    for (int turn = 0; turn < 2; turn++) {
+        void (*element)(int) = GL(void, glArrayElement, int);
+        GL(void, glBegin, unsigned)(TRIANGLES);
+        for (int n = 0; n < 3; n++)
+            element(turn + n);
+        GL(void, glEnd, void)();
+        NO_ARRAY(COLORS);
+    }
+    NO_ARRAY(VERTICES);
+    end_frame();
+
     /* What a list takes from memory it keeps. */
     unsigned list = GL(unsigned, glGenLists, int)(2);
     float places[] = {-1, -1, 1, -1, 0, 0.5f};
