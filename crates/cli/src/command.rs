@@ -17,6 +17,7 @@ use crate::verbs::demo::DemoArguments;
 use crate::verbs::heph::HephArguments;
 use crate::verbs::highlights::HighlightsArguments;
 use crate::verbs::memory::{self, MemoryArguments};
+use crate::verbs::record::RecordArguments;
 use crate::verbs::xray::XrayArguments;
 
 /// Read, check, repair, convert, trim and compare program traces of any kind.
@@ -75,6 +76,16 @@ pub(crate) enum Verb {
     /// Write traces of small programs to try the verbs on, and show one in the browser
     #[command(after_help = "Example:\n  anytrace demo -o try")]
     Demo(DemoArguments),
+    /// Run a program with the recorder that fits it, and say which that is
+    #[command(
+        after_help = "What is recorded: calls of OpenGL of what loads a library that draws, functions of what was compiled\n\
+                      with -fxray-instrument, accesses to memory of what was compiled by `anytrace cacheray cc`.\n\
+                      `anytrace apitrace trace` and `anytrace cacheray record` have more options.\n\n\
+                      Exit codes: the program's; 1 also if something could not be recorded, 2 also if nothing was or the\n\
+                      command failed.\n\n\
+                      Example:\n  anytrace record -- glxgears\n  anytrace record -o app.xray -- ./app input.txt"
+    )]
+    Record(RecordArguments),
     /// Say what is most worth knowing about each trace, and which command shows more
     #[command(
         after_help = "Example:\n  anytrace highlights examples/traces/*\n  anytrace highlights -m ./app app.xray"

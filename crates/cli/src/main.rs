@@ -127,6 +127,7 @@ fn print_clap(error: &clap::Error, given: &[std::ffi::OsString]) -> Result<Verdi
 fn run(arguments: &Arguments) -> Result<Verdict, Failure> {
     match &arguments.verb {
         Verb::Demo(options) => verbs::demo::run(options),
+        Verb::Record(options) => verbs::record::run(options),
         Verb::Highlights(options) => verbs::highlights::run(options),
         Verb::Info(options) => verbs::info::run(options),
         Verb::Dump(options) => verbs::dump::run(options),

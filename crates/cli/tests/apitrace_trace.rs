@@ -235,3 +235,60 @@ fn stacks_are_recorded_where_one_wants_them() {
     assert_ne!(after("glClear(").as_deref(), Some("Backtrace:"));
     assert!(all.iter().any(|line| line.contains("/es+0x")), "{all:?}");
 }
+
+#[test]
+fn record_chooses_what_fits_the_program() {
+    let folder = tempfile::tempdir().unwrap();
+    let Some(program) = program(folder.path(), "es") else { return };
+    let record = |words: &[&str]| {
+        let mut record = anytrace(&["record"]);
+        record.args(words).current_dir(folder.path()).env("ANYTRACE_APITRACE_RECORDER", recorder());
+        record.output().unwrap()
+    };
+    let output = record(&["--", program.to_str().unwrap()]);
+    assert_eq!(output.status.code(), Some(0), "{}", said(&output));
+    assert!(said(&output).contains("recording calls of OpenGL of "), "{}", said(&output));
+    assert_eq!(check(&folder.path().join("es.trace")).status.code(), Some(0));
+    // A script that starts it.
+    let output = record(&["-q", "-o", "s.trace", "--", "sh", "-c", program.to_str().unwrap()]);
+    assert_eq!(
+        (output.status.code(), said(&output).contains("nothing to record")),
+        (Some(2), true),
+        "sh draws nothing"
+    );
+    fs::write(folder.path().join("run"), format!("#!/bin/sh\nexec {}\n", program.display())).unwrap();
+    let mode = std::os::unix::fs::PermissionsExt::from_mode(0o755);
+    fs::set_permissions(folder.path().join("run"), mode).unwrap();
+    let output = record(&["-q", "-o", "s.trace", "--", "./run"]);
+    assert_eq!((output.status.code(), said(&output)), (Some(0), String::new()));
+    assert_eq!(check(&folder.path().join("s.trace")).status.code(), Some(0));
+    let output = record(&["--", "true"]);
+    assert_eq!(output.status.code(), Some(2), "{}", said(&output));
+    assert!(said(&output).contains("true: nothing to record"), "{}", said(&output));
+}
+
+#[test]
+fn record_takes_the_log_of_xray() {
+    if !has_program("clang") {
+        skip("no clang: no program with XRay is recorded");
+        return;
+    }
+    let folder = tempfile::tempdir().unwrap();
+    let source = "int work(int n) { return n < 2 ? n : work(n - 1) + work(n - 2); }\n\
+                  int main(int count, char **words) { (void)words; return work(9 + count) == 55 ? 5 : 1; }\n";
+    fs::write(folder.path().join("app.c"), source).unwrap();
+    let mut command = Command::new("clang");
+    command.args(["-O0", "-fxray-instrument", "-fxray-instruction-threshold=1", "-o", "app", "app.c"]);
+    let output = command.current_dir(folder.path()).output().unwrap();
+    assert!(output.status.success(), "{}", said(&output));
+    let record = |words: &[&str]| anytrace(&["record"]).args(words).current_dir(folder.path()).output().unwrap();
+    let output = record(&["--", "./app"]);
+    assert_eq!(output.status.code(), Some(5), "{}", said(&output));
+    assert!(said(&output).contains("app.xray: "), "{}", said(&output));
+    let trace = folder.path().join("app.xray");
+    assert_eq!(check(&trace).status.code(), Some(0));
+    let stats = anytrace(&["stats", "-m"]).arg(folder.path().join("app")).arg(&trace).output().unwrap();
+    assert!(lines(&stats).iter().any(|line| line.contains("work")), "{:?}", lines(&stats));
+    assert_eq!(record(&["--", "./app"]).status.code(), Some(2), "it exists");
+    assert_eq!(named(folder.path(), ".anytrace").len(), 0);
+}

@@ -161,7 +161,7 @@ report {heph} -o {out}
 ";
 
 /// Verbs that are given no trace, and why they print nothing of one.
-const WITHOUT: [(&str, &str); 10] = [
+const WITHOUT: [(&str, &str); 11] = [
     ("view", "runs until it is interrupted: tests/view.rs runs it"),
     ("formats", "the program's own words"),
     ("rules", "the program's own words"),
@@ -170,6 +170,7 @@ const WITHOUT: [(&str, &str); 10] = [
     ("casemate rules", "the program's own words"),
     ("cacheray cc", "runs a compiler"),
     ("cacheray record", "runs a program"),
+    ("record", "runs a program"),
     ("apitrace trace", "runs a program"),
     ("help", "the program's own words"),
 ];

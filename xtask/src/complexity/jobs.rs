@@ -205,6 +205,7 @@ pub(super) const EXEMPT: &[(&str, &str)] = &[
     ("apitrace dump-images", "replays as `apitrace replay` does"),
     ("apitrace frames", "replays as `apitrace replay` does"),
     ("cacheray cc", "runs a compiler and reads nothing"),
+    ("record", "runs a program, as `apitrace trace` and `cacheray record` do"),
     ("apitrace trace", "runs a program, whose calls `cargo xtask bench tracer` times"),
     ("cacheray record", "runs a program, whose accesses `cargo xtask bench recorder` times"),
 ];

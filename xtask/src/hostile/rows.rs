@@ -157,6 +157,7 @@ pub(super) const NOT_RUN: &[&str] = &[
     "cacheray cc",
     "cacheray record",
     "apitrace trace",
+    "record",
 ];
 
 /// Options of which a verb does nothing without one, as a rule: one is passed in most runs.

@@ -18,6 +18,7 @@ pub(crate) mod info;
 pub(crate) mod man;
 pub(crate) mod memory;
 pub(crate) mod query;
+pub(crate) mod record;
 mod recording;
 pub(crate) mod repair;
 pub(crate) mod report;

@@ -32,11 +32,19 @@ mod to_c;
 mod trace;
 mod trim;
 
+use std::ffi::OsString;
+use std::path::PathBuf;
+
 use crate::Verdict;
 use crate::failure::Failure;
 pub(crate) use arguments::ApitraceArguments;
 use arguments::ApitraceVerb;
 pub(crate) use highlights::highlights;
+
+/// Records a program that draws.
+pub(crate) fn record(output: PathBuf, force: bool, quiet: bool, command: Vec<OsString>) -> Result<Verdict, Failure> {
+    trace::run(&trace::TraceArguments::of(output, force, quiet, command))
+}
 
 /// Runs one of the group's verbs.
 pub(crate) fn run(options: &ApitraceArguments) -> Result<Verdict, Failure> {

@@ -54,6 +54,14 @@ enum Api {
     Egl,
 }
 
+impl TraceArguments {
+    /// Of a program, in the way that needs no options.
+    pub(crate) fn of(output: PathBuf, force: bool, quiet: bool, command: Vec<OsString>) -> Self {
+        let output = Some(output);
+        Self { output, force, api: None, backtrace: Vec::new(), debugger: false, verbose: false, quiet, command }
+    }
+}
+
 pub(crate) fn run(options: &TraceArguments) -> Result<Verdict, Failure> {
     let [program, arguments @ ..] = options.command.as_slice() else {
         return Err(Failure::usage("no program to record"));

@@ -4,6 +4,9 @@ mod cc;
 mod record;
 mod recorder_library;
 
+use std::ffi::OsString;
+use std::path::PathBuf;
+
 use clap::{Args, Subcommand};
 
 use crate::Verdict;
@@ -38,6 +41,11 @@ enum CacherayVerb {
     /// The verbs of `anytrace memory`, which were here first.
     #[command(flatten)]
     Memory(MemoryVerb),
+}
+
+/// Records a program that was compiled for that.
+pub(crate) fn record(output: PathBuf, force: bool, quiet: bool, command: Vec<OsString>) -> Result<Verdict, Failure> {
+    record::run(&record::RecordArguments::of(output, force, quiet, command))
 }
 
 /// Runs one of the group's verbs.

@@ -15,9 +15,9 @@ use clap::Args;
 
 use crate::failure::Failure;
 use crate::units::grouped;
-use crate::verbs::recording::{SIGKILL, code, leave_interrupts, look_at_output, traces};
+use crate::verbs::recording::{SIGKILL, code, leave_interrupts, look_at_output, traces, which};
 use crate::{Verdict, paint};
-use build::{Build, which};
+use build::Build;
 use environment::{preload, recorder_options};
 use report::{note_processes, report};
 
@@ -48,6 +48,13 @@ pub(crate) struct RecordArguments {
     /// Program and its arguments
     #[arg(required = true, trailing_var_arg = true, allow_hyphen_values = true, value_name = "PROGRAM")]
     command: Vec<OsString>,
+}
+
+impl RecordArguments {
+    /// Of a program, in the way that needs no options.
+    pub(crate) fn of(output: PathBuf, force: bool, quiet: bool, command: Vec<OsString>) -> Self {
+        Self { output, force, no_malloc: false, children: false, range: 16, flush: None, quiet, command }
+    }
 }
 
 pub(crate) fn run(options: &RecordArguments) -> Result<Verdict, Failure> {

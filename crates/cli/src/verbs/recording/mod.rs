@@ -1,6 +1,7 @@
 //! What verbs share that run a program with a recorder in it.
 
 mod output;
+mod program;
 
 use std::ffi::OsString;
 use std::os::unix::ffi::OsStrExt;
@@ -12,6 +13,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use crate::failure::Failure;
 
 pub(crate) use output::{look_at_output, traces};
+pub(crate) use program::{contains, which};
 
 /// The signal that nobody can catch.
 pub(crate) const SIGKILL: i32 = 9;
