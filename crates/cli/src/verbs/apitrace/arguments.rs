@@ -178,7 +178,7 @@ pub(super) enum ApitraceVerb {
                       Exit codes: the program's; 1 also if some of its calls or data could not be recorded, 2 also if\n\
                       nothing was recorded or the command failed.\n\n\
                       Example:\n  anytrace apitrace trace -- glxgears\n  \
-                      anytrace apitrace trace -o game.trace --backtrace='glDraw*' -- ./game --level 3\n  \
+                      anytrace apitrace trace -o game.trace --backtrace='glDraw*' -- ./game\n  \
                       anytrace apitrace frames game.trace -o frames.html"
     )]
     Trace(trace::TraceArguments),
