@@ -125,6 +125,9 @@ fn row(
             && (prefix != "gl" && ["attribute", "name"].contains(&parameter.name.as_str())
                 || parameter.name.eq_ignore_ascii_case("internalformat"));
         let base = if is_named { Base::Enumerant { is_mask: false } } else { base };
+        // `glXGetProcAddress` declares its text as bytes.
+        let is_text = base == Base::Number("Uint8") && parameter.name == "procName";
+        let base = if is_text { Base::Character } else { base };
         let of = kind(prefix, &base, group, enums);
         let mut length = lengths::parse(function, &parameter.name, parameter.len.as_deref(), &names);
         if length.starts_with("Length::Attributes") {

@@ -60,6 +60,7 @@ unsafe extern "C" fn ours(name: *const c_char, flags: c_int) -> *mut c_void {
         // The real one fails once more, and leaves its message.
         return std::ptr::null_mut();
     }
+    real::opened(opened);
     own().unwrap_or(std::ptr::null_mut())
 }
 

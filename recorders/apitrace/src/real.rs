@@ -1,7 +1,7 @@
 //! The driver's functions, found by name, and calls of them.
 
 use std::ffi::{CString, c_char, c_int, c_void};
-use std::sync::OnceLock;
+use std::sync::{Mutex, OnceLock, PoisonError};
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 
 use crate::registers::Registers;
@@ -14,6 +14,17 @@ static ADDRESSES: [AtomicUsize; FUNCTIONS.len()] = [const { AtomicUsize::new(0) 
 
 /// Libraries that have functions of OpenGL, those of the first that is loaded.
 const LIBRARIES: [&std::ffi::CStr; 4] = [c"libGL.so.1", c"libOpenGL.so.0", c"libGLESv2.so.2", c"libGLESv1_CM.so.1"];
+
+/// Libraries that the program has opened itself.
+static OPENED: Mutex<Vec<usize>> = Mutex::new(Vec::new());
+
+/// The program has opened a library of the driver's.
+pub(crate) fn opened(handle: *mut c_void) {
+    let mut opened = OPENED.lock().unwrap_or_else(PoisonError::into_inner);
+    if !opened.contains(&(handle as usize)) {
+        opened.push(handle as usize);
+    }
+}
 
 type Open = unsafe extern "C" fn(*const c_char, c_int) -> *mut c_void;
 type Find = unsafe extern "C" fn(*const c_char) -> *mut c_void;
@@ -53,8 +64,23 @@ fn find(name: &str) -> Option<usize> {
         let handle = unsafe { dlopen()(name.as_ptr(), libc::RTLD_LAZY | flags) };
         (!handle.is_null()).then_some(handle)
     };
+    // A program may bring libraries of its own (ANGLE).
+    let opened = OPENED.lock().unwrap_or_else(PoisonError::into_inner).clone();
+    if let Some(found) = opened.iter().find_map(|handle| symbol(*handle as *mut c_void)) {
+        return Some(found);
+    }
     if let Some(found) = symbol(libc::RTLD_NEXT) {
         return Some(found);
+    }
+    for handle in opened {
+        let find = [c"glXGetProcAddressARB", c"eglGetProcAddress"]
+            .into_iter()
+            .find_map(|by| symbol_in(handle as *mut c_void, by));
+        // Each knows functions of its own kind only.
+        let is_of_kind = !name.starts_with("egl") && !name.starts_with("glX");
+        if let Some(found) = find.filter(|_| is_of_kind).and_then(|find| asked(find, &text)) {
+            return Some(found);
+        }
     }
     if name.starts_with("egl") {
         let handle = library(c"libEGL.so.1", 0)?;
