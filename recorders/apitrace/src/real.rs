@@ -1,8 +1,8 @@
 //! The driver's functions, found by name, and calls of them.
 
 use std::ffi::{CString, c_char, c_int, c_void};
-use std::sync::{Mutex, OnceLock, PoisonError};
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
+use std::sync::{Mutex, OnceLock, PoisonError};
 
 use crate::registers::Registers;
 use crate::table::{FUNCTIONS, Kind};

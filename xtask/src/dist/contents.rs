@@ -10,10 +10,20 @@ use crate::shell::{output, root};
 /// The library that `anytrace apitrace trace` loads into programs.
 pub(super) const RECORDER: &str = "libanytrace_apitrace_recorder.so";
 
+/// The command that loads drivers: the other is linked statically.
+const DYNAMIC: &str = "anytrace-dynamic";
+
+/// What a dynamic loader is needed for.
+#[derive(Debug, Default)]
+pub(super) struct Loaded {
+    pub(super) recorder: Option<Vec<u8>>,
+    pub(super) program: Option<Vec<u8>>,
+}
+
 #[derive(Debug)]
 pub(super) struct Contents {
     program: Vec<u8>,
-    recorder: Option<Vec<u8>>,
+    loaded: Loaded,
     /// Name and text of each manual page.
     pages: Vec<(String, Vec<u8>)>,
     bash: Vec<u8>,
@@ -32,7 +42,7 @@ impl Contents {
     pub(super) fn gather(
         binary: &Path,
         program: Vec<u8>,
-        recorder: Option<Vec<u8>>,
+        loaded: Loaded,
         release: &Release,
         work: &Path,
     ) -> Result<Self, String> {
@@ -43,7 +53,7 @@ impl Contents {
         let script = |shell: &str| output(Command::new(&binary).args(["completions", shell]));
         Ok(Self {
             program,
-            recorder,
+            loaded,
             pages: pages(&folder)?,
             bash: script("bash")?,
             fish: script("fish")?,
@@ -61,8 +71,12 @@ impl Contents {
         Entry::program(path, self.program.clone())
     }
 
-    fn recorder(&self, folder: &str) -> Option<Entry> {
-        self.recorder.as_ref().map(|bytes| Entry::file(format!("{folder}/{RECORDER}"), bytes.clone()))
+    /// What a dynamic loader is needed for, in a folder.
+    fn loaded(&self, folder: &str) -> Vec<Entry> {
+        let recorder =
+            self.loaded.recorder.iter().map(|bytes| Entry::file(format!("{folder}/{RECORDER}"), bytes.clone()));
+        let program = self.loaded.program.iter();
+        recorder.chain(program.map(|bytes| Entry::program(&format!("{folder}/{DYNAMIC}"), bytes.clone()))).collect()
     }
 
     /// One folder that can be unpacked anywhere; `bin` and `share` are laid out as in `/usr/local`.
@@ -80,7 +94,7 @@ impl Contents {
         ];
         entries
             .extend(self.pages.iter().map(|(name, text)| Entry::file(format!("share/man/man1/{name}"), text.clone())));
-        entries.extend(self.recorder("lib/anytrace"));
+        entries.extend(self.loaded("lib/anytrace"));
         entries.extend(links("lib/anytrace"));
         tar_gz(&release.name(), &entries, release.time_s)
     }
@@ -99,7 +113,7 @@ impl Contents {
         for (name, text) in &self.pages {
             entries.push(Entry::file(format!("usr/share/man/man1/{name}.gz"), gzip(text)?));
         }
-        entries.extend(self.recorder("usr/lib/anytrace"));
+        entries.extend(self.loaded("usr/lib/anytrace"));
         entries.extend(links("usr/lib/anytrace"));
         debian(&entries, &control(release)?, release)
     }

@@ -128,8 +128,12 @@ pub(crate) fn run(arguments: &[String]) -> Result<(), String> {
     let failed = |error: std::io::Error| format!("{}: {error}", folder.display());
     std::fs::create_dir_all(&folder).map_err(failed)?;
     let work = Work::new(&folder).map_err(failed)?;
-    let recorder = recorder(options.profile.as_deref().unwrap_or("dist"), &release)?;
-    let contents = contents::Contents::gather(&binary, program, recorder, &release, &work.0)?;
+    let loaded = match &options.binary {
+        // What is packaged is what was given.
+        Some(_) => contents::Loaded::default(),
+        None => loaded(options.profile.as_deref().unwrap_or("dist"), &release)?,
+    };
+    let contents = contents::Contents::gather(&binary, program, loaded, &release, &work.0)?;
     let tarball = work.0.join(format!("{}.tar.gz", release.name()));
     let deb = work.0.join(format!("anytrace_{}_{}.deb", release.version, release.architecture()?));
     let mut made = vec![(tarball, contents.tarball(&release)?), (deb, contents.deb(&release)?)];
@@ -209,21 +213,26 @@ fn build(options: &Options, name: &str) -> Result<(PathBuf, String), String> {
     Ok((path.join(folder_of(profile)).join(name), target))
 }
 
-/// Builds the recorder of OpenGL, which is loaded into programs with a dynamic loader, and so is built for the C library
-/// of this machine. There is none for other processors.
-fn recorder(profile: &str, release: &Release) -> Result<Option<Vec<u8>>, String> {
+/// Builds what a dynamic loader is needed for, and so is for the C library of this machine: the recorder of OpenGL, which
+/// programs load, and the command that loads drivers. There are none for other processors.
+fn loaded(profile: &str, release: &Release) -> Result<contents::Loaded, String> {
     let host = host()?;
     let is_for = |triple: &str| triple.starts_with("x86_64-") && triple.contains("linux");
     if !is_for(&host) || !is_for(&release.target) {
-        println!("the recorder of OpenGL is for x86-64 on Linux: the packages are without it");
-        return Ok(None);
+        println!("recording and replay of OpenGL are for x86-64 on Linux: the packages are without them");
+        return Ok(contents::Loaded::default());
     }
-    let name = "anytrace-recorder-apitrace";
-    let mut command = cargo();
-    command.args(["rustc", "--locked", "--package", name, "--lib", "--profile", profile, "--", "-C", "strip=symbols"]);
-    shell::run(&mut command)?;
-    let path = root().join("target").join(folder_of(profile)).join(contents::RECORDER);
-    std::fs::read(&path).map(Some).map_err(|error| format!("{}: {error}", path.display()))
+    let build = |package: &str, what: &[&str], file: &str| {
+        let mut command = cargo();
+        command.args(["rustc", "--locked", "--package", package]).args(what);
+        shell::run(command.args(["--profile", profile, "--", "-C", "strip=symbols"]))?;
+        let path = root().join("target").join(folder_of(profile)).join(file);
+        std::fs::read(&path).map_err(|error| format!("{}: {error}", path.display()))
+    };
+    Ok(contents::Loaded {
+        recorder: Some(build("anytrace-recorder-apitrace", &["--lib"], contents::RECORDER)?),
+        program: Some(build("anytrace", &["--bin", "anytrace"], "anytrace")?),
+    })
 }
 
 /// The folder of a profile's results.

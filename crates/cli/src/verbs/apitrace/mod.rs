@@ -6,6 +6,7 @@ mod diff;
 mod diff_images;
 mod diff_state;
 mod dump;
+mod dynamic;
 mod edited;
 mod frames;
 mod from_jsonl;
@@ -48,6 +49,9 @@ pub(crate) fn record(output: PathBuf, force: bool, quiet: bool, command: Vec<OsS
 
 /// Runs one of the group's verbs.
 pub(crate) fn run(options: &ApitraceArguments) -> Result<Verdict, Failure> {
+    if matches!(&options.verb, ApitraceVerb::DumpImages(_) | ApitraceVerb::Frames(_) | ApitraceVerb::Replay(_)) {
+        dynamic::need()?;
+    }
     match &options.verb {
         ApitraceVerb::Diff(options) => diff::run(options),
         ApitraceVerb::DiffImages(options) => diff_images::run(options),
