@@ -288,6 +288,13 @@ fn the_state_of_the_driver_is_that_of_the_calls() {
     assert_eq!(driver["framebuffer"]["GL_DEPTH_COMPONENT"]["__width__"], 64);
     let texture = &driver["textures"]["GL_TEXTURE0, GL_TEXTURE_2D, level = 0"];
     assert_eq!((&texture["__format__"], &texture["__height__"]), (&"GL_RGBA8".into(), &32.into()));
+    let vertices = driver["buffers"]["vertices"].as_array().unwrap();
+    assert_eq!((vertices.len(), &vertices[0]["pos"]), (6, &serde_json::json!([-0.8, -0.8])), "{vertices:?}");
+    // The same with pictures as bytes: each is of a few hundred.
+    let binary = replay(&["-D", "77", "--dump-format", "ubjson"], &trace).stdout;
+    assert!(binary.starts_with(b"{U\x07buffers{") && binary.windows(13).any(|bytes| bytes == b"U\x0aparameters{"));
+    let pictures = binary.windows(12).filter(|bytes| bytes.starts_with(b"[$U#") && bytes.ends_with(b"PNG")).count();
+    assert!(pictures > 2 && binary.len() < output.stdout.len(), "{pictures} pictures, {} bytes", binary.len());
     // A call that is not there, and what does not go together.
     let output = replay(&["-D", "99999"], &trace);
     assert_eq!((output.status.code(), said(&output).contains("no state at call 99999")), (Some(1), true));

@@ -27,6 +27,7 @@ mod spans;
 mod state;
 mod sums;
 mod supervise;
+mod ubjson;
 mod watch;
 mod window;
 
@@ -48,6 +49,7 @@ pub use pictures::{PictureFormat, Pictures};
 pub use profile::Profile;
 pub use sums::{Difference, Sum, compare, from_json, of_png, to_json};
 pub use supervise::{Ended, end_with_parent, supervise};
+pub use ubjson::ubjson;
 pub use watch::Watch;
 
 /// How large drawables are.

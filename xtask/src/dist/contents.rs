@@ -76,7 +76,7 @@ impl Contents {
         let recorder =
             self.loaded.recorder.iter().map(|bytes| Entry::file(format!("{folder}/{RECORDER}"), bytes.clone()));
         let program = self.loaded.program.iter();
-        recorder.chain(program.map(|bytes| Entry::program(&format!("{folder}/{DYNAMIC}"), bytes.clone()))).collect()
+        recorder.chain(program.map(|bytes| Entry::program(format!("{folder}/{DYNAMIC}"), bytes.clone()))).collect()
     }
 
     /// One folder that can be unpacked anywhere; `bin` and `share` are laid out as in `/usr/local`.

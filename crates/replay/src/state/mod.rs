@@ -5,6 +5,7 @@ mod images;
 mod objects;
 mod programs;
 mod table;
+mod vertices;
 
 use serde_json::{Map, Value, json};
 
@@ -24,9 +25,9 @@ pub(crate) fn dump(screen: &Screen, gl: &Gl, source: Source) -> Value {
     // GL_CURRENT_PROGRAM.
     let program = gl.state(0x8b8d) as u32;
     gl.clear_errors();
-    let (shaders, uniforms) = match program {
-        0 => (Map::new(), Map::new()),
-        _ => (ask.shaders(program), ask.uniforms(program)),
+    let (shaders, uniforms, buffers) = match program {
+        0 => (Map::new(), Map::new(), Map::new()),
+        _ => (ask.shaders(program), ask.uniforms(program), ask.vertices(program)),
     };
     // From here on pixels are packed without gaps.
     let reading = Reading::begin(gl, source);
@@ -49,7 +50,7 @@ pub(crate) fn dump(screen: &Screen, gl: &Gl, source: Source) -> Value {
         "parameters": parameters,
         "shaders": shaders,
         "uniforms": uniforms,
-        "buffers": {},
+        "buffers": buffers,
         "shaderstoragebufferblocks": {},
         "textures": textures,
         "framebuffer": framebuffer,

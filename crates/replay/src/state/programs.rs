@@ -39,7 +39,7 @@ fn shape(kind: u32) -> (Component, usize, usize) {
 }
 
 impl Ask<'_> {
-    fn of_program(&self, function: &str, object: u32, name: u64) -> Option<i32> {
+    pub(super) fn of_program(&self, function: &str, object: u32, name: u64) -> Option<i32> {
         self.integers(function, &[u64::from(object), name], 1)?.first().copied()
     }
 
@@ -156,16 +156,28 @@ impl Ask<'_> {
 
     /// Bytes of a buffer; `None` where it has fewer.
     fn bytes(&self, buffer: u32, start: usize, length: usize) -> Option<Vec<u8>> {
+        self.part(buffer, |size| {
+            (length > 0 && start.checked_add(length).is_some_and(|end| end <= size)).then_some((start, length))
+        })
+    }
+
+    /// All bytes of a buffer.
+    pub(super) fn all_bytes(&self, buffer: u32) -> Option<Vec<u8>> {
+        self.part(buffer, |size| (size > 0).then_some((0, size)))
+    }
+
+    /// A part of a buffer, chosen by its size: first byte and length.
+    fn part(&self, buffer: u32, choose: impl Fn(usize) -> Option<(usize, usize)>) -> Option<Vec<u8>> {
         // GL_COPY_READ_BUFFER, which nothing that draws uses.
         let before = self.gl.state(0x8f36) as u32;
         self.gl.bind_buffer(0x8f36, buffer);
-        let size = usize::try_from(self.gl.buffer_size(0x8f36, false)).unwrap_or(0);
-        let is_there = length > 0 && start.checked_add(length).is_some_and(|end| end <= size);
-        let bytes = is_there.then(|| vec![0_u8; length]).and_then(|mut bytes| {
-            self.gl.clear_errors();
-            self.call("glGetBufferSubData", &[0x8f36, start as u64, length as u64, bytes.as_mut_ptr() as u64])?;
-            (self.gl.error() == 0).then_some(bytes)
-        });
+        let part = choose(usize::try_from(self.gl.buffer_size(0x8f36, false)).unwrap_or(0));
+        let bytes =
+            part.map(|(start, length)| (start, length, vec![0_u8; length])).and_then(|(start, length, mut bytes)| {
+                self.gl.clear_errors();
+                self.call("glGetBufferSubData", &[0x8f36, start as u64, length as u64, bytes.as_mut_ptr() as u64])?;
+                (self.gl.error() == 0).then_some(bytes)
+            });
         self.gl.bind_buffer(0x8f36, before);
         self.gl.clear_errors();
         bytes

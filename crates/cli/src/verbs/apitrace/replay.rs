@@ -80,13 +80,12 @@ pub(crate) struct ReplayArguments {
     /// driver=NAME, size=RULE, VARIABLE=VALUE or a trace, each; exit code 1 if one does
     #[arg(long, num_args = 2, value_names = ["GOOD", "BAD"], conflicts_with_all = super::replay_bisect::OTHERS)]
     bisect: Vec<String>,
-    /// Print the driver's state after this call, as JSON, and stop
+    /// Print the driver's state after this call, and stop
     #[arg(short = 'D', long, value_name = "CALL", conflicts_with_all = ["snapshot_prefix", "sums", "against", "loops"])]
     dump_state: Option<u64>,
-    /// Form of the state: json, which it has anyway
-    #[arg(long, value_name = "FORMAT", value_parser = parse_dump_format, requires = "dump_state",
-          help_heading = "Accepted as by apitrace's players")]
-    dump_format: Option<()>,
+    /// Form of the state; in ubjson, Universal Binary JSON, pictures are bytes
+    #[arg(long, value_name = "FORMAT", value_enum, default_value = "json", requires = "dump_state")]
+    dump_format: DumpFormat,
     /// Do not repeat these calls. May be repeated
     #[arg(long, value_name = "CALLSET", allow_hyphen_values = true)]
     ignore_calls: Vec<String>,
@@ -174,6 +173,13 @@ enum Form {
     Md5,
 }
 
+/// Forms of a state.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum DumpFormat {
+    Json,
+    Ubjson,
+}
+
 /// What the verbs replay.
 pub(super) struct Job<'a> {
     file: &'a Path,
@@ -183,6 +189,7 @@ pub(super) struct Job<'a> {
     against: Option<&'a Path>,
     difference: Option<&'a Path>,
     timeline: Option<&'a Path>,
+    state_form: DumpFormat,
     force: bool,
     patience: Option<Duration>,
     /// Frames that are replayed alone.
@@ -269,6 +276,7 @@ pub(crate) fn run(options: &ReplayArguments) -> Result<Verdict, Failure> {
         against: options.against.as_deref(),
         difference: options.difference.as_deref(),
         timeline: options.profile.output(),
+        state_form: options.dump_format,
         seek: set(&options.frames, "--frames")?.map(Seek::Frames),
         variables: options.player.variables(),
         ..Job::new(file, &options.input, &options.run)
@@ -345,11 +353,6 @@ pub(crate) fn dump_images(options: &DumpImagesArguments) -> Result<Verdict, Fail
     job.run()
 }
 
-/// A state is JSON: its other form, UBJSON, is none that others read.
-fn parse_dump_format(text: &str) -> Result<(), String> {
-    if text == "json" { Ok(()) } else { Err("expected json".to_owned()) }
-}
-
 /// Threads for pictures.
 fn jobs(asked: Option<usize>) -> usize {
     asked.unwrap_or_else(|| std::thread::available_parallelism().map_or(1, usize::from)).max(1)
@@ -377,6 +380,7 @@ impl<'a> Job<'a> {
             against: None,
             difference: None,
             timeline: None,
+            state_form: DumpFormat::Json,
             force: run.force,
             patience: run.watchdog.map(Duration::from_secs),
             seek: None,
@@ -531,7 +535,10 @@ impl<'a> Job<'a> {
             let name = self.file.display();
             let state = done.state.as_ref();
             let state = state.ok_or_else(|| Failure::breach(format!("{name}: no state at call {call}")))?;
-            writeln!(terminal::stdout().json(true), "{state:#}")?;
+            match self.state_form {
+                DumpFormat::Json => writeln!(terminal::stdout().json(true), "{state:#}")?,
+                DumpFormat::Ubjson => terminal::stdout().write_all(&anytrace_replay::ubjson(state))?,
+            }
             return Ok(());
         }
         if self.is_quiet() {
