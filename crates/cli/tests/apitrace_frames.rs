@@ -293,7 +293,7 @@ fn the_state_of_the_driver_is_that_of_the_calls() {
     // The same with pictures as bytes: each is of a few hundred.
     let binary = replay(&["-D", "77", "--dump-format", "ubjson"], &trace).stdout;
     assert!(binary.starts_with(b"{U\x07buffers{") && binary.windows(13).any(|bytes| bytes == b"U\x0aparameters{"));
-    let pictures = binary.windows(12).filter(|bytes| bytes.starts_with(b"[$U#") && bytes.ends_with(b"PNG")).count();
+    let pictures = binary.windows(11).filter(|bytes| bytes.starts_with(b"[$U#") && bytes.ends_with(b"PNG")).count();
     assert!(pictures > 2 && binary.len() < output.stdout.len(), "{pictures} pictures, {} bytes", binary.len());
     // A call that is not there, and what does not go together.
     let output = replay(&["-D", "99999"], &trace);
