@@ -161,6 +161,7 @@ fn the_trace_is_whole_however_the_program_ends() {
         ("segment", 128 + 11),
         ("terminate", 128 + 15),
         ("_exit", 7),
+        ("exec", 3),
         ("fork", 0),
         // What was there for longer than the timer's interval.
         ("kill", 128 + 9),

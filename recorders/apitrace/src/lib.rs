@@ -17,6 +17,7 @@ mod ask;
 mod backtraces;
 mod context;
 mod elements;
+mod exec;
 mod extent;
 mod handler;
 mod loading;

@@ -266,6 +266,19 @@ fn end() {
     shared.losses.clear();
 }
 
+/// Another program is about to take the process's place; if it does not, recording goes on.
+pub(crate) fn before_exec() {
+    // A child of `vfork` shares the parent's memory.
+    if OWNER.load(Relaxed) == std::process::id()
+        && let Some(mut shared) = try_lock()
+    {
+        flush(&mut shared);
+        report(&shared, None);
+        // They are reported once, if the process goes on after all.
+        shared.losses.clear();
+    }
+}
+
 extern "C" fn at_exit() {
     end();
 }

@@ -87,6 +87,8 @@ int main(int count, char **words) {
         raise(SIGTERM);
     if (!strcmp(end, "_exit"))
         _exit(7);
+    if (!strcmp(end, "exec"))
+        execlp("sh", "sh", "-c", "exit 3", NULL);
     if (!strcmp(end, "fork")) {
         /* A child that ends without drawing leaves its parent's trace alone. */
         int status;

@@ -186,7 +186,8 @@ impl Said {
     fn about(&self, trace: &Path) -> String {
         let full = fs::canonicalize(trace).unwrap_or_else(|_| trace.to_owned());
         let bytes = grouped(fs::metadata(trace).map_or(0, |metadata| metadata.len()).into());
-        match self.traces.iter().find(|(.., path)| *path == full) {
+        // The last word counts.
+        match self.traces.iter().rev().find(|(.., path)| *path == full) {
             Some((calls, frames, _)) => {
                 let (calls, frames) = (grouped((*calls).into()), grouped((*frames).into()));
                 format!("{}: {calls} calls, {frames} frames, {bytes} bytes", trace.display())
