@@ -1,5 +1,6 @@
-//! `cargo xtask replay`: programs of others, recorded by apitrace's tracer, replayed by anytrace and by apitrace's
-//! players: frames, late frames alone, processor time and memory.
+//! `cargo xtask replay`: programs of others, recorded by apitrace's tracer or by anytrace's, replayed by anytrace and by
+//! apitrace's players: frames, late frames alone, processor time and memory. Or both recorders in one run, whose traces
+//! must have the same frames.
 
 use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
@@ -11,11 +12,12 @@ use crate::bench::measure::measure;
 use crate::shell::{cargo, has_program, output, root, run, skip};
 
 pub(crate) const USAGE: &str = "\
-replay [--seconds N] [--binary PATH] [PROGRAM…]
-                               record programs of Debian with apitrace's tracer, N seconds each (10), and compare frames,
-                               late frames alone, processor time and memory with apitrace's players (Xvfb, apitrace, and
-                               the programs, which apt-get installs as root; --binary: the program, instead of building
-                               it)";
+replay [--recorder apitrace|anytrace|both] [--seconds N] [--binary PATH] [PROGRAM…]
+                               record programs of Debian with apitrace's tracer or ours, N seconds each (10), and compare
+                               frames, late frames alone, processor time and memory with apitrace's players; or record
+                               with both at once, and compare what apitrace's players make of the two traces (Xvfb,
+                               apitrace, and the programs, which apt-get installs as root; --binary: the program, instead
+                               of building it and the recorder)";
 
 /// A program: the tracer's interface, the player, the package, the command.
 struct Program {
@@ -49,20 +51,37 @@ const PROGRAMS: [Program; 8] = [
 /// Late frames that are replayed alone.
 const LATE: usize = 10;
 
+/// Who records.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Recorder {
+    Apitrace,
+    Anytrace,
+    Both,
+}
+
 struct Options {
+    recorder: Recorder,
     seconds: u64,
     binary: Option<PathBuf>,
     wanted: Vec<String>,
 }
 
 pub(crate) fn run_all(arguments: &[String]) -> Result<(), String> {
-    let mut options = Options { seconds: 10, binary: None, wanted: Vec::new() };
+    let mut options = Options { recorder: Recorder::Apitrace, seconds: 10, binary: None, wanted: Vec::new() };
     let mut words = arguments.iter();
     while let Some(word) = words.next() {
         match word.as_str() {
             "--seconds" => {
                 let number = words.next().and_then(|word| word.parse().ok());
                 options.seconds = number.ok_or("--seconds needs a number")?;
+            }
+            "--recorder" => {
+                options.recorder = match words.next().map(String::as_str) {
+                    Some("apitrace") => Recorder::Apitrace,
+                    Some("anytrace") => Recorder::Anytrace,
+                    Some("both") => Recorder::Both,
+                    _ => return Err("--recorder takes apitrace, anytrace or both".to_owned()),
+                };
             }
             "--binary" => options.binary = Some(words.next().ok_or("--binary needs a path")?.into()),
             _ => options.wanted.push(word.clone()),
@@ -76,16 +95,21 @@ pub(crate) fn run_all(arguments: &[String]) -> Result<(), String> {
     let binary = match &options.binary {
         Some(path) => path.clone(),
         None => {
-            run(cargo().args(["build", "--release", "--locked", "--package", "anytrace"]))?;
+            let packages = ["--package", "anytrace", "--package", "anytrace-recorder-apitrace"];
+            run(cargo().args(["build", "--release", "--locked"]).args(packages))?;
             root().join("target/release/anytrace")
         }
     };
     let folder = root().join("target/replay");
     std::fs::create_dir_all(&folder).map_err(|error| format!("{}: {error}", folder.display()))?;
     let display = Display::open()?;
-    println!(
-        "| program | frames | equal | late frames alone | CPU s | apitrace's | MiB | apitrace's |\n|---|---|---|---|---|---|---|---|"
-    );
+    let head = match options.recorder {
+        Recorder::Both => "| program | frames | equal | bytes | apitrace's |\n|---|---|---|---|---|",
+        _ => {
+            "| program | frames | equal | late frames alone | CPU s | apitrace's | MiB | apitrace's |\n|---|---|---|---|---|---|---|---|"
+        }
+    };
+    println!("{head}");
     let mut wrong = Vec::new();
     for program in &PROGRAMS {
         let name = program.command.first().and_then(|path| path.rsplit('/').next()).unwrap_or_default();
@@ -94,8 +118,15 @@ pub(crate) fn run_all(arguments: &[String]) -> Result<(), String> {
         }
         install(program)?;
         let trace = folder.join(format!("{name}.trace"));
-        display.record(program, &trace, options.seconds)?;
-        if let Err(why) = compare(&binary, program, name, &trace, &display) {
+        let compared = match options.recorder {
+            Recorder::Both => display
+                .record_twice(&binary, program, &folder.join(name), options.seconds)
+                .and_then(|traces| compare_recorders(program, name, &traces, &display)),
+            one => display
+                .record(one, &binary, program, &trace, options.seconds)
+                .and_then(|()| compare(&binary, program, name, &trace, &display)),
+        };
+        if let Err(why) = compared {
             wrong.push(format!("{name}: {why}"));
         }
     }
@@ -139,15 +170,75 @@ impl Display {
         command
     }
 
-    fn record(&self, program: &Program, trace: &Path, seconds: u64) -> Result<(), String> {
+    fn record(
+        &self,
+        recorder: Recorder,
+        binary: &Path,
+        program: &Program,
+        trace: &Path,
+        seconds: u64,
+    ) -> Result<(), String> {
         let _ = std::fs::remove_file(trace);
         let mut command = self.command("timeout");
         command.args(["--signal=INT", "--kill-after=5", &seconds.to_string()]);
+        if recorder == Recorder::Anytrace {
+            command.arg(binary);
+        }
+        // Ours is called as apitrace's is.
         command.args(["apitrace", "trace", "-a", program.api, "-o"]).arg(trace).args(program.command);
         // It is interrupted, and says so.
         let ended = command.stdout(Stdio::null()).stderr(Stdio::null()).status();
         ended.map_err(|error| format!("timeout: {error}"))?;
         if trace.exists() { Ok(()) } else { Err(format!("{} recorded nothing", program.package)) }
+    }
+}
+
+impl Display {
+    /// Records with both tracers in one run, ours outside; returns our trace and the other one.
+    fn record_twice(
+        &self,
+        binary: &Path,
+        program: &Program,
+        folder: &Path,
+        seconds: u64,
+    ) -> Result<[PathBuf; 2], String> {
+        let failed = |error: std::io::Error| format!("{}: {error}", folder.display());
+        if folder.exists() {
+            std::fs::remove_dir_all(folder).map_err(failed)?;
+        }
+        std::fs::create_dir_all(folder).map_err(failed)?;
+        let wrapper = if program.api == "egl" { "egltrace.so" } else { "glxtrace.so" };
+        let wrapper = format!("/usr/lib/{}-linux-gnu/apitrace/wrappers/{wrapper}", std::env::consts::ARCH);
+        let ours = binary.with_file_name("libanytrace_apitrace_recorder.so");
+        let traces = ["anytrace.trace", "apitrace.trace"].map(|name| folder.join(name));
+        let mut command = self.command("timeout");
+        command.args(["--signal=INT", "--kill-after=5", &seconds.to_string()]).args(program.command);
+        command.env("LD_PRELOAD", format!("{}:{wrapper}", ours.display()));
+        command.env("ANYTRACE_APITRACE_FILE", &traces[0]).env("TRACE_FILE", &traces[1]);
+        command.stdout(Stdio::null()).stderr(Stdio::null()).status().map_err(failed)?;
+        if traces.iter().all(|trace| trace.is_file()) { Ok(traces) } else { Err("not both recorded".to_owned()) }
+    }
+}
+
+/// Whether apitrace's player makes the same frames of two traces of one run.
+fn compare_recorders(program: &Program, name: &str, traces: &[PathBuf; 2], display: &Display) -> Result<(), String> {
+    let frames_of = |trace: &Path| {
+        let mut player = display.command(program.player);
+        player.args(["-b", "--headless", "-s", "-", "--snapshot-format=MD5"]).arg(trace);
+        output(&mut player).map(|bytes| lines(&bytes))
+    };
+    let [ours, theirs] = traces;
+    let (our_frames, their_frames) = (frames_of(ours)?, frames_of(theirs)?);
+    // Only one of the two has the signal that ends the program: the other lacks what came after its last chunk.
+    let frames = our_frames.len().min(their_frames.len());
+    let equal = our_frames.iter().zip(&their_frames).filter(|(one, other)| one == other).count();
+    let bytes = |path: &Path| std::fs::metadata(path).map_or(0, |it| it.len());
+    println!("| {name} | {frames} | {equal} | {} | {} |", bytes(ours), bytes(theirs));
+    // The first frame of each window is garbage.
+    if frames == 0 || equal + 2 < frames {
+        Err(format!("{} of {frames} frames differ", frames - equal))
+    } else {
+        Ok(())
     }
 }
 

@@ -16,8 +16,8 @@ use crate::lock::{self, Guard, Shared, lock, try_lock};
 use crate::stream::Stream;
 use crate::{thread, unknown};
 
-/// Names the trace, as apitrace does.
-const FILE: &str = "TRACE_FILE";
+/// Names the trace: the first for this recorder alone, where another one is loaded, too, and the second as for apitrace's.
+const FILE: [&str; 2] = ["ANYTRACE_APITRACE_FILE", "TRACE_FILE"];
 
 /// Names a file to which is appended what was recorded and what was not.
 const REPORT: &str = "ANYTRACE_APITRACE_REPORT";
@@ -51,7 +51,8 @@ pub(crate) fn open(shared: &mut Shared) {
     }
     REPORT_PATH.get_or_init(|| std::env::var_os(REPORT).map(PathBuf::from));
     let program = std::fs::read_link("/proc/self/exe").unwrap_or_else(|_| PathBuf::from("program"));
-    let wanted = std::env::var_os(FILE).filter(|name| !name.is_empty()).unwrap_or_else(|| {
+    let named = FILE.into_iter().filter_map(std::env::var_os).find(|name| !name.is_empty());
+    let wanted = named.unwrap_or_else(|| {
         let mut name = program.file_name().unwrap_or_default().to_owned();
         name.push(".trace");
         name
