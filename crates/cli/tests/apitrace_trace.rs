@@ -133,7 +133,7 @@ fn programs_of_others_are_recorded_as_they_draw() {
     let display = Display::open();
     let folder = tempfile::tempdir().unwrap();
     let recorder = format!("ANYTRACE_APITRACE_RECORDER={}", recorder().display());
-    let scenes = ["-b", "build:duration=0.1:use-vbo=false", "-b", "buffer:duration=0.1", "-b", "shadow:duration=0.1"];
+    let scenes = ["-b", "build:duration=0.5:use-vbo=false", "-b", "buffer:duration=0.5", "-b", "shadow:duration=0.5"];
     let mark = [&["glmark2-es2", "-s", "128x96"], &scenes[..]].concat();
     for (name, command) in [("gears", &["timeout", "-s", "KILL", "2", "glxgears"][..]), ("mark", &mark[..])] {
         let recorded = folder.path().join(name);
@@ -146,7 +146,7 @@ fn programs_of_others_are_recorded_as_they_draw() {
         let peer = display.output(&[player, "-b", "--headless", "-s", "-", "--snapshot-format", "MD5", path]);
         let ours = replay(&["--size=peer", "-s", "-", "--snapshot-format=MD5"], &recorded);
         let (peer, ours) = (lines(&peer), lines(&ours));
-        assert!(peer.len() > 10, "{name}: {} frames: {}", peer.len(), said(&output));
+        assert!(peer.len() > 3, "{name}: {} frames: {}", peer.len(), said(&output));
         assert!(peer[1..] == ours[1..], "{name}: frames differ");
     }
 }
@@ -176,11 +176,13 @@ fn the_trace_is_whole_however_the_program_ends() {
         let expected = if end == "fork" { "glClear(" } else { "eglMakeCurrent(" };
         assert!(last.contains(expected), "{end}: {last}");
     }
-    // The call that crashes is the last, without what could not be read.
-    let output = trace(folder.path(), &["--force", "-o", "t.trace"], &[program, "return in the driver"]);
-    assert_eq!(output.status.code(), Some(128 + 11), "{}", said(&output));
-    let last = last_calls(&folder.path().join("t.trace"), 1).concat();
-    assert!(last.contains("glTexImage2D(") && last.ends_with("pixels = ?) // incomplete"), "{last}");
+    // The call that crashes is the last, without what could not be read; whoever handles the crash.
+    for (end, code) in [("return in the driver", 128 + 11), ("handler", 9)] {
+        let output = trace(folder.path(), &["--force", "-o", "t.trace"], &[program, end]);
+        assert_eq!(output.status.code(), Some(code), "{end}: {}", said(&output));
+        let last = last_calls(&folder.path().join("t.trace"), 1).concat();
+        assert!(last.contains("glTexImage2D(") && last.ends_with("pixels = ?) // incomplete"), "{end}: {last}");
+    }
 }
 
 #[test]

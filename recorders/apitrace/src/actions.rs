@@ -12,6 +12,8 @@ pub(crate) enum Action {
     Plain = 1,
     MakeCurrent,
     DestroyContext,
+    /// Destroys all contexts of a display.
+    Terminate,
     GetProcAddress,
     /// It ends a frame.
     Swap,
@@ -38,10 +40,11 @@ pub(crate) enum Action {
 
 static ACTIONS: [AtomicU8; FUNCTIONS.len()] = [const { AtomicU8::new(0) }; FUNCTIONS.len()];
 
-const ALL: [Action; 18] = [
+const ALL: [Action; 19] = [
     Action::Plain,
     Action::MakeCurrent,
     Action::DestroyContext,
+    Action::Terminate,
     Action::GetProcAddress,
     Action::Swap,
     Action::Pointer,
@@ -78,6 +81,7 @@ fn named(name: &str) -> Action {
             Action::MakeCurrent
         }
         "glXDestroyContext" | "eglDestroyContext" => Action::DestroyContext,
+        "eglTerminate" => Action::Terminate,
         "glXGetProcAddress" | "eglGetProcAddress" => Action::GetProcAddress,
         "glLinkProgram" => Action::Link,
         "glMapBuffer" | "glMapBufferRange" | "glMapNamedBuffer" | "glMapNamedBufferRange" => Action::Map,

@@ -106,6 +106,11 @@ pub(crate) fn destroyed(handle: u64) {
     CONTEXTS.lock().unwrap_or_else(PoisonError::into_inner).remove(&handle);
 }
 
+/// All contexts may be gone; those that are not are asked again.
+pub(crate) fn forget() {
+    CONTEXTS.lock().unwrap_or_else(PoisonError::into_inner).clear();
+}
+
 /// The size of the drawable, if it is the first that the context has: the driver sets the viewport to it.
 pub(crate) fn first_size(context: &Context) -> Option<[i32; 4]> {
     const GL_VIEWPORT: u32 = 0x0ba2;

@@ -20,13 +20,15 @@ pub(crate) fn prepare() {
     let Some(context) = context::current() else { return };
     let now = (std::ptr::from_ref(context) as usize, context.array_changes());
     if SEEN.replace(now) != now {
-        ARRAYS.set(arrays::declared_by_user(context));
+        let declared = arrays::declared_by_user(context);
+        // A thread that is ending has no place for them any more.
+        let _ = ARRAYS.try_with(|arrays| arrays.replace(declared));
     }
 }
 
 /// Whether an element has values that are in the program's memory.
 pub(crate) fn are_users() -> bool {
-    ARRAYS.with_borrow(|arrays| !arrays.is_empty())
+    ARRAYS.try_with(|arrays| !arrays.borrow().is_empty()).unwrap_or(false)
 }
 
 /// Records an element as its values; `Err`: why some are missing.
@@ -35,7 +37,8 @@ pub(crate) fn are_users() -> bool {
 /// The program calls `glArrayElement` with this index.
 pub(crate) unsafe fn write(stream: &mut Stream, thread: u32, index: i32) -> Result<(), &'static str> {
     let Ok(index) = usize::try_from(index) else { return Ok(()) };
-    ARRAYS.with_borrow(|arrays| {
+    let written = ARRAYS.try_with(|arrays| {
+        let arrays = arrays.borrow();
         let mut is_whole = true;
         // The vertex comes last: it is what takes the others.
         for array in
@@ -45,7 +48,8 @@ pub(crate) unsafe fn write(stream: &mut Stream, thread: u32, index: i32) -> Resu
             is_whole &= unsafe { one(stream, thread, array, index) }.is_some();
         }
         if is_whole { Ok(()) } else { Err("elements of arrays of integers, or of numbers in one word") }
-    })
+    });
+    written.unwrap_or(Err("elements of a thread that is ending"))
 }
 
 /// Records an element of one array; `None`: there is no function for its values.

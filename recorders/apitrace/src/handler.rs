@@ -50,6 +50,10 @@ unsafe fn record(number: usize, registers: &Registers) -> u64 {
                 context::destroyed(call.arguments.raw(call.arguments.function.parameters.len() - 1));
                 call.plain()
             }
+            Action::Terminate => {
+                context::forget();
+                call.plain()
+            }
             Action::GetProcAddress => call.get_proc_address(),
             Action::Swap => call.swap(),
             Action::Pointer => {

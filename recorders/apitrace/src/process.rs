@@ -261,22 +261,39 @@ fn end() {
         // A forked child that recorded nothing: the trace is its parent's.
         return;
     }
-    let mut shared = lock();
+    write_last();
+}
+
+/// Writes what there is, in a process that may be in any state: the thread may have crashed with the lock, and called this
+/// from a handler of its own.
+fn write_last() {
+    let shared = if lock::is_own() {
+        // SAFETY: the process is about to end, and this thread does not go on where it was.
+        Some(unsafe { lock::seize() })
+    } else {
+        // Another thread may be writing, which does not take long.
+        (0..50).find_map(|_| {
+            try_lock().or_else(|| {
+                std::thread::sleep(Duration::from_millis(2));
+                None
+            })
+        })
+    };
+    let Some(mut shared) = shared else { return };
+    if let Some(stream) = &mut shared.stream {
+        stream.close_event();
+    }
     flush(&mut shared);
     report(&shared, None);
+    // They are reported once, if the process goes on after all.
     shared.losses.clear();
 }
 
 /// Another program is about to take the process's place; if it does not, recording goes on.
 pub(crate) fn before_exec() {
     // A child of `vfork` shares the parent's memory.
-    if OWNER.load(Relaxed) == std::process::id()
-        && let Some(mut shared) = try_lock()
-    {
-        flush(&mut shared);
-        report(&shared, None);
-        // They are reported once, if the process goes on after all.
-        shared.losses.clear();
+    if OWNER.load(Relaxed) == std::process::id() {
+        write_last();
     }
 }
 
@@ -340,26 +357,8 @@ fn catch_signals() {
 
 /// Writes the buffer, and lets the signal do what it does.
 extern "C" fn on_fatal(signal: c_int) {
-    let is_owner = OWNER.load(Relaxed) == std::process::id();
-    let shared = if lock::is_own() {
-        // What the program gave a function is not there, and the recorder has crashed before the driver could.
-        // SAFETY: the process ends here.
-        is_owner.then(|| unsafe { lock::seize() })
-    } else {
-        // Another thread may be writing, which does not take long.
-        (0..50).find_map(|_| {
-            try_lock().or_else(|| {
-                std::thread::sleep(Duration::from_millis(2));
-                None
-            })
-        })
-    };
-    if let Some(mut shared) = shared.filter(|_| is_owner) {
-        if let Some(stream) = &mut shared.stream {
-            stream.close_event();
-        }
-        flush(&mut shared);
-        report(&shared, None);
+    if OWNER.load(Relaxed) == std::process::id() {
+        write_last();
     }
     // SAFETY: resets this signal and sends it to this thread, where it is delivered when the handler returns.
     unsafe {

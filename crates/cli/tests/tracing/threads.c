@@ -61,6 +61,12 @@ static void prepare(void) {
     eglMakeCurrent(display, NULL, NULL, NULL);
 }
 
+/* A program's own end of a crash. */
+static void handler(int signal) {
+    (void)signal;
+    _exit(9);
+}
+
 int main(int count, char **words) {
     const char *end = count > 1 ? words[1] : "";
     if (!strcmp(end, "children")) {
@@ -102,7 +108,9 @@ int main(int count, char **words) {
         sleep(1);
         raise(SIGKILL);
     }
-    if (!strcmp(end, "return in the driver")) {
+    if (!strcmp(end, "handler"))
+        signal(SIGSEGV, handler);
+    if (!strcmp(end, "handler") || !strcmp(end, "return in the driver")) {
         /* A call that crashes in the driver: it is the last of the trace. */
         begin(first);
         GL(void, glVertexPointer, int, unsigned, int, const void *)(2, 0x1406, 0, NULL);
