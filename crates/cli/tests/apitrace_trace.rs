@@ -223,7 +223,10 @@ fn what_cannot_be_recorded_or_written_is_said() {
     let output = trace(folder.path(), &["-q"], &[program]);
     assert_eq!((output.status.code(), said(&output)), (Some(0), String::new()));
     assert!(folder.path().join("es.trace").is_file());
+    // The next has a number, and a name that is given is not replaced.
     let output = trace(folder.path(), &[], &[program]);
+    assert!(output.status.success() && folder.path().join("es.1.trace").is_file(), "{}", said(&output));
+    let output = trace(folder.path(), &["-o", "es.trace"], &[program]);
     assert_eq!(output.status.code(), Some(2), "{}", said(&output));
     assert!(said(&output).contains("es.trace exists; use --force to replace it"), "{}", said(&output));
     let output = trace(folder.path(), &["-o", "x"], &["./nothing-here"]);
@@ -300,6 +303,6 @@ fn record_takes_the_log_of_xray() {
     assert_eq!(check(&trace).status.code(), Some(0));
     let stats = anytrace(&["stats", "-m"]).arg(folder.path().join("app")).arg(&trace).output().unwrap();
     assert!(lines(&stats).iter().any(|line| line.contains("work")), "{:?}", lines(&stats));
-    assert_eq!(record(&["--", "./app"]).status.code(), Some(2), "it exists");
+    assert_eq!(record(&["-o", "app.xray", "--", "./app"]).status.code(), Some(2), "it exists");
     assert_eq!(named(folder.path(), ".anytrace").len(), 0);
 }

@@ -8,7 +8,7 @@ use std::process::Command;
 use anytrace_core::text::printable;
 use clap::{Args, ValueEnum};
 
-use super::recording::{code, contains, leave_interrupts, look_at_output, which};
+use super::recording::{code, contains, leave_interrupts, look_at_output, named_for, which};
 use crate::failure::Failure;
 use crate::shell::quoted;
 use crate::units::grouped;
@@ -17,7 +17,7 @@ use crate::{Verdict, paint};
 /// `record`.
 #[derive(Debug, Args)]
 pub(crate) struct RecordArguments {
-    /// Trace to write [default: PROGRAM.trace, or PROGRAM.xray]
+    /// Trace to write [default: PROGRAM.trace or PROGRAM.xray, numbered where there is one]
     #[arg(short, long, value_name = "OUT")]
     output: Option<PathBuf>,
     /// Replace an existing file
@@ -54,7 +54,8 @@ pub(crate) fn run(options: &RecordArguments) -> Result<Verdict, Failure> {
         Some(recorder) => (recorder, "as asked for"),
         None => chosen(&path).ok_or_else(|| nothing_fits(program))?,
     };
-    let output = options.output.clone().unwrap_or_else(|| named_for(program, recorder));
+    let extension = if recorder == Recorder::Xray { "xray" } else { "trace" };
+    let output = options.output.clone().unwrap_or_else(|| named_for(program, extension, options.force));
     if !options.quiet {
         let what = match recorder {
             Recorder::Apitrace => "calls of OpenGL",
@@ -111,13 +112,6 @@ fn nothing_fits(program: &OsStr) -> Failure {
          (accesses to memory) nor with -fxray-instrument (functions); --with records all the same",
         printable(&name)
     ))
-}
-
-/// The name that a trace of a program has.
-fn named_for(program: &OsStr, recorder: Recorder) -> PathBuf {
-    let mut name = Path::new(program).file_name().unwrap_or(program).to_owned();
-    name.push(if recorder == Recorder::Xray { ".xray" } else { ".trace" });
-    name.into()
 }
 
 /// Runs a program with the recorder that its compiler has put into it. XRay names its file itself, in the basic mode,
@@ -184,6 +178,5 @@ mod tests {
         assert_eq!(of(b"\x7fELF xray_instr_map"), Some(Recorder::Xray));
         assert_eq!(of(b"\x7fELF nothing"), None);
         assert_eq!(of(b"#!/bin/sh\n"), Some(Recorder::Apitrace));
-        assert_eq!(named_for(OsStr::new("a/b"), Recorder::Xray), Path::new("b.xray"));
     }
 }

@@ -83,8 +83,9 @@ pub(crate) struct ReplayArguments {
     /// Print the driver's state after this call, and stop
     #[arg(short = 'D', long, value_name = "CALL", conflicts_with_all = ["snapshot_prefix", "sums", "against", "loops"])]
     dump_state: Option<u64>,
-    /// Form of the state; in ubjson, Universal Binary JSON, pictures are bytes
-    #[arg(long, value_name = "FORMAT", value_enum, default_value = "json", requires = "dump_state")]
+    /// Form of the state: json, or ubjson, Universal Binary JSON, in which pictures are bytes
+    #[arg(long, value_name = "FORMAT", value_parser = parse_dump_format, default_value = "json", requires = "dump_state",
+          help_heading = "Accepted as by apitrace's players")]
     dump_format: DumpFormat,
     /// Do not repeat these calls. May be repeated
     #[arg(long, value_name = "CALLSET", allow_hyphen_values = true)]
@@ -174,7 +175,7 @@ enum Form {
 }
 
 /// Forms of a state.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum DumpFormat {
     Json,
     Ubjson,
@@ -351,6 +352,14 @@ pub(crate) fn dump_images(options: &DumpImagesArguments) -> Result<Verdict, Fail
     let mut job = Job { seek, ..Job::new(&options.file, &options.input, &options.run) };
     job.options.pictures = Some(pictures);
     job.run()
+}
+
+fn parse_dump_format(text: &str) -> Result<DumpFormat, String> {
+    match text {
+        "json" => Ok(DumpFormat::Json),
+        "ubjson" => Ok(DumpFormat::Ubjson),
+        _ => Err("expected json or ubjson".to_owned()),
+    }
 }
 
 /// Threads for pictures.

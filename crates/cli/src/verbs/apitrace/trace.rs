@@ -1,6 +1,6 @@
 //! `anytrace apitrace trace`: runs a program with the recorder of OpenGL in it.
 
-use std::ffi::{OsStr, OsString};
+use std::ffi::OsString;
 use std::fs;
 use std::os::unix::process::ExitStatusExt;
 use std::path::{Path, PathBuf};
@@ -11,7 +11,7 @@ use clap::{Args, ValueEnum};
 
 use crate::failure::Failure;
 use crate::units::grouped;
-use crate::verbs::recording::{SIGKILL, code, leave_interrupts, look_at_output, preload, traces};
+use crate::verbs::recording::{SIGKILL, code, leave_interrupts, look_at_output, named_for, preload, traces};
 use crate::{Verdict, paint};
 
 /// Names the library, before all other places.
@@ -21,7 +21,7 @@ const LIBRARY: &str = "libanytrace_apitrace_recorder.so";
 /// `apitrace trace`.
 #[derive(Debug, Args)]
 pub(crate) struct TraceArguments {
-    /// Trace to write; a second process that draws writes OUT.PID [default: PROGRAM.trace]
+    /// Trace to write; a second process that draws writes OUT.PID [default: PROGRAM.trace, PROGRAM.1.trace, …]
     #[arg(short, long, value_name = "OUT")]
     output: Option<PathBuf>,
     /// Replace an existing file
@@ -66,7 +66,7 @@ pub(crate) fn run(options: &TraceArguments) -> Result<Verdict, Failure> {
     let [program, arguments @ ..] = options.command.as_slice() else {
         return Err(Failure::usage("no program to record"));
     };
-    let output = options.output.clone().unwrap_or_else(|| named_for(program));
+    let output = options.output.clone().unwrap_or_else(|| named_for(program, "trace", options.force));
     let is_file = look_at_output(&output, options.force)?;
     let library = library()?;
     let failed = |error: std::io::Error| Failure::usage(format!("cannot create a temporary file: {error}"));
@@ -106,13 +106,6 @@ pub(crate) fn run(options: &TraceArguments) -> Result<Verdict, Failure> {
         }
     }
     if said.complain(&output) && status.success() { Ok(Verdict::Breach) } else { Ok(Verdict::Program(code(status))) }
-}
-
-/// The name that a trace of a program has.
-fn named_for(program: &OsStr) -> PathBuf {
-    let mut name = Path::new(program).file_name().unwrap_or(program).to_owned();
-    name.push(".trace");
-    name.into()
 }
 
 /// The same command under gdb, which itself is not recorded.
@@ -221,11 +214,6 @@ mod tests {
         assert_eq!(said.losses, [(2, "glFoo".to_owned(), "why".to_owned())]);
         assert_eq!(said.failures, ["no room"]);
         assert_eq!(Said::parse(""), Said::default());
-    }
-
-    #[test]
-    fn a_trace_is_named_for_its_program() {
-        assert_eq!(named_for(OsStr::new("/usr/bin/glxgears")), Path::new("glxgears.trace"));
     }
 
     #[test]

@@ -12,7 +12,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use crate::failure::Failure;
 
-pub(crate) use output::{look_at_output, traces};
+pub(crate) use output::{look_at_output, named_for, traces};
 pub(crate) use program::{contains, which};
 
 /// The signal that nobody can catch.

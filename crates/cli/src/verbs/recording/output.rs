@@ -7,6 +7,25 @@ use std::path::{Path, PathBuf};
 
 use crate::failure::Failure;
 
+/// The name that a trace of a program has by default: its own, and a number where there are such traces already, as
+/// apitrace names them. `force`: the first name, whose file is replaced.
+pub(crate) fn named_for(program: &OsStr, extension: &str, force: bool) -> PathBuf {
+    let program = Path::new(program).file_name().unwrap_or(program);
+    let numbered = |number: u32| {
+        let mut name = program.to_owned();
+        if number > 0 {
+            name.push(format!(".{number}"));
+        }
+        name.push(format!(".{extension}"));
+        PathBuf::from(name)
+    };
+    let first = numbered(0);
+    if force {
+        return first;
+    }
+    (0..10_000).map(numbered).find(|path| fs::symlink_metadata(path).is_err()).unwrap_or(first)
+}
+
 /// Refuses to replace a file; true when the trace will be one.
 pub(crate) fn look_at_output(path: &Path, force: bool) -> Result<bool, Failure> {
     if path.as_os_str() == "-" {
@@ -51,4 +70,17 @@ pub(crate) fn traces(output: &Path) -> Vec<PathBuf> {
         names.map(|file| folder.map_or_else(|| file.clone().into(), |folder| folder.join(&file))).collect();
     found.sort();
     found
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_trace_is_named_for_its_program() {
+        assert_eq!(named_for(OsStr::new("/usr/bin/glxgears"), "trace", false), Path::new("glxgears.trace"));
+        // This is there in the folder that tests run in.
+        assert_eq!(named_for(OsStr::new("x/Cargo"), "toml", false), Path::new("Cargo.1.toml"));
+        assert_eq!(named_for(OsStr::new("x/Cargo"), "toml", true), Path::new("Cargo.toml"));
+    }
 }
