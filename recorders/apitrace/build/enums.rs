@@ -100,14 +100,20 @@ impl Enums {
                     *best = name;
                 }
             }
-            let other = ["GLenum", "EGLenum", "GLXenum"].contains(&group.as_str());
-            let _ = write!(text, "Group {{ name: {group:?}, is_all: {other}, members: &[");
+            let _ = write!(text, "Group {{ name: {group:?}, members: &[");
             for (value, name) in members {
                 let _ = write!(text, "({name:?}, {value}),");
             }
             text.push_str("] },\n");
         }
         text.push_str("];\n");
+        for (constant, name) in [("ALL_OF_GL", "GLenum"), ("ALL_OF_EGL", "EGLenum")] {
+            let at = self.order.iter().position(|group| group == name).expect("functions use each interface's names");
+            let _ = writeln!(
+                text,
+                "/// The place of all names of an interface.\npub(crate) const {constant}: usize = {at};"
+            );
+        }
         text
     }
 }

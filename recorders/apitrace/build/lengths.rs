@@ -6,6 +6,13 @@ pub(crate) fn parse(function: &str, name: &str, len: Option<&str>, names: &[Stri
     if is_attribute_list(function, name) {
         return format!("Length::Attributes({})", function.starts_with("egl"));
     }
+    // Lengths in bytes of numbers (`glGetnUniformfv`), and memory that the driver writes to later: reading so many numbers
+    // would read behind the program's memory, or before there is anything.
+    let is_in_bytes = function.starts_with("glGetn") || function == "glGetPerfMonitorCounterDataAMD";
+    let is_written_later = ["glFeedbackBuffer", "glFeedbackBufferxOES", "glSelectBuffer", "glInstrumentsBufferSGIX"];
+    if is_in_bytes && is_size(len) || is_written_later.contains(&function) {
+        return "Length::Unknown".to_owned();
+    }
     // What the registry has wrong of some: indices are as many as `count`, of a type.
     if let ("indices", Some(count), Some(kind)) = (name, at("count"), at("type"))
         && !function.contains("MultiDraw")
@@ -77,6 +84,10 @@ pub(crate) fn parse(function: &str, name: &str, len: Option<&str>, names: &[Stri
     }
 }
 
+fn is_size(len: Option<&str>) -> bool {
+    len.is_some_and(|len| ["bufSize", "dataSize"].contains(&len))
+}
+
 fn is_count(name: &str) -> bool {
     let name = name.to_lowercase();
     name.contains("count") || name.starts_with("num") || name == "length"
@@ -95,7 +106,7 @@ fn unsaid(function: &str, name: &str, names: &[String]) -> String {
     let at = |wanted: &str| names.iter().position(|name| name == wanted);
     match (function, name) {
         ("eglChooseConfig" | "eglGetConfigs", "configs") => {
-            at("num_config").map_or_else(|| "Length::Unknown".to_owned(), |at| format!("Length::Told({at})"))
+            at("num_config").map_or_else(|| "Length::Unknown".to_owned(), |at| format!("Length::Returned({at})"))
         }
         ("eglSwapBuffersWithDamageKHR" | "eglSwapBuffersWithDamageEXT" | "eglSetDamageRegionKHR", "rects") => {
             at("n_rects").map_or_else(|| "Length::Unknown".to_owned(), |at| format!("Length::Times({at}, 4)"))

@@ -141,7 +141,7 @@ const VENDORS: [&str; 9] = ["ARB", "EXT", "OES", "KHR", "APPLE", "NV", "SGI", "A
 
 /// Functions that declare an array of vertices, whose last parameter points to it.
 fn is_pointer(stem: &str) -> bool {
-    const NAMES: [&str; 11] = [
+    const NAMES: [&str; 12] = [
         "glVertexPointer",
         "glNormalPointer",
         "glColorPointer",
@@ -150,6 +150,7 @@ fn is_pointer(stem: &str) -> bool {
         "glFogCoordPointer",
         "glSecondaryColorPointer",
         "glTexCoordPointer",
+        "glMultiTexCoordPointer",
         "glVertexAttribPointer",
         "glVertexAttribIPointer",
         "glVertexAttribLPointer",

@@ -6,24 +6,18 @@ use std::sync::atomic::Ordering::Relaxed;
 use crate::arguments::Arguments;
 use crate::ask;
 use crate::context::{self, Context};
-use crate::extent::type_bytes;
+use crate::extent::{has_vertex_buffer, type_bytes};
 use crate::lock::Shared;
 use crate::reach::{Reach, reach};
 use crate::table::{self, FUNCTIONS};
 use crate::values;
-
-/// Whether vertices that the program declares now are in a buffer.
-fn has_vertex_buffer(context: &Context) -> bool {
-    const GL_ARRAY_BUFFER_BINDING: u32 = 0x8894;
-    context.has_buffers() && ask::integer(GL_ARRAY_BUFFER_BINDING) != 0
-}
 
 /// Whether a call of `gl*Pointer` declares an array in the program's memory. It is then recorded at draws only, when the
 /// memory has what is drawn.
 pub(crate) fn is_users(arguments: &Arguments) -> bool {
     let Some(context) = context::current() else { return false };
     let last = arguments.function.parameters.len().saturating_sub(1);
-    if arguments.raw(last) == 0 || has_vertex_buffer(context) {
+    if arguments.raw(last) == 0 || has_vertex_buffer() {
         return false;
     }
     context.has_user_arrays.store(true, Relaxed);
@@ -147,7 +141,7 @@ pub(crate) struct Shape {
     pub(crate) size: u32,
     /// 0: truth, of one byte.
     pub(crate) kind: u32,
-    /// Integers stand for 0 to 1, or -1 to 1.
+    /// Integers are mapped to the range 0 to 1, or -1 to 1.
     pub(crate) is_normalized: bool,
 }
 

@@ -56,7 +56,7 @@ pub(crate) fn is_wanted(function: usize) -> bool {
     }
 }
 
-/// Whether a name fits a pattern in which `*` stands for any letters.
+/// Whether a name fits a pattern in which `*` matches any letters.
 fn matches(pattern: &[u8], name: &[u8]) -> bool {
     match pattern.split_first() {
         None => name.is_empty(),
@@ -123,7 +123,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn patterns_stand_for_names() {
+    fn patterns_match_names() {
         for (pattern, name, fits) in [
             ("glDraw*", "glDrawArrays", true),
             ("glDraw*", "glClear", false),

@@ -69,6 +69,11 @@ impl Context {
         self.version >= if self.is_es { 11 } else { 15 }
     }
 
+    /// Whether the numbers of an indirect draw may be in the program's memory.
+    pub(crate) fn may_have_indirect_memory(&self) -> bool {
+        !self.is_es && !self.is_core && self.version >= 40
+    }
+
     /// Whether arrays have names (`glVertexPointer`) as in the first versions.
     pub(crate) fn has_fixed_arrays(&self) -> bool {
         if self.is_es { self.version < 20 } else { !self.is_core }

@@ -133,7 +133,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn integers_stand_for_what_the_driver_makes_of_them() {
+    fn integers_are_converted_as_the_driver_does() {
         let of = |bytes: &[u8], kind: u32, is_normalized: bool| {
             // SAFETY: each has as many bytes as its type.
             unsafe { number(bytes.as_ptr(), kind, is_normalized) }

@@ -8,7 +8,7 @@ use crate::process;
 
 /// A function that writes the trace and goes on in the C library's own.
 macro_rules! before {
-    ($($name:ident $number:literal)*) => {
+    ($($name:ident $text:literal $number:literal)*) => {
         $(
             /// Exported for the program.
             #[unsafe(naked)]
@@ -39,24 +39,19 @@ macro_rules! before {
             }
         )*
 
-        const NAMES: [&CStr; [$($number),*].len()] = [$(
-            match CStr::from_bytes_with_nul(concat!(stringify!($name), "\0").as_bytes()) {
-                Ok(name) => name,
-                Err(_) => panic!("a name without zeros"),
-            }
-        ),*];
+        const NAMES: [&CStr; [$($number),*].len()] = [$($text),*];
     };
 }
 
 before! {
-    execve 0
-    execv 1
-    execvp 2
-    execvpe 3
-    execl 4
-    execlp 5
-    execle 6
-    fexecve 7
+    execve c"execve" 0
+    execv c"execv" 1
+    execvp c"execvp" 2
+    execvpe c"execvpe" 3
+    execl c"execl" 4
+    execlp c"execlp" 5
+    execle c"execle" 6
+    fexecve c"fexecve" 7
 }
 
 /// Writes the trace, and finds the real function.

@@ -20,6 +20,20 @@ pub(crate) enum Extent {
 
 const GL_PIXEL_UNPACK_BUFFER_BINDING: u32 = 0x88ef;
 
+/// Whether vertices that the program declares now are in a buffer.
+pub(crate) fn has_vertex_buffer() -> bool {
+    const GL_ARRAY_BUFFER_BINDING: u32 = 0x8894;
+    context::current().is_some_and(Context::has_buffers) && ask::integer(GL_ARRAY_BUFFER_BINDING) != 0
+}
+
+/// Whether the numbers of a draw or of a dispatch come from a buffer, where the driver can be asked.
+pub(crate) fn has_indirect_buffer() -> bool {
+    const GL_DRAW_INDIRECT_BUFFER_BINDING: u32 = 0x8f43;
+    // Only a compatibility profile lets them be in memory.
+    context::current().is_none_or(|context| !context.may_have_indirect_memory())
+        || ask::integer(GL_DRAW_INDIRECT_BUFFER_BINDING) != 0
+}
+
 /// Whether indices come from a buffer.
 pub(crate) fn has_index_buffer() -> bool {
     const GL_ELEMENT_ARRAY_BUFFER_BINDING: u32 = 0x8895;
@@ -31,7 +45,7 @@ pub(crate) fn extent(arguments: &Arguments, parameter: &Parameter) -> Extent {
     let context = context::current();
     match parameter.length {
         Length::Unknown if parameter.kind == Kind::Character && parameter.is_const => Extent::Terminated,
-        Length::Unknown | Length::Told(_) | Length::Attributes(..) => Extent::Opaque,
+        Length::Unknown | Length::Returned(_) | Length::Attributes(..) => Extent::Opaque,
         Length::One if parameter.kind == Kind::Character && parameter.is_const => Extent::Terminated,
         // Handles are passed as they are, through whatever pointer.
         Length::One if matches!(parameter.kind, Kind::Handle | Kind::Void) && parameter.is_const => Extent::Opaque,

@@ -6,8 +6,9 @@ use std::ffi::{CStr, c_char};
 use crate::actions::{self, Action};
 use crate::arguments::Arguments;
 use crate::lock::{Guard, Shared, lock};
-use crate::mappings;
+use crate::mappings::{self, Mappings};
 use crate::registers::Registers;
+use crate::stream::Stream;
 use crate::values::{self, Extents};
 use crate::{arrays, backtraces, context, elements, loading, process, programs, real, table, thread, unknown};
 
@@ -218,27 +219,37 @@ impl Call<'_> {
 
     unsafe fn unmap(&self) -> u64 {
         let address = mappings::address(&self.arguments);
-        if let Some((mut shared, thread)) = begin() {
-            let Shared { mappings, stream, .. } = &mut *shared;
-            if let Some(stream) = stream {
-                mappings.end(address, stream, thread);
-            }
-        }
+        let is_known = self.with_mappings(|mappings, stream, thread| mappings.end(address, stream, thread));
         // SAFETY: the caller's promise.
-        unsafe { self.plain() }
+        let result = unsafe { self.plain() };
+        // One that the driver refuses was none.
+        self.expect_mapping(is_known || result as u8 == 0);
+        result
     }
 
     unsafe fn flush_mapped(&self) -> u64 {
         let address = mappings::address(&self.arguments);
         let number = |at: usize| usize::try_from(self.arguments.raw(at) as i64).unwrap_or(0);
-        if let Some((mut shared, thread)) = begin() {
-            let Shared { mappings, stream, .. } = &mut *shared;
-            if let Some(stream) = stream {
-                mappings.flush(address, number(1)..number(1).saturating_add(number(2)), stream, thread);
-            }
-        }
+        let range = number(1)..number(1).saturating_add(number(2));
+        let is_known = self.with_mappings(|mappings, stream, thread| mappings.flush(address, range, stream, thread));
+        self.expect_mapping(is_known);
         // SAFETY: the caller's promise.
         unsafe { self.plain() }
+    }
+
+    /// Records with the mappings, if anything is recorded.
+    fn with_mappings(&self, record: impl FnOnce(&mut Mappings, &mut Stream, u32) -> bool) -> bool {
+        let Some((mut shared, thread)) = begin() else { return true };
+        let Shared { mappings, stream, .. } = &mut *shared;
+        stream.as_mut().is_none_or(|stream| record(mappings, stream, thread))
+    }
+
+    fn expect_mapping(&self, is_known: bool) {
+        if !is_known {
+            lock()
+                .losses
+                .count(self.arguments.function.name, "what was written to the buffer: its mapping is not known");
+        }
     }
 
     unsafe fn buffer_data(&self) -> u64 {
@@ -306,14 +317,11 @@ impl Call<'_> {
     }
 
     fn compare_mappings(&self) {
-        if !mappings::has_persistent() {
-            return;
-        }
-        if let Some((mut shared, thread)) = begin() {
-            let Shared { mappings, stream, .. } = &mut *shared;
-            if let Some(stream) = stream {
+        if mappings::has_persistent() {
+            self.with_mappings(|mappings, stream, thread| {
                 mappings.compare(stream, thread);
-            }
+                true
+            });
         }
     }
 

@@ -155,15 +155,16 @@ impl Mappings {
         Some(mapping)
     }
 
-    /// Records what the program has written to a mapping that ends.
-    pub(crate) fn end(&mut self, address: u64, stream: &mut Stream, thread: u32) {
-        let Some(mut mapping) = self.remove(address) else { return };
+    /// Records what the program has written to a mapping that ends; `false`: the mapping is not known.
+    pub(crate) fn end(&mut self, address: u64, stream: &mut Stream, thread: u32) -> bool {
+        let Some(mut mapping) = self.remove(address) else { return false };
         if mapping.shadow.is_some() {
             mapping.compare(address, stream, thread);
         } else if mapping.access & (WRITE_BIT | FLUSH_EXPLICIT_BIT) == WRITE_BIT {
             // SAFETY: it is still mapped.
             stream.memcpy(thread, address, unsafe { std::slice::from_raw_parts(address as *const u8, mapping.bytes) });
         }
+        true
     }
 
     /// Forgets a mapping whose buffer is gone or has other memory.
@@ -188,14 +189,15 @@ impl Mappings {
         self.0.is_empty()
     }
 
-    /// Records a part of a mapping that the program says it has written.
-    pub(crate) fn flush(&self, address: u64, range: Range<usize>, stream: &mut Stream, thread: u32) {
-        let Some(mapping) = self.0.get(&address) else { return };
+    /// Records a part of a mapping that the program says it has written; `false`: the mapping is not known.
+    pub(crate) fn flush(&self, address: u64, range: Range<usize>, stream: &mut Stream, thread: u32) -> bool {
+        let Some(mapping) = self.0.get(&address) else { return false };
         if range.start < range.end && range.end <= mapping.bytes {
             let start = address + range.start as u64;
             // SAFETY: the range is in what is mapped.
             stream.memcpy(thread, start, unsafe { std::slice::from_raw_parts(start as *const u8, range.len()) });
         }
+        true
     }
 
     /// Records what has changed in mappings that stay.

@@ -12,7 +12,7 @@ use crate::table::{FUNCTIONS, GROUPS};
 /// Bytes of the stream in a chunk; readers have no room for more.
 const CHUNK_BYTES: usize = 1 << 20;
 
-/// Functions of no interface, which stand for what the program did to memory.
+/// Functions of no interface, which represent what the program did to memory.
 pub(crate) const MEMCPY: Signature = Signature { id: 0, name: "memcpy", arguments: &["dest", "src", "n"] };
 
 /// Numbers of functions begin here.

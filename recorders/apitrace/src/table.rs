@@ -73,7 +73,7 @@ pub(crate) enum Length {
     /// As many as a parameter says, times a number.
     Times(u8, u32),
     /// As many as the number that this parameter points to says afterwards.
-    Told(u8),
+    Returned(u8),
     /// Pairs up to the name that ends them; `true`: EGL's. The place of the group of all names.
     Attributes(bool, u16),
     /// As the parameter's enumerant says.
@@ -104,8 +104,6 @@ pub(crate) enum Length {
 #[derive(Debug)]
 pub(crate) struct Group {
     pub(crate) name: &'static str,
-    /// All of an interface: where a parameter's own group lacks a value.
-    pub(crate) is_all: bool,
     /// Sorted by value.
     pub(crate) members: &'static [(&'static str, i64)],
 }

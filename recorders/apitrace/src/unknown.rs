@@ -50,7 +50,8 @@ pub(crate) fn counted(name: &str, real: usize) -> usize {
 pub(crate) fn each_called(mut take: impl FnMut(&str, u64)) {
     let Ok(names) = NAMES.try_lock() else { return };
     for (name, count) in names.iter().zip(&CALLS) {
-        match count.load(Relaxed) {
+        // Each is reported once.
+        match count.swap(0, Relaxed) {
             0 => {}
             count => take(name, count),
         }

@@ -3,9 +3,9 @@
 use std::ffi::{CStr, c_char};
 
 use crate::arguments::{Arguments, PARAMETERS_MAX};
-use crate::extent::{Extent, extent, has_index_buffer, type_bytes};
+use crate::extent::{Extent, extent, has_index_buffer, has_indirect_buffer, has_vertex_buffer, type_bytes};
 use crate::stream::Stream;
-use crate::table::{GROUPS, Kind, Length, Parameter};
+use crate::table::{ALL_OF_EGL, ALL_OF_GL, GROUPS, Kind, Length, Parameter};
 
 /// A text is not longer than this: what is behind is another program's fault.
 const TEXT_MAX: usize = 64 << 20;
@@ -38,8 +38,8 @@ fn is_output(parameter: &Parameter) -> bool {
 /// The program called the function with these arguments.
 pub(crate) unsafe fn inputs(stream: &mut Stream, arguments: &Arguments, extents: &Extents) {
     for (at, parameter) in arguments.function.parameters.iter().enumerate() {
-        let is_known =
-            matches!(parameter.length, Length::Told(_)) || extents[at].is_some_and(|extent| extent != Extent::Opaque);
+        let is_known = matches!(parameter.length, Length::Returned(_))
+            || extents[at].is_some_and(|extent| extent != Extent::Opaque);
         if arguments.raw(at) != 0 && is_output(parameter) && is_known {
             continue;
         }
@@ -58,7 +58,9 @@ unsafe fn input(stream: &mut Stream, arguments: &Arguments, at: usize, parameter
             kind => number(stream, kind, raw),
         };
     };
-    if let Length::Attributes(is_egl, group) = parameter.length {
+    if let Length::Attributes(is_egl, group) = parameter.length
+        && parameter.kind.bytes() >= 4
+    {
         // SAFETY: a list ends with its last name by the function's contract.
         return unsafe { attributes(stream, arguments, parameter.kind, (is_egl, group), raw as *const u8) };
     }
@@ -92,7 +94,7 @@ pub(crate) unsafe fn outputs(stream: &mut Stream, arguments: &Arguments, extents
         // SAFETY: the function has written as much as its contract says.
         unsafe {
             let count = match (extents[at], parameter.length) {
-                (_, Length::Told(told)) if raw != 0 => told_count(arguments, told),
+                (_, Length::Returned(count)) if raw != 0 => returned_count(arguments, count),
                 (Some(Extent::Count(count)), _) => count,
                 _ => continue,
             };
@@ -125,15 +127,15 @@ pub(crate) unsafe fn outputs(stream: &mut Stream, arguments: &Arguments, extents
 }
 
 /// A number of things that the function has written where a parameter points, at most as many as there is room for.
-unsafe fn told_count(arguments: &Arguments, at: u8) -> usize {
+unsafe fn returned_count(arguments: &Arguments, at: u8) -> usize {
     let address = arguments.raw(at.into()) as *const i32;
     if address.is_null() {
         return 0;
     }
     // SAFETY: the function has written the number.
-    let told = usize::try_from(unsafe { address.read_unaligned() }).unwrap_or(0);
+    let count = usize::try_from(unsafe { address.read_unaligned() }).unwrap_or(0);
     let room = arguments.named(&["config_size", "size"]).and_then(|room| usize::try_from(room).ok());
-    room.map_or(told, |room| told.min(room))
+    room.map_or(count, |room| count.min(room))
 }
 
 /// One value. `raw`: a register, of which the bits above the type's are unspecified.
@@ -169,11 +171,8 @@ fn enumerant(stream: &mut Stream, group: usize, value: i64) {
     if GROUPS[group].has(value) {
         return stream.enumerant(group, value);
     }
-    let prefix = if GROUPS[group].name.starts_with("EGL") { "EGLenum" } else { "GLenum" };
-    match GROUPS.iter().position(|group| group.is_all && group.name == prefix) {
-        Some(all) if GROUPS[all].has(value) => stream.enumerant(all, value),
-        _ => stream.signed(value),
-    }
+    let all = if GROUPS[group].name.starts_with("EGL") { ALL_OF_EGL } else { ALL_OF_GL };
+    if GROUPS[all].has(value) { stream.enumerant(all, value) } else { stream.signed(value) }
 }
 
 /// The value of a parameter of the state, which is a number or, for some names, an enumerant.
@@ -186,10 +185,10 @@ fn parameter_value(stream: &mut Stream, arguments: &Arguments, raw: u64) {
         0x2800..=0x2803 | 0x8072 | 0x884c | 0x884d | 0x884b | 0x8e42..=0x8e45 | 0x90ea | 0x2200 | 0x8571 | 0x8572
             | 0x8580..=0x858a | 0x8590..=0x859a | 0x2500 | 0x0b65 | 0x81f8 | 0x8a48 | 0x8ca0
     );
-    let all = GROUPS.iter().position(|group| group.name == "GLenum");
-    match all.filter(|_| is_enumerant) {
-        Some(all) if GROUPS[all].has(value) => stream.enumerant(all, value),
-        _ => stream.signed(value),
+    if is_enumerant && GROUPS[ALL_OF_GL].has(value) {
+        stream.enumerant(ALL_OF_GL, value);
+    } else {
+        stream.signed(value);
     }
 }
 
@@ -308,17 +307,22 @@ pub(crate) fn fake(stream: &mut Stream, function: usize, thread: u32, numbers: &
     stream.end();
 }
 
-/// The name of a parameter that leads to data which are not recorded, since nobody says how many there are.
+/// Why data that a function reads through a pointer are not recorded; `None`: all are.
 pub(crate) fn unrecorded(arguments: &Arguments, extents: &Extents) -> Option<&'static str> {
-    // Places in buffers, what the program keeps for itself, and objects.
-    const OTHERS: [&str; 7] = ["pointer", "indirect", "indices", "userParam", "image", "addr", "offset"];
+    // What the program keeps for itself, and objects.
+    const OTHERS: [&str; 5] = ["indices", "userParam", "image", "addr", "offset"];
     let parameters = arguments.function.parameters.iter().zip(extents);
-    let mut lost = parameters.filter(|(parameter, extent)| {
+    let mut opaque = parameters.filter(|(parameter, extent)| {
         parameter.is_const
             && **extent == Some(Extent::Opaque)
             && matches!(parameter.length, Length::Unknown)
             && parameter.kind != Kind::Handle
             && !OTHERS.contains(&parameter.name)
     });
-    lost.next().map(|_| "what a pointer leads to: its length is not known")
+    opaque.find_map(|(parameter, _)| match parameter.name {
+        // Offsets into buffers, if there are buffers.
+        "pointer" => (!has_vertex_buffer()).then_some("an array in the program's memory, of this kind"),
+        "indirect" => (!has_indirect_buffer()).then_some("numbers of a draw in the program's memory"),
+        _ => Some("what a pointer leads to: its length is not known"),
+    })
 }

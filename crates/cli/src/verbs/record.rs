@@ -137,16 +137,17 @@ fn xray(output: &Path, options: &RecordArguments) -> Result<Verdict, Failure> {
     let mut made: Vec<PathBuf> =
         fs::read_dir(work.path()).map_err(failed)?.flatten().map(|entry| entry.path()).collect();
     made.sort();
-    // One process, one file; the others are of processes that it forked.
+    // One process, one file; the others are of processes that it forked, and get the next free numbers.
+    let mut numbers = 1..;
     for (at, log) in made.iter().enumerate() {
-        let mut name = output.as_os_str().to_owned();
-        if at > 0 {
-            name.push(format!(".{at}"));
-        }
-        let place = PathBuf::from(name);
-        if at > 0 {
-            look_at_output(&place, options.force)?;
-        }
+        let numbered = |number: u32| {
+            let mut name = output.as_os_str().to_owned();
+            name.push(format!(".{number}"));
+            PathBuf::from(name)
+        };
+        let is_free = |path: &PathBuf| fs::symlink_metadata(path).is_err();
+        let next = (at > 0).then(|| numbers.by_ref().map(numbered).find(is_free)).flatten();
+        let place = next.unwrap_or_else(|| output.to_owned());
         fs::rename(log, &place).map_err(failed)?;
         if !options.quiet {
             let bytes = fs::metadata(&place).map_or(0, |metadata| metadata.len());

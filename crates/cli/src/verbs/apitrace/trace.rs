@@ -47,7 +47,7 @@ pub(crate) struct TraceArguments {
     command: Vec<OsString>,
 }
 
-/// Interfaces that apitrace tells apart.
+/// Interfaces that apitrace distinguishes.
 #[derive(Debug, Clone, Copy, ValueEnum)]
 enum Api {
     Gl,
@@ -67,8 +67,9 @@ pub(crate) fn run(options: &TraceArguments) -> Result<Verdict, Failure> {
         return Err(Failure::usage("no program to record"));
     };
     let output = options.output.clone().unwrap_or_else(|| named_for(program, "trace", options.force));
-    let is_file = look_at_output(&output, options.force)?;
+    // Before an existing trace is removed.
     let library = library()?;
+    let is_file = look_at_output(&output, options.force)?;
     let failed = |error: std::io::Error| Failure::usage(format!("cannot create a temporary file: {error}"));
     let report = tempfile::Builder::new().prefix("anytrace-report-").tempfile().map_err(failed)?;
     let mut command = Command::new(program);
@@ -116,7 +117,7 @@ fn in_debugger(command: &Command) -> Command {
         wrapper.push(" '");
         wrapper.push(name);
         wrapper.push("=");
-        // A quotation mark ends the word and stands by itself.
+        // A quotation mark ends the word, is escaped, and begins it again.
         wrapper.push(value.to_string_lossy().replace('\'', "'\\''"));
         wrapper.push("'");
     }
