@@ -306,3 +306,40 @@ fn record_takes_the_log_of_xray() {
     assert_eq!(record(&["-o", "app.xray", "--", "./app"]).status.code(), Some(2), "it exists");
     assert_eq!(named(folder.path(), ".anytrace").len(), 0);
 }
+
+#[test]
+fn nine_threads_at_once_are_recorded_and_killed_midway() {
+    let folder = tempfile::tempdir().unwrap();
+    let Some(program) = program(folder.path(), "threads") else { return };
+    for (end, code) in [("race", 128 + 15), ("race and kill", 128 + 9)] {
+        let output = trace(folder.path(), &["--force", "-o", "t.trace"], &[program.to_str().unwrap(), end]);
+        assert_eq!(output.status.code(), Some(code), "{end}: {}", said(&output));
+        let recorded = folder.path().join("t.trace");
+        let found = check(&recorded);
+        let text = lines(&found).join("\n");
+        // A chunk may end anywhere, and what follows it is gone with SIGKILL.
+        let is_cut =
+            end == "race and kill" && text.contains("[apitrace/truncated-event]") && text.contains(" 1 error,");
+        assert!(found.status.success() || is_cut, "{end}: {text}");
+        let info = anytrace(&["info", "--format=json"]).arg(&recorded).output().unwrap();
+        let info: serde_json::Value = serde_json::from_slice(&info.stdout).unwrap();
+        assert!(info["records"].as_u64().unwrap() > 2000, "{end}: {info}");
+        let threads = anytrace(&["apitrace", "stats", "--by=thread", "--format=csv"]).arg(&recorded).output().unwrap();
+        assert!(lines(&threads).len() > 9, "{end}: {:?}", lines(&threads));
+    }
+}
+
+#[test]
+fn a_reader_that_goes_away_does_not_end_the_program() {
+    let folder = tempfile::tempdir().unwrap();
+    let Some(program) = program(folder.path(), "threads") else { return };
+    let pipe = folder.path().join("pipe");
+    assert!(Command::new("mkfifo").arg(&pipe).status().unwrap().success());
+    let reader = Command::new("head").args(["-c", "2"]).arg(&pipe).stdout(std::process::Stdio::null()).spawn();
+    let output = trace(folder.path(), &["-o", "pipe"], &[program.to_str().unwrap()]);
+    reader.unwrap().wait().unwrap();
+    assert_eq!(output.status.code(), Some(1), "{}", said(&output));
+    assert!(said(&output).contains("the trace is incomplete: Broken pipe"), "{}", said(&output));
+    // It has drawn all its frames.
+    assert_eq!(named(folder.path(), "frame.").len(), 22);
+}

@@ -32,6 +32,7 @@ mod registers;
 mod stream;
 mod stubs;
 mod table;
+mod text;
 mod thread;
 mod unknown;
 mod values;

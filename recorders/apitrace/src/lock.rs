@@ -6,6 +6,7 @@ use std::ops::{Deref, DerefMut};
 use crate::losses::Losses;
 use crate::mappings::Mappings;
 use crate::stream::Stream;
+use crate::text::Text;
 
 /// All that is known while a program is recorded.
 #[derive(Debug)]
@@ -17,6 +18,8 @@ pub(crate) struct Shared {
     pub(crate) path: Option<std::path::PathBuf>,
     pub(crate) mappings: Mappings,
     pub(crate) losses: Losses,
+    /// Room for the report.
+    pub(crate) text: Text,
 }
 
 struct Place {
@@ -35,6 +38,7 @@ static PLACE: Place = Place {
         path: None,
         mappings: Mappings::new(),
         losses: Losses::new(),
+        text: Text::new(),
     }),
 };
 

@@ -14,6 +14,7 @@ use std::time::Duration;
 
 use crate::lock::{self, Guard, Shared, lock, try_lock};
 use crate::stream::Stream;
+use crate::text::Text;
 use crate::{thread, unknown};
 
 /// Names the trace: the first for this recorder alone, where another one is loaded, too, and the second as for apitrace's.
@@ -154,10 +155,10 @@ fn complain(text: &str) {
 
 /// Appends to the report, for the command that started the program, or to standard error. Nothing is allocated: the
 /// process may be in any state.
-fn report(shared: &Shared, failure: Option<&std::io::Error>) {
-    let (Some(stream), Some(path)) = (&shared.stream, &shared.path) else { return };
+fn report(shared: &mut Shared, failure: Option<&std::io::Error>) {
+    let Shared { stream: Some(stream), path: Some(path), losses, text, .. } = shared else { return };
     let place = REPORT_PATH.get().and_then(Option::as_ref);
-    let mut text = Text::default();
+    text.clear();
     let unknown = |to: &mut Text, write: fn(&mut Text, &str, &str, u64)| {
         unknown::each_called(|name, count| write(to, name, "this version does not know the function", count));
     };
@@ -165,8 +166,8 @@ fn report(shared: &Shared, failure: Option<&std::io::Error>) {
         let write = |text: &mut Text, function: &str, why: &str, count: u64| {
             let _ = writeln!(text, "anytrace: not recorded: {function} ({count} times): {why}");
         };
-        shared.losses.each(|function, why, count| write(&mut text, function, why, count));
-        unknown(&mut text, write);
+        losses.each(|function, why, count| write(text, function, why, count));
+        unknown(text, write);
         let _ = std::io::stderr().write_all(text.bytes());
         return;
     };
@@ -177,41 +178,11 @@ fn report(shared: &Shared, failure: Option<&std::io::Error>) {
     if let Some(failure) = failure {
         let _ = writeln!(text, "failed\t{failure}");
     }
-    shared.losses.each(|function, why, count| write(&mut text, function, why, count));
-    unknown(&mut text, write);
+    losses.each(|function, why, count| write(text, function, why, count));
+    unknown(text, write);
     let file = OpenOptions::new().append(true).open(place);
     // One write: several processes may end at once.
     let _ = file.and_then(|mut file| file.write_all(text.bytes()));
-}
-
-/// Text of a bounded length; what is too much is cut at a line.
-struct Text {
-    bytes: [u8; 16384],
-    length: usize,
-}
-
-impl Default for Text {
-    fn default() -> Self {
-        Self { bytes: [0; 16384], length: 0 }
-    }
-}
-
-impl Text {
-    fn bytes(&self) -> &[u8] {
-        let text = &self.bytes[..self.length];
-        let end = text.iter().rposition(|byte| *byte == b'\n').map_or(0, |at| at + 1);
-        &text[..end]
-    }
-}
-
-impl std::fmt::Write for Text {
-    fn write_str(&mut self, text: &str) -> std::fmt::Result {
-        let room = self.bytes.get_mut(self.length..).unwrap_or_default();
-        let taken = text.len().min(room.len());
-        room[..taken].copy_from_slice(&text.as_bytes()[..taken]);
-        self.length += taken;
-        Ok(())
-    }
 }
 
 /// Sees to it that the trace is whole whenever the process ends. Once a process.
@@ -284,7 +255,7 @@ fn write_last() {
         stream.close_event();
     }
     flush(&mut shared);
-    report(&shared, None);
+    report(&mut shared, None);
     // They are reported once, if the process goes on after all.
     shared.losses.clear();
 }

@@ -52,7 +52,7 @@ pub(crate) struct Stream {
 impl Stream {
     /// Begins a trace; `properties`: names and values.
     pub(crate) fn new(mut file: File, properties: &[(&str, &[u8])]) -> Self {
-        let failure = file.write_all(b"at").err();
+        let failure = without_signals(|| file.write_all(b"at")).err();
         let mut stream = Self {
             file,
             raw: Vec::with_capacity(CHUNK_BYTES + (1 << 16)),
@@ -329,7 +329,34 @@ impl Stream {
         let Ok(bytes) = self.encoder.compress(chunk, room) else { return };
         let Some(packed) = self.packed.get_mut(..4 + bytes) else { return };
         packed[..4].copy_from_slice(&(bytes as u32).to_le_bytes());
-        self.failure = self.file.write_all(packed).err();
+        self.failure = without_signals(|| self.file.write_all(packed)).err();
+    }
+}
+
+/// Writes without the signals of a pipe that nobody reads and of a file that is too large: they would end the program,
+/// which did not write.
+fn without_signals<T>(write: impl FnOnce() -> T) -> T {
+    // SAFETY: the sets are initialised before they are used, and live during the calls.
+    unsafe {
+        let mut ours: libc::sigset_t = std::mem::zeroed();
+        let (mut before, mut pending) = (ours, ours);
+        libc::sigemptyset(&mut ours);
+        for signal in [libc::SIGPIPE, libc::SIGXFSZ] {
+            libc::sigaddset(&mut ours, signal);
+        }
+        // One that is pending already is the program's.
+        libc::sigpending(&mut pending);
+        libc::pthread_sigmask(libc::SIG_BLOCK, &ours, &mut before);
+        let written = write();
+        for signal in [libc::SIGPIPE, libc::SIGXFSZ] {
+            if libc::sigismember(&pending, signal) == 1 {
+                libc::sigdelset(&mut ours, signal);
+            }
+        }
+        let at_once = libc::timespec { tv_sec: 0, tv_nsec: 0 };
+        while libc::sigtimedwait(&ours, std::ptr::null_mut(), &at_once) > 0 {}
+        libc::pthread_sigmask(libc::SIG_SETMASK, &before, std::ptr::null_mut());
+        written
     }
 }
 
@@ -356,6 +383,21 @@ mod tests {
         }
         assert!(rest.is_empty());
         raw
+    }
+
+    #[test]
+    fn a_pipe_that_nobody_reads_is_an_error_and_no_signal() {
+        let mut ends = [0; 2];
+        // SAFETY: there is room for both; each is closed once.
+        let writer = unsafe {
+            assert_eq!(libc::pipe(ends.as_mut_ptr()), 0);
+            libc::close(ends[0]);
+            // The runtime of tests ignores the signal; programs do not.
+            libc::signal(libc::SIGPIPE, libc::SIG_DFL);
+            <File as std::os::fd::FromRawFd>::from_raw_fd(ends[1])
+        };
+        let stream = Stream::new(writer, &[]);
+        assert!(stream.failure.is_some_and(|error| error.kind() == std::io::ErrorKind::BrokenPipe));
     }
 
     #[test]

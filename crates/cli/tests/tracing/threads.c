@@ -46,6 +46,27 @@ static void *drawing(void *argument) {
     return NULL;
 }
 
+/* Draws as fast as it can, from its own memory, until the process ends. */
+static void *racing(void *argument) {
+    (void)argument;
+    pthread_mutex_lock(&lock);
+    EGLSurface own = surface_of(16, 16);
+    EGLContext context = context_of(0x30a2, 2, 1, 0, first);
+    pthread_mutex_unlock(&lock);
+    eglMakeCurrent(display, own, own, context);
+    float places[6] = {-1, -1, 1, -1, 0, 1};
+    GL(void, glEnableClientState, unsigned)(0x8074);
+    GL(void, glVertexPointer, int, unsigned, int, const void *)(2, 0x1406, 0, places);
+    void (*draw)(unsigned, int, int) = GL(void, glDrawArrays, unsigned, int, int);
+    for (;;) {
+        places[0] += 0.001f;
+        for (int n = 0; n < 8; n++)
+            draw(4, 0, 3);
+        eglSwapBuffers(display, own);
+    }
+    return NULL;
+}
+
 static void prepare(void) {
     open_display(8);
     first = context_of(0x30a2, 2, 1, 0, NULL);
@@ -80,7 +101,13 @@ int main(int count, char **words) {
         return 0;
     }
     prepare();
-    pthread_t threads[THREADS];
+    pthread_t threads[9];
+    if (!strncmp(end, "race", 4)) {
+        for (int n = 0; n < 9; n++)
+            pthread_create(&threads[n], NULL, racing, NULL);
+        usleep(800000);
+        raise(!strcmp(end, "race and kill") ? SIGKILL : SIGTERM);
+    }
     for (intptr_t n = 0; n < THREADS; n++)
         pthread_create(&threads[n], NULL, drawing, (void *)n);
     for (int n = 0; n < THREADS; n++)
