@@ -32,10 +32,20 @@ pub(crate) static COUNTER_GAP: Rule =
     Rule::warning("heph/counter-gap", "counters of a stream are missing: events are lost");
 pub(crate) static COUNTER_BACK: Rule =
     Rule::warning("heph/counter-back", "a counter decreases: a duplicate packet or a restarted writer");
+pub(crate) static COUNTER_DOUBTFUL: Rule = Rule::warning(
+    "heph/counter-doubtful",
+    "a counter is further ahead than events can have been recorded in the time, or nothing continues it: it is not counted as a loss",
+);
+pub(crate) static TAIL_MISSING: Rule =
+    Rule::warning("heph/tail-missing", "the last events of a stream, by its recorder's account, are missing");
+pub(crate) static SESSION_NOT_CLOSED: Rule =
+    Rule::warning("heph/session-not-closed", "a recording has no end here: what was recorded last may be missing");
 pub(crate) static END_BEFORE_START: Rule = Rule::warning("heph/end-before-start", "an event ends before it starts");
 pub(crate) static NESTED_ARRAY_RECOVERED: Rule =
     Rule::warning("heph/nested-array-recovered", "an array of arrays, which the format cannot express, was recovered");
 
+pub(crate) static SESSION_CLOSED: Rule =
+    Rule::note("heph/session-closed", "a recording ends here, with the number of all its events");
 pub(crate) static COUNTER_OUT_OF_ORDER: Rule =
     Rule::note("heph/counter-out-of-order", "events of a stream are not in the order of their counters");
 pub(crate) static PARTIAL_OVERLAP: Rule =
@@ -54,7 +64,7 @@ pub(crate) static TOO_MANY_TRACKS: Rule = Rule::error(
 );
 
 /// Every rule of the format.
-pub(crate) static RULES: [&Rule; 26] = [
+pub(crate) static RULES: [&Rule; 30] = [
     &BAD_MAGIC,
     &SIZE_TOO_SMALL,
     &SIZE_TOO_BIG,
@@ -74,8 +84,12 @@ pub(crate) static RULES: [&Rule; 26] = [
     &COUNTER_STARTS_AT,
     &COUNTER_GAP,
     &COUNTER_BACK,
+    &COUNTER_DOUBTFUL,
+    &TAIL_MISSING,
+    &SESSION_NOT_CLOSED,
     &END_BEFORE_START,
     &NESTED_ARRAY_RECOVERED,
+    &SESSION_CLOSED,
     &COUNTER_OUT_OF_ORDER,
     &PARTIAL_OVERLAP,
     &TOO_MANY_STREAMS,

@@ -7,7 +7,8 @@ use std::collections::BTreeMap;
 use std::path::Path;
 
 use anytrace_core::{Collect, Input, Limits, OpenOptions};
-use anytrace_heph::tools::loss::{Accounts, Arrival, LossOptions, LossReport, StreamLoss, read_datagrams, read_file};
+use anytrace_heph::Header;
+use anytrace_heph::tools::loss::{Accounts, Arrival, LossOptions, LossReport, Sessions, StreamLoss, read_datagrams, read_file};
 use proptest::prelude::*;
 use serde_json::Value;
 
@@ -16,6 +17,10 @@ fn read(bytes: Vec<u8>) -> (LossReport, Collect) {
     let input = Input::from_bytes_as_is("capture", bytes);
     let report = read_datagrams(input, &Limits::default(), &LossOptions::default(), &mut sink).unwrap();
     (report, sink)
+}
+
+fn event(stream: u32, counter: u32) -> Header {
+    Header { stream, counter, ..Header::default() }
 }
 
 #[test]
@@ -131,7 +136,7 @@ fn stream_of(accounts: &Accounts) -> StreamLoss {
 
 fn counts(accounts: &mut Accounts, arrivals: &[u32]) -> StreamLoss {
     for counter in arrivals {
-        accounts.event(5, *counter, &counter.to_be_bytes(), 0);
+        accounts.event(&event(5, *counter), &counter.to_be_bytes(), 0);
     }
     stream_of(accounts)
 }
@@ -157,13 +162,14 @@ proptest! {
         let options = LossOptions { ranges_max: 20, window_bytes_max: 2000, ..LossOptions::default() };
         let mut accounts = Accounts::new(options);
         for (n, (counter, bytes)) in (0..).zip(&arrivals) {
-            accounts.event(1, *counter, &[*bytes], n);
+            accounts.event(&event(1, *counter), &[*bytes], n);
         }
         for found in accounts.streams() {
             prop_assert_eq!(found.received, arrivals.len() as u64);
             let listed: u64 = found.lost_ranges.iter().map(|range| range.1).sum();
             prop_assert_eq!(found.lost, listed + found.lost_unlisted);
-            prop_assert!(found.lost_ranges.len() <= 20 && found.open <= found.lost);
+            // A gap before the last event is in the list while it is not certain, without taking room.
+            prop_assert!(found.lost_ranges.len() <= 21 && found.open <= found.lost);
             prop_assert!(found.duplicates <= found.received);
         }
     }
@@ -181,13 +187,13 @@ proptest! {
 fn a_restart_is_no_loss_and_its_stragglers_are_taken_to_the_old_writer() {
     let mut accounts = Accounts::new(LossOptions::default());
     for counter in 0..300_u32 {
-        accounts.event(5, counter, b"old", 0);
+        accounts.event(&event(5, counter), b"old", 0);
     }
-    assert_eq!(accounts.event(5, 0, b"new 0", 0), Arrival::Restart);
-    assert_eq!(accounts.event(5, 300, b"old", 0), Arrival::Next);
-    assert_eq!(accounts.event(5, 1, b"new", 0), Arrival::Next);
+    assert_eq!(accounts.event(&event(5, 0), b"new 0", 0), Arrival::Restart);
+    assert_eq!(accounts.event(&event(5, 300), b"old", 0), Arrival::Next);
+    assert_eq!(accounts.event(&event(5, 1), b"new", 0), Arrival::Next);
     for counter in 2..1000_u32 {
-        accounts.event(5, counter, b"new", 0);
+        accounts.event(&event(5, counter), b"new", 0);
     }
     let found = stream_of(&accounts);
     assert_eq!((found.restarts, found.lost, found.duplicates, found.received), (1, 0, 0, 1301));
@@ -197,12 +203,12 @@ fn a_restart_is_no_loss_and_its_stragglers_are_taken_to_the_old_writer() {
 fn two_writers_of_one_stream_are_counted_apart() {
     let mut accounts = Accounts::new(LossOptions::default());
     for counter in 0..50_u32 {
-        accounts.event(0, counter, b"original", 0);
+        accounts.event(&event(0, counter), b"original", 0);
     }
     for n in 0..500_u32 {
-        accounts.event(0, n, format!("clone {n}").as_bytes(), 0);
+        accounts.event(&event(0, n), format!("clone {n}").as_bytes(), 0);
         if n % 100 != 7 {
-            accounts.event(0, 50 + n, format!("original {n}").as_bytes(), 0);
+            accounts.event(&event(0, 50 + n), format!("original {n}").as_bytes(), 0);
         }
     }
     let found = stream_of(&accounts);
@@ -232,11 +238,11 @@ fn losses_before_the_first_arrival_are_counted_separately() {
 fn a_gap_is_open_until_it_is_too_old() {
     let options = LossOptions { window_ns: Some(200), ..LossOptions::default() };
     let mut accounts = Accounts::new(options);
-    accounts.event(5, 0, b"a", 1000);
-    assert_eq!(accounts.event(5, 3, b"d", 1100), Arrival::Ahead(2));
+    accounts.event(&event(5, 0), b"a", 1000);
+    assert_eq!(accounts.event(&event(5, 3), b"d", 1100), Arrival::Ahead(2));
     let at = |accounts: &Accounts, now| accounts.totals_at(Some(now)).open;
     assert_eq!((at(&accounts, 1300), at(&accounts, 1301)), (2, 0));
-    assert_eq!(accounts.event(5, 2, b"c", 1200), Arrival::Late);
+    assert_eq!(accounts.event(&event(5, 2), b"c", 1200), Arrival::Late);
     assert_eq!((at(&accounts, 1300), accounts.totals_at(Some(1301)).lost), (1, 1));
 }
 
@@ -244,7 +250,7 @@ fn a_gap_is_open_until_it_is_too_old() {
 fn streams_beyond_the_limit_are_counted_together() {
     let mut accounts = Accounts::new(LossOptions { streams_max: 2, ..LossOptions::default() });
     for stream in 0..5 {
-        accounts.event(stream, 0, b"x", 0);
+        accounts.event(&event(stream, 0), b"x", 0);
     }
     assert_eq!((accounts.streams().len(), accounts.uncounted()), (2, 3));
     assert_eq!(accounts.totals_at(None).received, 5);
@@ -252,7 +258,7 @@ fn streams_beyond_the_limit_are_counted_together() {
 
 #[test]
 fn a_damaged_body_in_a_file_keeps_its_counter() {
-    let event = |counter: u32, kind: u8| {
+    let packet = |counter: u32, kind: u8| {
         let mut bytes = [0xC1FC_1FB7_u32, 54, 1, counter].map(u32::to_be_bytes).concat();
         bytes.extend_from_slice(&[0; 24]);
         bytes.extend_from_slice(&[0, 0, 0, 1, b'n', kind]);
@@ -260,10 +266,12 @@ fn a_damaged_body_in_a_file_keeps_its_counter() {
         assert_eq!(bytes.len(), 54);
         bytes
     };
-    let bytes = [event(0, 1), event(1, 9), event(2, 1)].concat();
+    let bytes = [packet(0, 1), packet(1, 9), packet(2, 1)].concat();
     let mut sink = Collect::default();
     let input = Input::from_bytes("file", bytes);
-    let found = read_file("file", input, &OpenOptions::default(), &LossOptions::default(), &mut sink).unwrap();
+    let mut sessions = Sessions::new(LossOptions::default());
+    let found = read_file("file", input, &OpenOptions::default(), &mut sessions, &mut sink).unwrap();
+    assert!(sessions.is_empty());
     let stream = found.streams.first().unwrap();
     assert_eq!((stream.received, stream.malformed, stream.lost, stream.unique()), (3, 1, 0, 2));
     assert_eq!(sink.codes(), ["heph/bad-type"]);

@@ -11,7 +11,7 @@ use anytrace_core::tables;
 use anytrace_core::testing::tables::{examine_tables, rows};
 use anytrace_core::testing::{examine, mutations, shared_corpus, truncations};
 use anytrace_core::{Collect, Error, Format, Input, OpenOptions, SpanOptions};
-use anytrace_heph::tools::loss::{LossOptions, SourceLoss, read_file};
+use anytrace_heph::tools::loss::{LossOptions, Sessions, SourceLoss, read_file};
 use anytrace_heph::{Header, Heph, Writer};
 use serde_json::{Value, json};
 
@@ -158,7 +158,7 @@ fn attributes_are_a_row_for_each_value() {
 fn losses(bytes: &[u8]) -> SourceLoss {
     let input = Input::from_bytes("x", bytes.to_vec());
     let options = (OpenOptions::default(), LossOptions::default());
-    read_file("x", input, &options.0, &options.1, &mut Collect::default()).unwrap()
+    read_file("x", input, &options.0, &mut Sessions::new(options.1), &mut Collect::default()).unwrap()
 }
 
 /// Streams, and sums of gaps, against the verbs.

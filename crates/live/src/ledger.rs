@@ -85,13 +85,13 @@ impl Ledger {
         if !self.has_room(room, header.stream) {
             return true;
         }
-        self.accounts.event(header.stream, header.counter, packet, now_ns) != Arrival::Duplicate
+        self.accounts.event(header, packet, now_ns) != Arrival::Duplicate
     }
 
     /// Takes the counter of an event whose body is damaged.
     pub(crate) fn damaged(&mut self, room: &mut Room, header: &Header, now_ns: u64) {
         if self.has_room(room, header.stream) {
-            self.accounts.damaged(header.stream, header.counter, &[], now_ns);
+            self.accounts.damaged(header, &[], now_ns);
         }
     }
 

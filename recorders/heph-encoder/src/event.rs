@@ -156,6 +156,11 @@ impl<'b, B: Buffer> Event<'b, B> {
         self.array(name, UNSIGNED, values, |buffer, value| buffer.push(&value.to_be_bytes()))
     }
 
+    /// Adds an array of unsigned numbers, one of each value.
+    pub(crate) fn u64s_of<T>(&mut self, name: &str, values: &[T], of: impl Fn(&T) -> u64) -> &mut Self {
+        self.array(name, UNSIGNED, values, |buffer, value| buffer.push(&of(value).to_be_bytes()))
+    }
+
     /// Adds an array of signed numbers.
     pub fn i64s(&mut self, name: &str, values: &[i64]) -> &mut Self {
         self.array(name, SIGNED, values, |buffer, value| buffer.push(&value.to_be_bytes()))

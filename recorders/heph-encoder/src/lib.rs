@@ -55,11 +55,13 @@ extern crate alloc;
 mod buffer;
 mod event;
 mod metadata;
+mod session;
 mod text;
 
 pub use buffer::{Buffer, Error, Slice};
 pub use event::{Event, HEAD_BYTES, Header, body, body_fmt, event, event_fmt, head};
 pub use metadata::{epoch, option};
+pub use session::{ACCOUNT_OPTION, Account, SESSION_OPTION, Session, StreamAccount, account, session};
 pub use text::{CUT_MARK, TEXT_BYTES_MAX};
 
 /// First four bytes of an event packet, as a big-endian number (format document, "Event Packet").

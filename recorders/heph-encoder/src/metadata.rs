@@ -2,6 +2,7 @@
 
 use crate::METADATA_MAGIC;
 use crate::buffer::{Buffer, Error};
+use crate::event::Event;
 use crate::text;
 
 /// Appends the packet that sets the zero of all times, in nanoseconds since 1970.
@@ -18,20 +19,39 @@ pub fn epoch<B: Buffer>(buffer: &mut B, ns: u64) -> Result<(), Error> {
 /// # Errors
 /// [`Error`].
 pub fn option<B: Buffer>(buffer: &mut B, name: &str, value: &[u8]) -> Result<(), Error> {
+    packet(buffer, name, |buffer| buffer.push(value))
+}
+
+/// Appends a packet whose value is a list of attributes.
+pub(crate) fn option_of<B: Buffer>(
+    buffer: &mut B,
+    name: &str,
+    attributes: impl FnOnce(&mut Event<'_, B>),
+) -> Result<(), Error> {
+    packet(buffer, name, |buffer| {
+        let mut value = Event::append(buffer);
+        attributes(&mut value);
+        value.finish()
+    })
+}
+
+/// All of the packet or nothing.
+fn packet<B: Buffer>(
+    buffer: &mut B,
+    name: &str,
+    value: impl FnOnce(&mut B) -> Result<(), Error>,
+) -> Result<(), Error> {
     let start = buffer.as_mut_bytes().len();
-    let result = push(buffer, start, name, value);
+    let mut push = || {
+        buffer.push(&METADATA_MAGIC.to_be_bytes())?;
+        buffer.push(&[0; 4])?;
+        text::push(buffer, name)
+    };
+    let result = push().and_then(|()| value(buffer)).and_then(|()| patch_size(buffer, start));
     if result.is_err() {
         buffer.truncate(start);
     }
     result
-}
-
-fn push<B: Buffer>(buffer: &mut B, start: usize, name: &str, value: &[u8]) -> Result<(), Error> {
-    buffer.push(&METADATA_MAGIC.to_be_bytes())?;
-    buffer.push(&[0; 4])?;
-    text::push(buffer, name)?;
-    buffer.push(value)?;
-    patch_size(buffer, start)
 }
 
 /// Writes the size of the packet that starts at `start` and ends with the buffer.

@@ -16,7 +16,7 @@ use crate::guard::Guard;
 use crate::layer::{HephLayer, Recorded, Substream};
 use crate::panic::flush_on_panic;
 use crate::recorder::Recorder;
-use crate::sink::{self, DATAGRAM_BYTES_MAX, Datagrams, File, FileOptions, Peer, Sink, Stream};
+use crate::sink::{self, DATAGRAM_BYTES_MAX, Datagrams, File, FileOptions, Head, Peer, Sink, Stream};
 use crate::writer::Writer;
 
 enum Destination {
@@ -65,7 +65,7 @@ impl Default for Builder {
             flush_interval: Duration::from_millis(250),
             close_timeout: Duration::from_secs(2),
             flushes_on_panic: true,
-            shown: Shown::default(),
+            shown: Shown { session: true, ..Shown::default() },
             recorded: Recorded { runs: true, lives: false },
             substream: Substream::default(),
         }
@@ -235,6 +235,14 @@ impl Builder {
         self
     }
 
+    /// Whether the trace says which session it is of and what its streams have counted (true), so that readers can
+    /// account for every event. Switch it off for readers that stop at options they do not know, as the converter of
+    /// Heph does.
+    pub fn with_session(mut self, is_shown: bool) -> Self {
+        self.shown.session = is_shown;
+        self
+    }
+
     /// Starts a recorder for `tracing`. The first of a program compares two clocks, which takes about a millisecond, and
     /// never more than 200.
     ///
@@ -265,8 +273,8 @@ impl Builder {
         Ok((Recorder::new(core.clone()), Guard::new(core, thread, self.close_timeout)))
     }
 
-    fn open(&mut self, core: &Core) -> Result<Box<dyn Sink>, Error> {
-        let epoch_ns = core.epoch_ns;
+    fn open(&mut self, core: &Arc<Core>) -> Result<Box<dyn Sink>, Error> {
+        let head = Head::new(core.clone());
         let Some(destination) = self.destination.take() else {
             let none = io::Error::new(io::ErrorKind::InvalidInput, "none was given");
             return Err(Error::new("destination of the trace", none));
@@ -276,17 +284,17 @@ impl Builder {
                 let what = path.display().to_string();
                 let (overwrites, rotate_bytes) = (self.overwrites, self.rotate_bytes);
                 let options = FileOptions { path, overwrites, rotate_bytes, keep_files: self.keep_files };
-                Box::new(File::create(options, epoch_ns, &core.counts).map_err(|error| Error::new(what, error))?)
+                Box::new(File::create(options, head, &core.counts).map_err(|error| Error::new(what, error))?)
             }
             Destination::Stream(peer) => {
                 let what = peer.to_string();
-                Box::new(Stream::new(peer, epoch_ns, self.connects_later).map_err(|error| Error::new(what, error))?)
+                Box::new(Stream::new(peer, head, self.connects_later).map_err(|error| Error::new(what, error))?)
             }
             Destination::Datagrams(address) => {
-                let sink = Datagrams::connect(&address, self.datagram_bytes, epoch_ns);
+                let sink = Datagrams::connect(&address, self.datagram_bytes, head);
                 Box::new(sink.map_err(|error| Error::new(format!("udp://{address}"), error))?)
             }
-            Destination::Writer(writer) => Box::new(sink::Writer::new(writer, epoch_ns)),
+            Destination::Writer(writer) => Box::new(sink::Writer::new(writer, head)),
         })
     }
 }

@@ -10,8 +10,12 @@ use quanta::Clock;
 
 use crate::chunk::Pool;
 use crate::feed::Feed;
+use crate::session::Session;
 use crate::stats::{Counts, Stats};
 use crate::unpoisoned;
+
+/// How long the end of a recording waits for threads that are in the middle of an event.
+const SETTLING: Duration = Duration::from_millis(1);
 
 /// What is shown of a span or event beside its fields.
 #[derive(Debug, Clone, Copy, Default)]
@@ -20,6 +24,7 @@ pub(crate) struct Shown {
     pub(crate) location: bool,
     pub(crate) level: bool,
     pub(crate) thread_name: bool,
+    pub(crate) session: bool,
 }
 
 /// The progress of the writer.
@@ -39,10 +44,13 @@ pub(crate) struct Core {
     /// How long a thread waits when there is no memory.
     pub(crate) wait_when_full: Duration,
     pub(crate) counts: Counts,
+    pub(crate) session: Session,
     feeds: Mutex<Vec<Arc<Feed>>>,
     streams: AtomicU32,
     substreams: AtomicU64,
     is_closed: AtomicBool,
+    /// True when no thread is in the middle of an event any more either.
+    is_settled: AtomicBool,
     is_abandoned: AtomicBool,
     writer: OnceLock<Thread>,
     progress: Mutex<Progress>,
@@ -59,9 +67,11 @@ impl Core {
     /// The zero of the clock's time is now.
     pub(crate) fn new(clock: Clock, memory_bytes: usize, wait_when_full: Duration, shown: Shown) -> Self {
         let since_1970 = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+        let epoch_ns = u64::try_from(since_1970.as_nanos()).unwrap_or(u64::MAX);
         Self {
             clock,
-            epoch_ns: u64::try_from(since_1970.as_nanos()).unwrap_or(u64::MAX),
+            epoch_ns,
+            session: Session::new(epoch_ns, memory_bytes, shown.session),
             pool: Pool::new(memory_bytes),
             shown,
             wait_when_full,
@@ -72,6 +82,7 @@ impl Core {
             // Substream 0 is for events outside of spans.
             substreams: AtomicU64::new(1),
             is_closed: AtomicBool::new(false),
+            is_settled: AtomicBool::new(false),
             is_abandoned: AtomicBool::new(false),
             writer: OnceLock::new(),
             progress: Mutex::default(),
@@ -93,9 +104,11 @@ impl Core {
 
     /// A place for the events of a thread that begins to record, and its stream.
     pub(crate) fn add_thread(&self) -> (Arc<Feed>, u32) {
-        let feed = Arc::new(Feed::default());
+        let stream = self.streams.fetch_add(1, Ordering::Relaxed);
+        let feed = Arc::new(Feed::new(stream));
+        self.session.add(&feed);
         unpoisoned(&self.feeds).push(feed.clone());
-        (feed, self.streams.fetch_add(1, Ordering::Relaxed))
+        (feed, stream)
     }
 
     /// The places of threads that began since the last call, for the writer.
@@ -111,6 +124,11 @@ impl Core {
     #[inline]
     pub(crate) fn is_closed(&self) -> bool {
         self.is_closed.load(Ordering::Relaxed)
+    }
+
+    /// True when nothing is added any more to what is there.
+    pub(crate) fn is_settled(&self) -> bool {
+        self.is_settled.load(Ordering::Relaxed)
     }
 
     /// True when the writer should end, whatever is left.
@@ -153,6 +171,9 @@ impl Core {
     /// Takes no more events, writes what there is and ends the writer; false when that took too long.
     pub(crate) fn close(&self, timeout: Duration) -> bool {
         self.is_closed.store(true, Ordering::Relaxed);
+        // A thread that is just recording an event ends it before the last look.
+        std::thread::sleep(SETTLING);
+        self.is_settled.store(true, Ordering::Relaxed);
         let is_complete = self.flush(timeout);
         self.is_abandoned.store(true, Ordering::Relaxed);
         self.wake();
@@ -191,8 +212,17 @@ impl Core {
         self.progressed.notify_all();
     }
 
+    /// What became of the events so far. Those that wait are none of written, dropped and lost.
     pub(crate) fn stats(&self) -> Stats {
-        self.counts.stats()
+        let counts = self.counts.stats();
+        let all = self.session.counted();
+        Stats { recorded: all.recorded, dropped: all.dropped, ..counts }
+    }
+
+    /// The same when nothing will be written any more: what was recorded and is neither written nor dropped is lost.
+    pub(crate) fn final_stats(&self) -> Stats {
+        let stats = self.stats();
+        Stats { lost: stats.recorded.saturating_sub(stats.dropped).saturating_sub(stats.written), ..stats }
     }
 }
 

@@ -4,6 +4,8 @@ use std::collections::VecDeque;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 
+use heph_encoder::StreamAccount;
+
 use crate::chunk::{Chunk, Pool};
 
 /// The chunks of a thread that are not read to their end.
@@ -18,16 +20,33 @@ pub(crate) struct Chunks {
 /// What a recording thread and the writer share.
 #[derive(Debug, Default)]
 pub(crate) struct Feed {
+    pub(crate) stream: u32,
     pub(crate) chunks: Mutex<Chunks>,
+    /// Events so far, those dropped included. Only the thread itself sets it.
+    pub(crate) recorded: AtomicU64,
     /// True when the thread's own chunk is read to its end, and it may reuse it.
     pub(crate) is_own_free: AtomicBool,
     /// Events for which there was no memory. Only the thread itself adds.
     pub(crate) dropped: AtomicU64,
+    /// Events that the destination refused. Only the writer adds.
+    pub(crate) lost: AtomicU64,
     /// True when the thread is gone and nothing will follow.
     pub(crate) is_ended: AtomicBool,
 }
 
 impl Feed {
+    pub(crate) fn new(stream: u32) -> Self {
+        Self { stream, ..Self::default() }
+    }
+
+    /// What the stream has counted so far.
+    pub(crate) fn account(&self) -> StreamAccount {
+        let get = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
+        // In this order: an event that is dropped in between is not among those recorded before.
+        let (dropped, lost) = (get(&self.dropped), get(&self.lost));
+        StreamAccount { stream: self.stream, recorded: get(&self.recorded), dropped, lost }
+    }
+
     /// Takes back a chunk that was read to its end.
     pub(crate) fn give(&self, chunk: Arc<Chunk>, pool: &Pool) {
         if chunk.is_own() {

@@ -40,11 +40,11 @@ impl Guard {
         self.core.stats()
     }
 
-    /// Ends the recording and returns the statistics of all events: each is written, dropped or lost. Only if a
-    /// destination blocks the writer for good (a pipe that nobody reads), the events in its memory are none of these.
+    /// Ends the recording and returns the statistics of all events: each is written, dropped or lost, and the three add
+    /// up to [`Stats::recorded`].
     pub fn close(mut self) -> Stats {
         self.end();
-        self.core.stats()
+        self.core.final_stats()
     }
 
     fn end(&mut self) {

@@ -37,7 +37,8 @@ pub(crate) struct Lane {
     /// The word of the chunk where the next packet goes.
     at: usize,
     stream: u32,
-    counter: u32,
+    /// Events so far; modulo 2^32 the counter of the next.
+    recorded: u64,
     substreams: std::ops::Range<u64>,
     open: Vec<Open>,
     /// True when the thread waited for memory in vain, and there was none since.
@@ -93,7 +94,7 @@ impl Lane {
             own: Chunk::own(),
             at: 0,
             stream: 0,
-            counter: 0,
+            recorded: 0,
             substreams: 0..0,
             open: Vec::new(),
             gave_up: false,
@@ -131,16 +132,29 @@ impl Lane {
             }
             self.begin();
         }
-        let header = Header { stream: self.stream, counter: self.counter, substream, start_ns: start, end_ns: end };
-        self.counter = self.counter.wrapping_add(1);
-        let Ok(head) = head(&header, body.len() + self.tail.len()) else { return self.dropped() };
+        let counter = self.recorded as u32;
+        let header = Header { stream: self.stream, counter, substream, start_ns: start, end_ns: end };
+        self.recorded += 1;
+        let Ok(head) = head(&header, body.len() + self.tail.len()) else {
+            self.dropped();
+            return self.count();
+        };
         if let Some(chunk) = &self.chunk
             && let Some(at) = chunk.push(self.at, &head, body, &self.tail)
         {
             self.at = at;
-            return;
+        } else {
+            self.push_to_next(&head, body);
         }
-        self.push_to_next(&head, body);
+        self.count();
+    }
+
+    /// Says how many events there are now, after the event itself: the writer never counts one that it cannot see yet.
+    #[inline]
+    fn count(&self) {
+        if let Some(feed) = &self.feed {
+            feed.recorded.store(self.recorded, Ordering::Relaxed);
+        }
     }
 
     /// Hands the chunk over and continues in another. Without another the thread has none, so that the one handed over

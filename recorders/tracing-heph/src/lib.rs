@@ -60,6 +60,7 @@ mod lane;
 mod layer;
 mod panic;
 mod recorder;
+mod session;
 mod sink;
 mod spans;
 mod stats;

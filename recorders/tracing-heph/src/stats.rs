@@ -12,6 +12,8 @@ use crate::unpoisoned;
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 #[non_exhaustive]
 pub struct Stats {
+    /// All events. At the end of the recording each is written, dropped or lost.
+    pub recorded: u64,
     /// Events handed to the system, which may lose what a connection had not delivered when it broke.
     pub written: u64,
     /// Events dropped because the memory was full: the destination is slower than the program.
@@ -31,7 +33,6 @@ pub struct Stats {
 #[derive(Debug, Default)]
 pub(crate) struct Counts {
     pub(crate) written: AtomicU64,
-    pub(crate) dropped: AtomicU64,
     pub(crate) lost: AtomicU64,
     pub(crate) bytes: AtomicU64,
     pub(crate) renewals: AtomicU64,
@@ -51,11 +52,11 @@ impl Counts {
         let get = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
         Stats {
             written: get(&self.written),
-            dropped: get(&self.dropped),
             lost: get(&self.lost),
             bytes: get(&self.bytes),
             renewals: get(&self.renewals),
             last_error: unpoisoned(&self.last_error).clone(),
+            ..Stats::default()
         }
     }
 }

@@ -21,7 +21,6 @@ struct Reading {
     feed: Arc<Feed>,
     /// Next word of the oldest chunk.
     at: usize,
-    dropped: u64,
 }
 
 pub(crate) struct Writer {
@@ -33,11 +32,14 @@ pub(crate) struct Writer {
     out: Outbox,
     /// Events so far.
     taken: u64,
+    /// True when the packets that close the session are in the outbox.
+    is_account_out: bool,
 }
 
 impl Writer {
     pub(crate) fn new(core: Arc<Core>, timeline: Timeline, sink: Box<dyn Sink>, interval: Duration) -> Self {
-        Self { core, timeline, sink, interval, readings: Vec::new(), out: Outbox::default(), taken: 0 }
+        let (readings, out) = (Vec::new(), Outbox::default());
+        Self { core, timeline, sink, interval, readings, out, taken: 0, is_account_out: false }
     }
 
     /// Writes until the recorder is closed.
@@ -47,7 +49,9 @@ impl Writer {
         loop {
             let asked = self.core.flushes_asked();
             let before = self.taken;
-            let is_done = self.hand_over();
+            // Looked at first: what is there then is all there will be.
+            let is_last = self.core.is_settled();
+            let is_done = self.hand_over() && self.account(is_last);
             if self.taken == before {
                 self.core.pool.trim();
             }
@@ -56,7 +60,7 @@ impl Writer {
             }
             if self.core.is_abandoned() {
                 if !is_done {
-                    self.count_left();
+                    self.count_sent();
                 }
                 return;
             }
@@ -76,9 +80,6 @@ impl Writer {
         let mut is_done = self.send();
         let mut at = 0;
         while let Some(reading) = self.readings.get_mut(at) {
-            let dropped = reading.feed.dropped.load(Ordering::Relaxed);
-            Counts::add(&self.core.counts.dropped, dropped - reading.dropped);
-            reading.dropped = dropped;
             // Looked at before the packets: what is ready then is all there will be.
             let is_ended = reading.feed.is_ended.load(Ordering::Acquire);
             is_done = is_done && self.read(at);
@@ -87,6 +88,7 @@ impl Writer {
                 for chunk in unpoisoned(&reading.feed.chunks).queue.drain(..) {
                     reading.feed.give(chunk, &self.core.pool);
                 }
+                self.core.session.end(reading.feed.stream);
             } else {
                 at += 1;
             }
@@ -94,10 +96,24 @@ impl Writer {
         is_done && self.send()
     }
 
+    /// Hands over what the streams have counted, at the end and where many threads have ended; false as
+    /// [`Self::hand_over`].
+    fn account(&mut self, is_last: bool) -> bool {
+        let session = &self.core.session;
+        if (is_last && !self.is_account_out) || session.is_account_due() {
+            let form = self.sink.account_form();
+            for _ in 0..if is_last { form.copies } else { 1 } {
+                session.push_accounts(is_last, form.streams_at_once, &mut self.out.bytes);
+            }
+            self.is_account_out = is_last;
+        }
+        self.send()
+    }
+
     /// Takes note of the threads that began to record.
     fn take_feeds(&mut self) {
         let feeds = self.core.take_feeds();
-        self.readings.extend(feeds.into_iter().map(|feed| Reading { feed, at: 0, dropped: 0 }));
+        self.readings.extend(feeds.into_iter().map(|feed| Reading { feed, at: 0 }));
     }
 
     /// Takes the packets of one thread: those of the chunks that are there now, so that a thread that
@@ -136,32 +152,13 @@ impl Writer {
         is_done
     }
 
-    /// Counts as lost what is left when the recording ends before the destination took everything.
-    fn count_left(&mut self) {
+    /// Counts as written what was sent of the outbox when the recording ends before the destination took everything;
+    /// the rest is lost.
+    fn count_sent(&mut self) {
         // A packet that was sent in part only has not arrived.
         self.out.step_back();
-        let (mut at, mut left) = (self.out.sent, 0);
-        while let Some(end) = self.out.packet_end(at) {
-            at = end;
-            left += 1;
-        }
-        self.take_feeds();
-        let counts = &self.core.counts;
-        Counts::add(&counts.written, self.out.events.saturating_sub(left));
-        let mut packet = Vec::new();
-        for reading in &self.readings {
-            Counts::add(&counts.dropped, reading.feed.dropped.load(Ordering::Relaxed) - reading.dropped);
-            let mut at = reading.at;
-            for chunk in &unpoisoned(&reading.feed.chunks).queue {
-                while at < chunk.ready() {
-                    packet.clear();
-                    at = chunk.pop(at, &mut packet);
-                    left += 1;
-                }
-                at = 0;
-            }
-        }
-        Counts::add(&counts.lost, left);
+        let left = self.out.events_unsent();
+        Counts::add(&self.core.counts.written, self.out.events.saturating_sub(left));
     }
 
     /// Turns the counts of the event that starts at `at` into nanoseconds: start and end are in its bytes 24 to 39.

@@ -45,7 +45,7 @@ fn files_rotate_and_each_can_be_read_alone() {
     assert_eq!(fs::read(folder.folder().join("trace.2.heph")).unwrap(), b"mine");
     let mut all = Vec::new();
     let mut epochs: Vec<u64> = Vec::new();
-    let (mut files, mut bytes) = (0, 0);
+    let (mut files, mut bytes, mut short) = (0, 0, 0);
     for number in 0..=stats.renewals + 1 {
         let name = if number == 0 { "trace.heph".to_owned() } else { format!("trace.{number}.heph") };
         if number == 2 {
@@ -55,14 +55,22 @@ fn files_rotate_and_each_can_be_read_alone() {
         let trace = read(&content);
         assert!(trace.starts_with_epoch && trace.epochs.len() == 1, "{name}");
         assert_eq!(trace.complaints, Vec::<String>::new());
-        assert!(codes(&content).iter().all(|code| code == "heph/counter-starts-at"));
+        let is_last = number == stats.renewals + 1;
+        let fine = |code: &String| code == "heph/counter-starts-at" || code == "heph/session-not-closed" && !is_last;
+        assert!(codes(&content).iter().all(fine), "{:?}", codes(&content));
+        assert_eq!(trace.sessions[0].part, number - u64::from(number > 2), "{name}");
+        // A later part says what came before it.
+        assert!(number == 0 || trace.accounts[0].all.recorded >= all.len() as u64);
+        assert_eq!(trace.accounts.last().is_some_and(|account| account.is_closed), is_last);
         let is_big = trace.names() == ["bigger than a file"];
-        assert!(is_big || content.len() <= 10_000 && content.len() > 5_000 || number == stats.renewals + 1, "{name}");
+        assert!(is_big || content.len() <= 10_000, "{name}");
+        short += usize::from(!is_big && content.len() <= 9_900);
         epochs.extend(&trace.epochs);
         all.extend(numbers(&trace));
         files += 1;
         bytes += content.len() as u64;
     }
+    assert!(short <= 2, "only the last file and the one before the big event have room left");
     assert_eq!(fs::read_dir(folder.folder()).unwrap().count(), files + 1);
     assert_eq!(all, (0..1_100).collect::<Vec<_>>());
     assert!(epochs.windows(2).all(|two| two[0] == two[1]));
@@ -251,10 +259,10 @@ fn datagrams_contain_complete_packets_up_to_their_size() {
         assert!(read(&datagrams[0]).starts_with_epoch);
         // A single packet may be longer: it goes alone.
         for datagram in &datagrams {
-            assert!(datagram.len() <= size || read(datagram).events.len() == 1);
+            assert!(datagram.len() <= size || read(datagram).events.len() <= 1);
         }
         // Each but the last of a batch is filled with as many complete packets as fit.
-        let packet = datagrams[1].len() / read(&datagrams[1]).events.len();
+        let packet = datagrams[2].len() / read(&datagrams[2]).events.len();
         assert!(datagrams.iter().filter(|datagram| datagram.len() + packet <= size).count() <= 3);
         let numbers: Vec<u64> = datagrams.iter().flat_map(|datagram| numbers(&read(datagram))).collect();
         assert_eq!(numbers, (0..200).collect::<Vec<_>>());
@@ -276,7 +284,15 @@ fn an_event_longer_than_a_datagram_is_a_gap() {
     let datagrams = datagrams(&socket, 3);
     let all = datagrams.concat();
     assert_eq!(numbers(&read(&all)), [0, 1, 3]);
-    assert_eq!(codes(&all), ["heph/counter-gap"]);
+    assert_eq!(codes(&all), ["heph/counter-gap", "heph/session-not-closed"]);
+    // The end is sent three times, and says what the socket refused.
+    socket.set_read_timeout(Some(Duration::from_secs(60))).unwrap();
+    let mut buffer = vec![0; 65_536];
+    let bytes = socket.recv(&mut buffer).unwrap();
+    let end = read(&buffer[..bytes]);
+    assert!(end.accounts.len() == 3 && end.accounts.iter().all(|account| account.is_closed));
+    assert_eq!((end.accounts[2].all.recorded, end.accounts[2].all.lost), (4, 1));
+    assert_eq!(codes(&[all, buffer[..bytes].to_vec()].concat()), ["heph/counter-gap"]);
 }
 
 #[test]

@@ -1,15 +1,17 @@
 //! Rules beyond grammar: epochs, counters, order of times, and nesting.
 
-use anytrace_core::text::escaped;
+use anytrace_core::text::{escaped, printable};
 use anytrace_core::{Diagnostic, Error, Place, Sink};
 
 use crate::rules;
 use crate::verbs::finding::{Finding, FindingKind};
 use crate::verbs::observer::Observer;
+use crate::verbs::sessions::SeenSession;
 use crate::wire::dialect::{LIFE, Signs};
 use crate::wire::fault::Damage;
 use crate::wire::reader::Visitor;
 use crate::wire::record::{Metadata, Record};
+use crate::wire::session::{Counted, Session};
 
 /// Longest part of an option's name that a message shows.
 const OPTION_NAME_SHOWN: usize = 100;
@@ -40,6 +42,9 @@ impl<'s> Checker<'s> {
             let found = format!("{} events, the first here", observer.counters.late);
             let help = "nothing is lost: the counters were filled in later";
             self.sink.report(rules::COUNTER_OUT_OF_ORDER.at(place.offset).record(place.seq).found(found).help(help))?;
+        }
+        for seen in &observer.sessions.0 {
+            self.sink.report(session_report(seen))?;
         }
         if observer.counters.other_events > 0 {
             let found = format!("{} events of other streams", observer.counters.other_events);
@@ -98,6 +103,23 @@ impl Visitor for Checker<'_> {
     }
 }
 
+/// Whether a session is over, and what its recorder counted.
+fn session_report(seen: &SeenSession) -> Diagnostic {
+    let Session { id, program, process, part, .. } = &seen.session;
+    let name = format!("session {id:032x} of {} (process {process})", printable(program));
+    let Some((place, all)) = seen.closed else {
+        let found = match part {
+            0 => "not closed: the tail is unknown".to_owned(),
+            part => format!("part {part} of it, not closed: the tail is unknown"),
+        };
+        let help = "the program was killed, still runs, or the end is in a later file";
+        return rules::SESSION_NOT_CLOSED.at(seen.place.offset).record(seen.place.seq).field(name).found(found).help(help);
+    };
+    let Counted { recorded, dropped, lost } = all;
+    let found = format!("closed: {recorded} events recorded, {dropped} dropped, {lost} refused by the destination");
+    rules::SESSION_CLOSED.at(place.offset).record(place.seq).field(name).found(found)
+}
+
 /// Why events of a lane may overlap, by who wrote the trace: the runtime, or a recorder.
 fn overlap_help(substream: u64, dialect: Option<&str>) -> &'static str {
     match (dialect, substream & LIFE != 0) {
@@ -129,6 +151,12 @@ fn to_diagnostic(finding: &Finding) -> Diagnostic {
         FindingKind::CounterStartsAt { stream, first } => counter(made(&rules::COUNTER_STARTS_AT), stream, first),
         FindingKind::CounterGap { stream, missing } => counter(made(&rules::COUNTER_GAP), stream, missing),
         FindingKind::CounterBack { stream, by } => counter(made(&rules::COUNTER_BACK), stream, by),
+        FindingKind::CounterDoubtful { stream, missing } => {
+            counter(made(&rules::COUNTER_DOUBTFUL), stream, missing).help("a damaged or forged packet, most likely")
+        }
+        FindingKind::TailMissing { stream, missing } => {
+            made(&rules::TAIL_MISSING).field(format!("stream {stream}")).found(format!("{missing} events missing"))
+        }
     }
 }
 

@@ -9,6 +9,7 @@ use std::collections::{HashMap, VecDeque};
 use anytrace_core::Place;
 
 use crate::verbs::finding::{Finding, FindingKind};
+use crate::wire::record::Header;
 
 /// How many records a gap stays open (page, section 4: the reorder window).
 const WINDOW_RECORDS: u64 = 4096;
@@ -18,6 +19,13 @@ const WINDOW_BYTES: u64 = 1 << 20;
 
 /// A jump this far means that the writer restarted, and is not a loss (page, section 4).
 const RESTART: u32 = 1 << 20;
+
+/// A jump this far is doubtful where the time between the events is too short for it, or where the next event continues
+/// before it.
+const JUMP: u32 = 4096;
+
+/// No stream has more than one event in this time, in nanoseconds.
+const FASTEST_NS: u64 = 2;
 
 /// Most gaps open at once, and most pieces of one: a bound on work, for hostile input.
 const GAPS_MAX: usize = 64;
@@ -31,9 +39,20 @@ pub(crate) struct Stream {
     pub(crate) lost: u64,
     pub(crate) first_counter: u32,
     next: u32,
+    /// The latest end of its events.
+    last_end_ns: u64,
     /// The counter that would follow the last jump: two in a row mean that the writer restarted.
     other: Option<u32>,
     has_started: bool,
+}
+
+impl Stream {
+    /// How many events follow the last that arrived, if the stream has had this many.
+    pub(crate) fn missing_after(&self, recorded: u64) -> u32 {
+        let missing = (recorded as u32).wrapping_sub(self.next);
+        // Below half of the range it is a distance, above it the events are more than were recorded.
+        if missing < 1 << 31 { missing } else { 0 }
+    }
 }
 
 /// Counters that were skipped, and where.
@@ -80,7 +99,7 @@ impl Counters {
         if self.streams.len() >= self.distinct_max {
             return None;
         }
-        let made = Stream { id, events: 0, lost: 0, first_counter: 0, next: 0, other: None, has_started: false };
+        let made = Stream { id, events: 0, lost: 0, first_counter: 0, next: 0, last_end_ns: 0, other: None, has_started: false };
         self.streams.push(made);
         self.index.insert(id, self.streams.len() - 1);
         Some(self.streams.len() - 1)
@@ -88,14 +107,20 @@ impl Counters {
 
     /// Processes the next counter of a stream.
     #[inline]
-    pub(crate) fn count(&mut self, stream: usize, counter: u32, place: Place, findings: &mut Vec<Finding>) {
+    pub(crate) fn count(&mut self, stream: usize, header: &Header, place: Place, findings: &mut Vec<Finding>) {
         let Some(known) = self.streams.get_mut(stream) else { return };
-        if known.next == counter && known.other.is_none() {
-            known.next = counter.wrapping_add(1);
+        if known.next == header.counter && known.other.is_none() {
+            known.next = header.counter.wrapping_add(1);
+            known.last_end_ns = known.last_end_ns.max(header.end_ns);
             known.has_started = true;
         } else {
-            self.jump(stream, counter, place, findings);
+            self.jump(stream, header, place, findings);
         }
+    }
+
+    /// The stream with this number, if it has events.
+    pub(crate) fn find(&self, id: u32) -> Option<&Stream> {
+        self.index.get(&id).and_then(|&index| self.streams.get(index)).filter(|stream| stream.has_started)
     }
 
     /// Closes gaps that are too old when a record ends at `end`.
@@ -120,8 +145,10 @@ impl Counters {
 
     #[cold]
     #[inline(never)]
-    fn jump(&mut self, stream: usize, counter: u32, place: Place, findings: &mut Vec<Finding>) {
+    fn jump(&mut self, stream: usize, header: &Header, place: Place, findings: &mut Vec<Finding>) {
         let Some(known) = self.streams.get_mut(stream) else { return };
+        let counter = header.counter;
+        let time_ns = header.end_ns.saturating_sub(known.last_end_ns);
         let other = known.other.take();
         let expected = known.next;
         let id = known.id;
@@ -136,12 +163,23 @@ impl Counters {
         } else if other == Some(counter) {
             // The second in a row after a jump: the stream continues here.
             known.next = after;
+            let is_of_jump = |gap: &Gap| gap.stream == stream && gap.filled == 0 && gap.pieces.first().is_some_and(|piece| piece.0 == counter);
+            if let Some(gap) = self.open.iter().position(is_of_jump).and_then(|at| self.open.remove(at)) {
+                let missing = gap.pieces.iter().fold(0_u32, |sum, piece| sum.wrapping_add(piece.1));
+                findings.push(Finding { place: gap.place, what: FindingKind::CounterDoubtful { stream: id, missing } });
+            }
+            return;
         } else if is_first && ahead >= RESTART {
             known.next = after;
             findings.push(Finding { place, what: FindingKind::CounterStartsAt { stream: id, first: counter } });
         } else if ahead < 1 << 31 {
             known.next = after;
-            if ahead >= RESTART {
+            if ahead > JUMP && !is_first {
+                known.other = Some(expected);
+            }
+            if ahead > JUMP && header.end_ns > 0 && u64::from(ahead) > time_ns / FASTEST_NS {
+                findings.push(Finding { place, what: FindingKind::CounterDoubtful { stream: id, missing: ahead } });
+            } else if ahead >= RESTART {
                 known.other = Some(expected);
                 findings.push(Finding { place, what: FindingKind::CounterGap { stream: id, missing: ahead } });
             } else {
@@ -157,6 +195,9 @@ impl Counters {
                 place,
                 what: FindingKind::CounterBack { stream: id, by: expected.wrapping_sub(counter) },
             });
+        }
+        if let Some(known) = self.streams.get_mut(stream).filter(|known| known.next == after) {
+            known.last_end_ns = known.last_end_ns.max(header.end_ns);
         }
     }
 

@@ -59,7 +59,7 @@ impl<'a> TextDump<'a> {
         push_attributes(&mut self.out.bytes, event.attributes(), self.out.to)
     }
 
-    fn metadata(&mut self, metadata: &Metadata<'_>) {
+    fn metadata(&mut self, metadata: &Metadata<'_>) -> Result<(), Error> {
         let out = &mut self.out.bytes;
         out.extend_from_slice(b"metadata ");
         push_quoted(out, metadata.option);
@@ -68,11 +68,15 @@ impl<'a> TextDump<'a> {
                 out.push(b'=');
                 push_dec(out, ns);
             }
+            None if metadata.session().is_some() || metadata.account().is_some() => {
+                return push_attributes(out, metadata.attributes(), self.out.to);
+            }
             None => {
                 out.extend_from_slice(b"=0x");
                 push_hex_bytes(out, metadata.value);
             }
         }
+        Ok(())
     }
 }
 
@@ -84,7 +88,7 @@ impl Visitor for TextDump<'_> {
         self.push_offset(place.offset);
         match packet {
             Record::Event(event) => self.event(event)?,
-            Record::Metadata(metadata) => self.metadata(metadata),
+            Record::Metadata(metadata) => self.metadata(metadata)?,
         }
         self.out.bytes.push(b'\n');
         self.out.flush_if_full()

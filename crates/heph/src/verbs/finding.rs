@@ -20,6 +20,8 @@ pub(crate) enum FindingKind {
     CounterStartsAt { stream: u32, first: u32 },
     CounterGap { stream: u32, missing: u32 },
     CounterBack { stream: u32, by: u32 },
+    CounterDoubtful { stream: u32, missing: u32 },
+    TailMissing { stream: u32, missing: u64 },
 }
 
 impl Finding {
@@ -34,6 +36,8 @@ impl Finding {
             FindingKind::CounterStartsAt { first: n, .. } => ("counter-starts-at", Some(n)),
             FindingKind::CounterGap { missing: n, .. } => ("counter-gap", Some(n)),
             FindingKind::CounterBack { by: n, .. } => ("counter-back", Some(n)),
+            FindingKind::CounterDoubtful { missing: n, .. } => ("counter-doubtful", Some(n)),
+            FindingKind::TailMissing { missing, .. } => ("tail-missing", Some(u32::try_from(missing).unwrap_or(u32::MAX))),
         };
         out.extend_from_slice(name.as_bytes());
         if let Some(number) = number {

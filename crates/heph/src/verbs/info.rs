@@ -1,7 +1,7 @@
 //! Counts packets, streams, attributes and findings, for `info`.
 
 use anytrace_core::{Diagnostic, Endian, Error, Info, Place, Sink, TimeRange};
-use serde_json::{Map, Value};
+use serde_json::{Map, Value, json};
 
 use crate::verbs::observer::Observer;
 use crate::wire::dialect::{self, Signs};
@@ -60,6 +60,20 @@ impl<'s> Counter<'s> {
         }
         if !observer.epochs.is_empty() {
             details.push(("epochs_ns", observer.epochs.clone().into()));
+        }
+        if !observer.sessions.0.is_empty() {
+            let sessions = observer.sessions.0.iter().map(|seen| {
+                json!({
+                    "session": format!("{:032x}", seen.session.id),
+                    "program": seen.session.program,
+                    "process": seen.session.process,
+                    "recorder": seen.session.recorder,
+                    "part": seen.session.part,
+                    "closed": seen.closed.is_some(),
+                    "recorded": seen.closed.map(|(_, all)| all.recorded),
+                })
+            });
+            details.push(("sessions", sessions.collect()));
         }
         if observer.unknown_options > 0 {
             details.push(("unknown_options", observer.unknown_options.into()));

@@ -13,3 +13,4 @@ pub(crate) mod observer;
 pub(crate) mod out;
 pub(crate) mod rewrite;
 pub(crate) mod select;
+pub(crate) mod sessions;

@@ -5,6 +5,7 @@ use anytrace_core::Place;
 use crate::verbs::counters::Counters;
 use crate::verbs::finding::{Finding, FindingKind};
 use crate::verbs::lanes::Lanes;
+use crate::verbs::sessions::SeenSessions;
 use crate::wire::fault::Damage;
 use crate::wire::record::{Event, Metadata, Record};
 
@@ -23,6 +24,7 @@ pub(crate) struct Observer {
     pub(crate) first_overlap: Option<Place>,
     /// The lane of the first overlap.
     pub(crate) first_overlap_substream: u64,
+    pub(crate) sessions: SeenSessions,
     pub(crate) findings: Vec<Finding>,
 }
 
@@ -38,6 +40,7 @@ impl Observer {
             lanes: Lanes::new(),
             first_overlap: None,
             first_overlap_substream: 0,
+            sessions: SeenSessions::default(),
             findings: Vec::new(),
         }
     }
@@ -58,7 +61,7 @@ impl Observer {
         let Some(header) = damage.header else { return };
         if let Some(stream) = self.counters.stream(header.stream) {
             let place = Place { offset: damage.offset, seq: damage.seq };
-            self.counters.count(stream, header.counter, place, &mut self.findings);
+            self.counters.count(stream, &header, place, &mut self.findings);
         }
     }
 
@@ -83,7 +86,7 @@ impl Observer {
                 if let Some(known) = self.counters.streams.get_mut(stream) {
                     known.events += 1;
                 }
-                self.counters.count(stream, header.counter, place, &mut self.findings);
+                self.counters.count(stream, header, place, &mut self.findings);
             }
             None => self.counters.other_events += 1,
         }
@@ -113,6 +116,9 @@ impl Observer {
     fn option(&mut self, place: Place, metadata: &Metadata<'_>) {
         self.metadata += 1;
         let Some(now) = metadata.epoch_ns() else {
+            if self.sessions.option(place, metadata, &self.counters, &mut self.findings) {
+                return;
+            }
             self.unknown_options += 1;
             self.findings.push(Finding { place, what: FindingKind::UnknownOption });
             return;

@@ -8,4 +8,5 @@ pub(crate) mod nested;
 pub(crate) mod parse;
 pub(crate) mod reader;
 pub(crate) mod record;
+pub(crate) mod session;
 pub(crate) mod writer;

@@ -297,6 +297,13 @@ impl<'a> Iterator for Attributes<'a> {
     }
 }
 
+impl<'a> Attributes<'a> {
+    /// The attributes at the start of any bytes; they end where the bytes are none.
+    pub(crate) fn unchecked(bytes: &'a [u8]) -> Self {
+        Self { bytes, nesting: [].iter() }
+    }
+}
+
 fn read_scalar(scalar: Scalar, bytes: &[u8]) -> Option<(Value<'_>, usize)> {
     Some(match scalar {
         Scalar::Unsigned => (Value::Unsigned(u64::from_be_bytes(array_at(bytes, 0)?)), 8),

@@ -5,7 +5,7 @@ use std::fs::{self, OpenOptions};
 use std::io;
 use std::path::{Path, PathBuf};
 
-use super::{Outbox, Sink, epoch_packet};
+use super::{Head, Outbox, Sink};
 use crate::stats::Counts;
 
 /// Numbers that are tried for the name of the next file.
@@ -25,10 +25,11 @@ pub(crate) struct FileOptions {
 /// Writes each batch of complete packets by one call, so that a program that is killed leaves a readable file.
 pub(crate) struct File {
     options: FileOptions,
-    epoch: Vec<u8>,
+    head: Head,
     file: fs::File,
-    /// Bytes in the file.
+    /// Bytes in the file, and how many of them are its head.
     written: u64,
+    head_bytes: u64,
     /// Where in the outbox the packets end that belong into this file.
     until: usize,
     number: u32,
@@ -37,8 +38,8 @@ pub(crate) struct File {
 }
 
 impl File {
-    pub(crate) fn create(options: FileOptions, epoch_ns: u64, counts: &Counts) -> io::Result<Self> {
-        let (path, epoch) = (options.path.clone(), epoch_packet(epoch_ns));
+    pub(crate) fn create(options: FileOptions, head: Head, counts: &Counts) -> io::Result<Self> {
+        let path = options.path.clone();
         // A pipe or a device is neither made nor emptied, and it does not rotate.
         let is_special = fs::metadata(&path).is_ok_and(|metadata| !metadata.is_file() && !metadata.is_dir());
         let (file, options) = if is_special {
@@ -47,16 +48,18 @@ impl File {
         } else {
             (open(&path, options.overwrites)?, options)
         };
-        let mut this = Self { options, epoch, file, written: 0, until: 0, number: 0, made: VecDeque::from([path]) };
+        let made = VecDeque::from([path]);
+        let mut this = Self { options, head, file, written: 0, head_bytes: 0, until: 0, number: 0, made };
         this.begin(counts)?;
         Ok(this)
     }
 
-    /// The epoch is in each file, so that each can be read alone.
+    /// The head is in each file, so that each can be read alone.
     fn begin(&mut self, counts: &Counts) -> io::Result<()> {
-        let mut epoch = Outbox { bytes: self.epoch.clone(), ..Outbox::default() };
-        let end = epoch.bytes.len();
-        epoch.write_to(&mut self.file, end, counts)?;
+        let mut head = Outbox { bytes: self.head.next(), ..Outbox::default() };
+        let end = head.bytes.len();
+        head.write_to(&mut self.file, end, counts)?;
+        self.head_bytes = end as u64;
         self.written = end as u64;
         Ok(())
     }
@@ -102,7 +105,7 @@ impl File {
         self.until = out.sent;
         while let Some(end) = out.packet_end(self.until) {
             let more = (end - out.sent) as u64;
-            let is_alone = self.until == out.sent && self.written <= self.epoch.len() as u64;
+            let is_alone = self.until == out.sent && self.written <= self.head_bytes;
             if self.written + more > limit && !is_alone {
                 break;
             }

@@ -5,11 +5,15 @@ mod file;
 mod stream;
 
 use std::io::{self, ErrorKind, Write};
+use std::sync::Arc;
+
+use heph_encoder::EVENT_MAGIC;
 
 pub(crate) use datagram::{DATAGRAM_BYTES_MAX, Datagrams};
 pub(crate) use file::{File, FileOptions};
 pub(crate) use stream::{Peer, Stream};
 
+use crate::core::Core;
 use crate::stats::Counts;
 
 /// Takes packets on.
@@ -20,6 +24,79 @@ pub(crate) trait Sink: Send {
     /// # Errors
     /// What went wrong; the call is repeated after a while.
     fn send(&mut self, out: &mut Outbox, counts: &Counts) -> io::Result<bool>;
+
+    /// How accounts are best sent.
+    fn account_form(&self) -> AccountForm {
+        AccountForm { streams_at_once: 1024, copies: 1 }
+    }
+}
+
+/// How accounts are sent.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct AccountForm {
+    /// Streams in a packet.
+    pub(crate) streams_at_once: usize,
+    /// How often the last one is sent: where packets may get lost, once is not enough.
+    pub(crate) copies: usize,
+}
+
+/// What begins each file and each connection, so that it can be read alone: the epoch, the session, and what its streams
+/// have counted before.
+#[derive(Debug)]
+pub(crate) struct Head {
+    core: Arc<Core>,
+    part: u64,
+}
+
+impl Head {
+    pub(crate) fn new(core: Arc<Core>) -> Self {
+        Self { core, part: 0 }
+    }
+
+    /// The packets that begin the next part.
+    pub(crate) fn next(&mut self) -> Vec<u8> {
+        let mut packets = self.packets();
+        if self.part > 0 {
+            self.core.session.push_accounts(false, 1024, &mut packets);
+        }
+        self.part += 1;
+        packets
+    }
+
+    /// The packets without accounts, which do not change.
+    pub(crate) fn packets(&self) -> Vec<u8> {
+        let mut packets = Vec::new();
+        // A vector is never full.
+        let _ = heph_encoder::epoch(&mut packets, self.core.epoch_ns);
+        self.core.session.push_begin(self.part, &mut packets);
+        packets
+    }
+
+    /// Counts the events among these packets as refused.
+    pub(crate) fn lost(&self, packets: &[u8]) -> u64 {
+        let mut lost = 0;
+        for stream in events(packets) {
+            self.core.session.lost(stream, 1);
+            lost += 1;
+        }
+        Counts::add(&self.core.counts.lost, lost);
+        lost
+    }
+}
+
+/// The streams of the events among complete packets.
+fn events(mut packets: &[u8]) -> impl Iterator<Item = u32> {
+    std::iter::from_fn(move || {
+        loop {
+            let word = |at: usize| packets.get(at..)?.first_chunk().copied().map(u32::from_be_bytes);
+            let (magic, size) = (word(0)?, word(4)?);
+            let stream = word(8);
+            packets = packets.get((size as usize).max(1)..)?;
+            if magic == EVENT_MAGIC {
+                return stream;
+            }
+        }
+    })
 }
 
 /// Complete packets to be sent.
@@ -51,6 +128,11 @@ impl Outbox {
         (end > at && end <= self.bytes.len()).then_some(end)
     }
 
+    /// Events among the packets that were not sent.
+    pub(crate) fn events_unsent(&self) -> u64 {
+        events(self.bytes.get(self.sent..).unwrap_or_default()).count() as u64
+    }
+
     /// Makes the partly sent packet one that is to be sent again from its start.
     pub(crate) fn step_back(&mut self) {
         let mut at = 0;
@@ -78,33 +160,25 @@ impl Outbox {
     }
 }
 
-/// The packet that starts each file and each connection.
-pub(crate) fn epoch_packet(epoch_ns: u64) -> Vec<u8> {
-    let mut packet = Vec::new();
-    // A vector is never full.
-    let _ = heph_encoder::epoch(&mut packet, epoch_ns);
-    packet
-}
-
 /// A `Write` of the caller.
 pub(crate) struct Writer {
     to: Box<dyn Write + Send>,
-    epoch: Outbox,
+    head: Outbox,
 }
 
 impl Writer {
-    pub(crate) fn new(to: Box<dyn Write + Send>, epoch_ns: u64) -> Self {
-        Self { to, epoch: Outbox { bytes: epoch_packet(epoch_ns), ..Outbox::default() } }
+    pub(crate) fn new(to: Box<dyn Write + Send>, mut head: Head) -> Self {
+        Self { to, head: Outbox { bytes: head.next(), ..Outbox::default() } }
     }
 }
 
 impl Sink for Writer {
     fn send(&mut self, out: &mut Outbox, counts: &Counts) -> io::Result<bool> {
-        if self.epoch.sent == self.epoch.bytes.len() && out.bytes.is_empty() {
+        if self.head.sent == self.head.bytes.len() && out.bytes.is_empty() {
             return Ok(true);
         }
-        let end = self.epoch.bytes.len();
-        if !self.epoch.write_to(&mut *self.to, end, counts)? {
+        let end = self.head.bytes.len();
+        if !self.head.write_to(&mut *self.to, end, counts)? {
             return Ok(false);
         }
         let end = out.bytes.len();

@@ -6,7 +6,7 @@ use std::net::{TcpStream, ToSocketAddrs};
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
-use super::{Outbox, Sink, epoch_packet};
+use super::{Head, Outbox, Sink};
 use crate::stats::Counts;
 
 /// How long a write may wait for a slow reader before the writer looks whether it should end.
@@ -68,8 +68,9 @@ impl Peer {
 pub(crate) struct Stream {
     peer: Peer,
     connection: Option<Box<dyn Write + Send>>,
-    /// The epoch, first on each connection.
-    epoch: Outbox,
+    head: Head,
+    /// What is first on this connection.
+    beginning: Outbox,
     had_connection: bool,
     retry_at: Instant,
     retry_wait: Duration,
@@ -77,11 +78,12 @@ pub(crate) struct Stream {
 
 impl Stream {
     /// Connects, unless that may happen later.
-    pub(crate) fn new(peer: Peer, epoch_ns: u64, connects_later: bool) -> io::Result<Self> {
+    pub(crate) fn new(peer: Peer, head: Head, connects_later: bool) -> io::Result<Self> {
         let mut this = Self {
             peer,
             connection: None,
-            epoch: Outbox { bytes: epoch_packet(epoch_ns), ..Outbox::default() },
+            head,
+            beginning: Outbox::default(),
             had_connection: false,
             retry_at: Instant::now(),
             retry_wait: RETRY_FIRST,
@@ -96,7 +98,7 @@ impl Stream {
         match self.peer.connect() {
             Ok(connection) => {
                 self.connection = Some(connection);
-                self.epoch.sent = 0;
+                self.beginning = Outbox { bytes: self.head.next(), ..Outbox::default() };
                 self.retry_wait = RETRY_FIRST;
                 Counts::add(&counts.renewals, u64::from(self.had_connection));
                 self.had_connection = true;
@@ -112,8 +114,8 @@ impl Stream {
 
     fn write(&mut self, out: &mut Outbox, counts: &Counts) -> io::Result<bool> {
         let Some(connection) = &mut self.connection else { return Ok(false) };
-        let (epoch_end, end) = (self.epoch.bytes.len(), out.bytes.len());
-        Ok(self.epoch.write_to(&mut **connection, epoch_end, counts)?
+        let (beginning, end) = (self.beginning.bytes.len(), out.bytes.len());
+        Ok(self.beginning.write_to(&mut **connection, beginning, counts)?
             && out.write_to(&mut **connection, end, counts)?)
     }
 }

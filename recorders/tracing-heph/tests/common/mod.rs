@@ -6,7 +6,7 @@ use std::path::Path;
 use std::time::{Duration, Instant};
 
 use anytrace_core::{Collect, Format, Input, OpenOptions, Step};
-use anytrace_heph::{Header, Heph, Reader, Record, Value};
+use anytrace_heph::{Account, Header, Heph, Reader, Record, Session, Value};
 
 /// An event as it was read.
 #[derive(Debug, Clone, PartialEq)]
@@ -30,6 +30,8 @@ impl Seen {
 #[derive(Debug, Default)]
 pub struct Trace {
     pub epochs: Vec<u64>,
+    pub sessions: Vec<Session>,
+    pub accounts: Vec<Account>,
     pub events: Vec<Seen>,
     /// True when the epoch is the first packet.
     pub starts_with_epoch: bool,
@@ -65,8 +67,14 @@ impl Trace {
     fn take(&mut self, record: &Record<'_>) {
         match record {
             Record::Metadata(metadata) => {
-                self.starts_with_epoch |= self.events.is_empty();
-                self.epochs.push(metadata.epoch_ns().unwrap());
+                if let Some(epoch_ns) = metadata.epoch_ns() {
+                    self.starts_with_epoch |= self.events.is_empty();
+                    self.epochs.push(epoch_ns);
+                } else if let Some(session) = metadata.session() {
+                    self.sessions.push(session);
+                } else {
+                    self.accounts.push(metadata.account().unwrap());
+                }
             }
             Record::Event(event) => self.events.push(Seen {
                 header: event.header,
@@ -109,16 +117,20 @@ pub fn read_sound(path: &Path) -> Trace {
     assert_eq!(codes(&bytes), Vec::<String>::new());
     let trace = read(&bytes);
     assert!(trace.starts_with_epoch);
-    assert_eq!(trace.epochs.len(), 1);
+    assert_eq!((trace.epochs.len(), trace.sessions.len()), (1, 1));
+    let last = trace.accounts.last().unwrap();
+    assert!(last.is_closed);
+    assert_eq!(last.all.recorded, trace.events.len() as u64);
     trace
 }
 
-/// What `anytrace check` says.
+/// What `anytrace check` says, but for the note that the recording is complete.
 pub fn codes(bytes: &[u8]) -> Vec<String> {
     let input = Input::from_bytes("recorded", bytes.to_vec());
     let mut sink = Collect::default();
     Heph.open(input, &OpenOptions::default()).unwrap().check(&mut sink).unwrap();
-    sink.0.iter().map(|diagnostic| diagnostic.code().to_owned()).collect()
+    let codes = sink.0.iter().map(|diagnostic| diagnostic.code().to_owned());
+    codes.filter(|code| code != "heph/session-closed").collect()
 }
 
 /// Waits until something is so, no longer than a minute.

@@ -5,8 +5,8 @@ mod text;
 use std::io::Write;
 use std::path::{Path, PathBuf};
 
-use anytrace_core::{Input, InputOptions};
-use anytrace_heph::tools::loss::{LossOptions, LossReport, SourceLoss, read_datagrams, read_file};
+use anytrace_core::{Error, Input, InputOptions};
+use anytrace_heph::tools::loss::{LossOptions, LossReport, Sessions, SourceLoss, read_datagrams, read_file};
 use clap::Args;
 
 use super::opening;
@@ -21,7 +21,9 @@ use crate::{Verdict, for_each_file, open, terminal};
 /// `heph loss`.
 #[derive(Debug, Args)]
 pub(crate) struct LossArguments {
-    /// Traces, each a separate source; - is standard input
+    /// Traces, each a separate source, and folders of a collector; - is standard input
+    ///
+    /// All parts of a recording that names its session are one account, from whatever files they come.
     #[arg(value_name = "FILE", required_unless_present = "datagrams")]
     files: Vec<PathBuf>,
     /// A capture of datagrams: sender's port (2 bytes), length (4), bytes, big-endian, repeated
@@ -59,11 +61,16 @@ pub(crate) fn run(options: &LossArguments) -> Result<Verdict, Failure> {
             report = found;
             verdict
         }
-        None => for_each_file(&options.files, |path| {
-            let (source, verdict) = file(path, &counting, options)?;
-            report.sources.push(source);
-            Ok(verdict)
-        })?,
+        None => {
+            let mut sessions = Sessions::new(counting);
+            let verdict = for_each_file(&files(&options.files)?, |path| {
+                let (source, verdict) = file(path, &mut sessions, options)?;
+                report.sources.push(source);
+                Ok(verdict)
+            })?;
+            report.sessions = sessions.report();
+            verdict
+        }
     };
     match options.format {
         ResultForm::Json => {
@@ -80,11 +87,36 @@ pub(crate) fn run(options: &LossArguments) -> Result<Verdict, Failure> {
     Ok(if is_over { verdict.max(Verdict::Breach) } else { verdict })
 }
 
-fn file(path: &Path, counting: &LossOptions, options: &LossArguments) -> Result<(SourceLoss, Verdict), Failure> {
+/// The files named, and those in folders: what a collector closed, and what it was writing.
+fn files(paths: &[PathBuf]) -> Result<Vec<PathBuf>, Failure> {
+    let mut files = Vec::new();
+    for path in paths {
+        if !path.is_dir() {
+            files.push(path.clone());
+            continue;
+        }
+        let is_trace = |name: &str| name.ends_with(".heph") || name.ends_with(".heph.part");
+        let mut inside = Vec::new();
+        for entry in std::fs::read_dir(path).map_err(|error| Failure::bare(&Error::io(path.display(), error)))? {
+            let found = entry.map_err(|error| Failure::bare(&Error::io(path.display(), error)))?.path();
+            if found.file_name().is_some_and(|name| is_trace(&name.to_string_lossy())) {
+                inside.push(found);
+            }
+        }
+        if inside.is_empty() {
+            return Err(Failure::usage(format!("{}: no file .heph or .heph.part in this folder", path.display())));
+        }
+        inside.sort();
+        files.append(&mut inside);
+    }
+    Ok(files)
+}
+
+fn file(path: &Path, sessions: &mut Sessions, options: &LossArguments) -> Result<(SourceLoss, Verdict), Failure> {
     let name = path.display().to_string();
     let opening::Opening { input, mut reporter } = opening::open(path, &options.input)?;
     let _progress = Progress::watch(&input);
-    let source = read_file(&name, input, &open::open_options(&options.input), counting, &mut reporter)
+    let source = read_file(&name, input, &open::open_options(&options.input), sessions, &mut reporter)
         .map_err(|error| Failure::of(&name, &error))?;
     reporter.print_rest()?;
     Ok((source, reporter.verdict()))

@@ -8,7 +8,8 @@ use std::collections::BTreeMap;
 use anytrace_core::bytes::array_at;
 use anytrace_core::{Cursor, Diagnostic, Error, Input, Limits, OpenOptions, Place, Sink};
 
-use super::{Accounts, LossOptions, LossReport, SourceLoss};
+use super::file::Books;
+use super::{LossOptions, LossReport, Sessions};
 use crate::rules;
 use crate::wire::fault::Damage;
 use crate::wire::parse::parse_within;
@@ -30,7 +31,7 @@ pub fn read_datagrams(
     sink: &mut dyn Sink,
 ) -> Result<LossReport, Error> {
     let mut cursor = Cursor::new(input);
-    let mut capture = Capture { limits: *limits, options: *options, senders: BTreeMap::new(), number: 0, sink };
+    let mut capture = Capture { limits: *limits, options: *options, senders: BTreeMap::new(), sessions: Sessions::new(*options), number: 0, sink };
     loop {
         let have = cursor.fill(HEAD_BYTES)?;
         if have == 0 {
@@ -62,7 +63,8 @@ pub fn read_datagrams(
 struct Capture<'s> {
     limits: Limits,
     options: LossOptions,
-    senders: BTreeMap<u16, (SourceLoss, Accounts)>,
+    senders: BTreeMap<u16, Books>,
+    sessions: Sessions,
     number: u64,
     sink: &'s mut dyn Sink,
 }
@@ -70,11 +72,13 @@ struct Capture<'s> {
 impl Capture<'_> {
     fn datagram(&mut self, port: u16, offset: u64, bytes: &[u8]) -> Result<(), Error> {
         let options = self.options;
-        let (source, accounts) = self.senders.entry(port).or_insert_with(|| {
-            let source = SourceLoss { name: port.to_string(), port: Some(port), ..SourceLoss::default() };
-            (source, Accounts::new(options))
+        let books = self.senders.entry(port).or_insert_with(|| {
+            let mut books = Books::new(&port.to_string(), options);
+            books.source.port = Some(port);
+            books
         });
-        source.datagrams += 1;
+        let sessions = &mut self.sessions;
+        books.source.datagrams += 1;
         let number = self.number;
         self.number += 1;
         let mut rest = bytes;
@@ -82,13 +86,13 @@ impl Capture<'_> {
             match parse_within(rest, self.limits.record_bytes_max) {
                 Ok((packet, used)) => {
                     let (packet_bytes, after) = rest.split_at(used);
-                    take(&packet, packet_bytes, source, accounts);
+                    books.packet(packet_bytes, &packet, sessions);
                     rest = after;
                 }
                 Err(_) => {
-                    source.bad_datagrams += 1;
+                    books.source.bad_datagrams += 1;
                     let at = offset + (bytes.len() - rest.len()) as u64;
-                    return salvage(rest, at, number, &self.limits, source, accounts, self.sink);
+                    return salvage(rest, at, number, &self.limits, books, sessions, self.sink);
                 }
             }
         }
@@ -107,25 +111,8 @@ impl Capture<'_> {
     }
 
     fn finish(self) -> LossReport {
-        let sources = self.senders.into_values().map(|(mut source, accounts)| {
-            source.close(&accounts);
-            source
-        });
-        LossReport { sources: sources.collect() }
-    }
-}
-
-fn take(packet: &Record<'_>, bytes: &[u8], source: &mut SourceLoss, accounts: &mut Accounts) {
-    match packet {
-        Record::Event(event) => {
-            accounts.event(event.header.stream, event.header.counter, bytes, 0);
-        }
-        Record::Metadata(metadata) => {
-            source.metadata += 1;
-            if let Some(epoch_ns) = metadata.epoch_ns() {
-                source.epoch(epoch_ns);
-            }
-        }
+        let sources = self.senders.into_values().map(Books::close).collect();
+        LossReport { sources, sessions: self.sessions.report() }
     }
 }
 
@@ -136,13 +123,13 @@ fn salvage(
     offset: u64,
     number: u64,
     limits: &Limits,
-    source: &mut SourceLoss,
-    accounts: &mut Accounts,
+    books: &mut Books,
+    sessions: &mut Sessions,
     sink: &mut dyn Sink,
 ) -> Result<(), Error> {
     let input = Input::from_bytes_as_is("datagram", rest.to_vec());
     let options = OpenOptions { limits: *limits, ..OpenOptions::default() };
-    Reader::new(input, &options)?.read(&mut Salvage { rest, offset, number, source, accounts, sink })?;
+    Reader::new(input, &options)?.read(&mut Salvage { rest, offset, number, books, sessions, sink })?;
     Ok(())
 }
 
@@ -150,14 +137,14 @@ struct Salvage<'a> {
     rest: &'a [u8],
     offset: u64,
     number: u64,
-    source: &'a mut SourceLoss,
-    accounts: &'a mut Accounts,
+    books: &'a mut Books,
+    sessions: &'a mut Sessions,
     sink: &'a mut dyn Sink,
 }
 
 impl Visitor for Salvage<'_> {
     fn packet(&mut self, _: Place, bytes: &[u8], packet: &Record<'_>) -> Result<(), Error> {
-        take(packet, bytes, self.source, self.accounts);
+        self.books.packet(bytes, packet, self.sessions);
         Ok(())
     }
 
@@ -168,16 +155,10 @@ impl Visitor for Salvage<'_> {
     }
 
     fn damage(&mut self, damage: &Damage) -> Result<(), Error> {
-        self.source.damaged_places += 1;
-        match damage.header {
-            Some(header) => {
-                let start = usize::try_from(damage.offset).unwrap_or(usize::MAX);
-                let bytes = self.rest.get(start..).unwrap_or_default();
-                let packet = usize::try_from(damage.skipped).ok().and_then(|length| bytes.get(..length));
-                self.accounts.damaged(header.stream, header.counter, packet.unwrap_or(bytes), 0);
-            }
-            None => self.source.skipped_bytes += damage.skipped,
-        }
+        let start = usize::try_from(damage.offset).unwrap_or(usize::MAX);
+        let bytes = self.rest.get(start..).unwrap_or_default();
+        let packet = usize::try_from(damage.skipped).ok().and_then(|length| bytes.get(..length));
+        self.books.damage(damage, packet.unwrap_or(bytes), self.sessions);
         let mut moved = damage.clone();
         moved.offset += self.offset;
         moved.seq = self.number;

@@ -6,13 +6,15 @@
 //! from a collector that joined late, so it is counted separately ([`StreamLoss::lost_at_head`]).
 //!
 //! ```
+//! use anytrace_heph::Header;
 //! use anytrace_heph::tools::loss::{Accounts, Arrival, LossOptions};
 //!
 //! let mut accounts = Accounts::new(LossOptions::default());
+//! let event = |counter: u32| Header { stream: 7, counter, ..Header::default() };
 //! for counter in [0, 1, 4, 2, 4] {
-//!     accounts.event(7, counter, &[counter as u8], 0);
+//!     accounts.event(&event(counter), &[counter as u8], 0);
 //! }
-//! assert_eq!(accounts.event(7, 5, &[5], 0), Arrival::Next);
+//! assert_eq!(accounts.event(&event(5), &[5], 0), Arrival::Next);
 //! let stream = &accounts.streams()[0];
 //! assert_eq!((stream.received, stream.duplicates, stream.out_of_order), (6, 1, 1));
 //! assert_eq!((stream.lost, stream.lost_ranges.as_slice()), (1, &[(3, 1)][..]));
@@ -20,7 +22,10 @@
 
 mod datagrams;
 mod file;
+mod joined;
+mod jump;
 mod report;
+mod session;
 mod stream;
 pub(crate) mod tables;
 mod writer;
@@ -29,8 +34,12 @@ use anytrace_core::hash::{Key, Map};
 
 pub use datagrams::read_datagrams;
 pub use file::read_file;
+pub use joined::{Offer, Part};
 pub use report::{LossReport, SourceLoss};
+pub use session::{Fate, SessionKey, SessionLoss, SessionStream, Sessions};
 use stream::Stream;
+
+use crate::wire::record::Header;
 
 /// How counters are interpreted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -103,6 +112,11 @@ pub struct StreamLoss {
     pub lost_unlisted: u64,
     /// How often the writer restarted.
     pub restarts: u64,
+    /// Events missing before counters that are further ahead than events can have been recorded in the time, or that
+    /// nothing continued: a forged or damaged counter, most likely. They are not among those lost.
+    pub doubtful: u64,
+    /// Events with such counters.
+    pub doubtful_events: u64,
     /// The first counter that arrived, by its position in the stream, not by time.
     pub first_counter: u32,
     /// The highest counter that arrived.
@@ -130,6 +144,8 @@ impl StreamLoss {
         self.open += other.open;
         self.lost_at_head += other.lost_at_head;
         self.restarts += other.restarts;
+        self.doubtful += other.doubtful;
+        self.doubtful_events += other.doubtful_events;
     }
 }
 
@@ -163,16 +179,17 @@ impl Accounts {
 
     /// Processes an event; `bytes` are all of its packet, `now_ns` is any clock that does not go backwards (0 if there
     /// is none).
-    pub fn event(&mut self, stream: u32, counter: u32, bytes: &[u8], now_ns: u64) -> Arrival {
-        self.take(stream, counter, bytes, now_ns, false)
+    pub fn event(&mut self, header: &Header, bytes: &[u8], now_ns: u64) -> Arrival {
+        self.take(header, bytes, now_ns, false)
     }
 
     /// Processes an event whose body is damaged: its counter was used all the same.
-    pub fn damaged(&mut self, stream: u32, counter: u32, bytes: &[u8], now_ns: u64) -> Arrival {
-        self.take(stream, counter, bytes, now_ns, true)
+    pub fn damaged(&mut self, header: &Header, bytes: &[u8], now_ns: u64) -> Arrival {
+        self.take(header, bytes, now_ns, true)
     }
 
-    fn take(&mut self, stream: u32, counter: u32, bytes: &[u8], now_ns: u64, is_damaged: bool) -> Arrival {
+    fn take(&mut self, header: &Header, bytes: &[u8], now_ns: u64, is_damaged: bool) -> Arrival {
+        let Header { stream, counter, end_ns, .. } = *header;
         let index = match self.index.get(&stream) {
             Some(&index) => index,
             None if self.streams.len() >= self.options.streams_max => {
@@ -186,8 +203,13 @@ impl Accounts {
             }
         };
         let Some(known) = self.streams.get_mut(index) else { return Arrival::Uncounted };
-        let arrival = stream::Packet { counter, hash: self.key.hash_bytes(bytes), now_ns, is_damaged };
+        let arrival = stream::Packet { counter, hash: self.key.hash_bytes(bytes), now_ns, end_ns, is_damaged };
         known.take(&arrival, &self.options, &mut self.room)
+    }
+
+    /// What arrived of a stream, for [`Sessions::adopt`].
+    pub fn parts(&self) -> impl Iterator<Item = (u32, Part)> {
+        self.streams.iter().map(Stream::part)
     }
 
     /// True when an event of that stream was counted. Callers with their own limits check this before they add a

@@ -1,5 +1,9 @@
 //! One stream: its writer, earlier writers, and which of them a counter belongs to.
 
+use std::borrow::Cow;
+
+use super::joined::Part;
+use super::jump::{Candidate, JUMP, Verdict, is_plausible};
 use super::writer::{Fit, RESTART, RING_MAX, Writer};
 use super::{Arrival, LossOptions, Room, StreamLoss};
 
@@ -24,6 +28,8 @@ pub(super) struct Packet {
     pub(super) counter: u32,
     pub(super) hash: u64,
     pub(super) now_ns: u64,
+    /// When the event ended, by its own clock.
+    pub(super) end_ns: u64,
     pub(super) is_damaged: bool,
 }
 
@@ -33,6 +39,12 @@ pub(super) struct Stream {
     id: u32,
     packets: u64,
     last_ns: u64,
+    /// The latest end of an event, by its own clock.
+    last_end_ns: u64,
+    /// An event far ahead of the last writer used.
+    candidate: Option<Candidate<Packet>>,
+    doubtful: u64,
+    doubtful_events: u64,
     duplicates: u64,
     malformed: u64,
     out_of_order: u64,
@@ -53,6 +65,10 @@ impl Stream {
             id,
             packets: 0,
             last_ns: 0,
+            last_end_ns: 0,
+            candidate: None,
+            doubtful: 0,
+            doubtful_events: 0,
             duplicates: 0,
             malformed: 0,
             out_of_order: 0,
@@ -72,17 +88,66 @@ impl Stream {
     pub(super) fn take(&mut self, packet: &Packet, options: &LossOptions, room: &mut Room) -> Arrival {
         self.packets += 1;
         self.last_ns = self.last_ns.max(packet.now_ns);
+        if self.candidate.is_some() {
+            self.judge(packet, options, room);
+        }
         let (which, fit) = match self.writers.first() {
             Some(last) if last.fit(packet.counter, packet.hash, self.packets, packet.now_ns, options) == Fit::Exact => {
                 (0, Fit::Exact)
             }
             _ => self.choose(packet, options),
         };
+        if let (Fit::Ahead(missing), None) = (fit, &self.candidate)
+            && u64::from(missing) > JUMP
+        {
+            let is_plausible = is_plausible(missing.into(), self.last_end_ns, packet.end_ns);
+            self.candidate = Some(Candidate::new(*packet, missing.into(), is_plausible));
+            return Arrival::Ahead(missing);
+        }
+        self.last_end_ns = self.last_end_ns.max(packet.end_ns);
         let arrival = self.settle(which, fit, packet, room);
         if packet.is_damaged && arrival != Arrival::Duplicate {
             self.malformed += 1;
         }
         arrival
+    }
+
+    /// What the next event says of the one far ahead.
+    #[cold]
+    fn judge(&mut self, packet: &Packet, options: &LossOptions, room: &mut Room) {
+        let Some(candidate) = &mut self.candidate else { return };
+        let after = packet.counter.wrapping_sub(candidate.packet.counter);
+        let after = (after < 1 << 31).then_some(u64::from(after));
+        let fit = self.writers.first().map(|last| last.fit(packet.counter, packet.hash, self.packets, packet.now_ns, options));
+        let is_before = match fit {
+            Some(Fit::Ahead(missing)) => u64::from(missing) <= JUMP,
+            Some(fit) => fit != Fit::None,
+            None => false,
+        };
+        let verdict = candidate.next(after, is_before);
+        if verdict == Verdict::Open {
+            return;
+        }
+        let Some(candidate) = self.candidate.take() else { return };
+        // Where the stream continues, but cannot have got there in the time, the events between are not counted as lost.
+        if verdict == Verdict::Continues && candidate.is_plausible {
+            self.keep(&candidate.packet, room);
+        } else {
+            self.doubtful += candidate.missing;
+            self.doubtful_events += 1;
+            if verdict == Verdict::Continues {
+                self.start(&candidate.packet, room);
+            }
+        }
+    }
+
+    /// The event far ahead is one of the last writer used.
+    fn keep(&mut self, packet: &Packet, room: &mut Room) {
+        let Some(writer) = self.writers.first() else { return };
+        let fit = Fit::Ahead(packet.counter.wrapping_sub(writer.bounds().1).wrapping_sub(1));
+        self.last_end_ns = self.last_end_ns.max(packet.end_ns);
+        self.settle(0, fit, packet, room);
+        self.malformed += u64::from(packet.is_damaged);
     }
 
     /// The writer to which a counter belongs, and how; [`Fit::None`] if it belongs to a new one.
@@ -182,14 +247,45 @@ impl Stream {
         self.retired.iter().chain(self.writers.iter().rev())
     }
 
+    /// What arrived, of all its writers.
+    pub(super) fn part(&self) -> (u32, Part) {
+        let settled = self.settled();
+        let part = Part {
+            ranges: settled.all_writers().flat_map(Writer::arrived).collect(),
+            received: self.packets,
+            duplicates: self.duplicates,
+            malformed: self.malformed,
+            out_of_order: self.out_of_order,
+        };
+        (self.id, part)
+    }
+
     /// The current counts.
     pub(super) fn counts(&self, options: &LossOptions, now_ns: Option<u64>) -> StreamLoss {
-        let mut counts = self.counts_without_ranges(options, now_ns);
-        counts.lost_ranges = self.all_writers().flat_map(Writer::ranges).collect();
+        let this = self.settled();
+        let mut counts = this.counts_without_ranges(options, now_ns);
+        counts.lost_ranges = this.all_writers().flat_map(Writer::ranges).collect();
         counts
     }
 
+    /// The stream if nothing comes after the event far ahead, which is then judged by itself.
+    fn settled(&self) -> Cow<'_, Self> {
+        let Some(candidate) = &self.candidate else { return Cow::Borrowed(self) };
+        let mut settled = self.clone();
+        settled.candidate = None;
+        if candidate.is_plausible {
+            settled.keep(&candidate.packet, &mut Room { window_bytes: 0, ranges: 1 });
+        } else {
+            settled.doubtful += candidate.missing;
+            settled.doubtful_events += 1;
+        }
+        Cow::Owned(settled)
+    }
+
     pub(super) fn counts_without_ranges(&self, options: &LossOptions, now_ns: Option<u64>) -> StreamLoss {
+        if self.candidate.is_some() {
+            return self.settled().counts_without_ranges(options, now_ns);
+        }
         let now = now_ns.unwrap_or(self.last_ns);
         StreamLoss {
             stream: self.id,
@@ -203,6 +299,8 @@ impl Stream {
             lost_ranges: Vec::new(),
             lost_unlisted: self.forgotten + self.all_writers().map(|writer| writer.unlisted).sum::<u64>(),
             restarts: self.restarts,
+            doubtful: self.doubtful,
+            doubtful_events: self.doubtful_events,
             first_counter: self.first,
             last_counter: self.last,
         }

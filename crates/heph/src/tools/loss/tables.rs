@@ -4,8 +4,8 @@ use anytrace_core::hash::Map;
 use anytrace_core::table::{RowSink, Rows, Scan, Table};
 use anytrace_core::{Diagnostic, Error, Place, Sink, Summary};
 
-use super::file::Counting;
-use super::{Accounts, LossOptions, SourceLoss, StreamLoss};
+use super::file::{Books, Counting};
+use super::{LossOptions, Sessions, StreamLoss};
 use crate::wire::fault::Damage;
 use crate::wire::reader::{Reader, Visitor};
 use crate::wire::record::{Event, Record};
@@ -18,11 +18,12 @@ pub(crate) fn read(
     out: &mut dyn RowSink,
     sink: &mut dyn Sink,
 ) -> Result<Summary, Error> {
-    let counting = Counting { accounts: Accounts::new(LossOptions::default()), source: SourceLoss::default(), sink };
+    let mut sessions = Sessions::new(LossOptions::default());
+    let counting = Counting { books: Books::new("", LossOptions::default()), sessions: &mut sessions, sink };
     let mut seen = Seen { counting, known: Map::default(), others: Times::default() };
     let summary = reader.read(&mut seen)?;
     let mut rows = Rows::new(table, scan, out);
-    let streams = seen.counting.accounts.streams();
+    let streams = seen.counting.books.accounts.streams();
     if table.name == "streams" {
         for stream in &streams {
             push_stream(Some(stream), seen.known.get(&stream.stream), &mut rows)?;
@@ -94,7 +95,7 @@ impl Visitor for Seen<'_> {
         self.counting.packet(place, bytes, packet)?;
         if let Record::Event(event) = packet {
             let stream = event.header.stream;
-            let is_known = self.counting.accounts.knows(stream);
+            let is_known = self.counting.books.accounts.knows(stream);
             let times = if is_known { self.known.entry(stream).or_default() } else { &mut self.others };
             times.add(event);
         }

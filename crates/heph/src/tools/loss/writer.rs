@@ -273,6 +273,19 @@ impl Writer {
         self.missing.iter().map(|(&start, &end)| (start as u32, end - start))
     }
 
+    /// Ranges that arrived: the first counter and how many.
+    pub(super) fn arrived(&self) -> Vec<(u64, u64)> {
+        let mut ranges = Vec::new();
+        let mut from = self.start;
+        for (&start, &end) in self.missing.iter().chain([(&self.next, &self.next)]) {
+            if start > from {
+                ranges.push((from - BASE.min(from), start - from));
+            }
+            from = end;
+        }
+        ranges
+    }
+
     /// The lowest and the highest that arrived.
     pub(super) fn bounds(&self) -> (u32, u32) {
         (self.lowest as u32, self.next.saturating_sub(1) as u32)

@@ -1,0 +1,312 @@
+//! Sessions: recordings that say themselves what they recorded. All parts of one, from any number of files, connections
+//! and collectors, are one account.
+//!
+//! A session's counters never restart. So each stream is the set of the counters that arrived, and what is missing below
+//! the number that the recorder says ([`crate::Account`]) is lost: where it was dropped or refused by the recorder
+//! itself, that is said apart.
+
+use std::collections::BTreeSet;
+
+use anytrace_core::hash::Map;
+
+use super::LossOptions;
+use super::joined::{Joined, Offer, Part};
+use crate::wire::parse::EVENT_BYTES_MIN;
+use crate::wire::record::Header;
+use crate::wire::session::{Account, Counted, Session};
+
+/// Most sessions that are followed, and most parts of one that are told apart.
+const SESSIONS_MAX: usize = 4096;
+const PARTS_MAX: usize = 65_536;
+
+/// Memory that a recording thread has beside the recorder's own (`tracing-heph`, "memory_bytes").
+const THREAD_BYTES: u64 = 4096;
+
+/// What became of the events of a stream or of all streams of a session.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Fate {
+    /// Events recorded, as far as is known: by the recorder's account, or by the highest counter that arrived.
+    pub recorded: u64,
+    /// Packets that arrived.
+    pub received: u64,
+    /// Of these, those that had arrived before, in this part or another.
+    pub duplicates: u64,
+    /// Of these, those whose body is damaged.
+    pub malformed: u64,
+    /// Arrivals below the highest counter so far, duplicates included.
+    pub out_of_order: u64,
+    /// Recorded events that did not arrive: those of the next three and others, lost on the way.
+    pub lost: u64,
+    /// Of these, those dropped because the recorder's memory was full.
+    pub dropped: u64,
+    /// Of these, those that the recorder's destination refused.
+    pub refused: u64,
+    /// Events recorded before the first part that was given. They are not among those lost.
+    pub before: u64,
+    /// Events missing before counters that are further ahead than a program can have recorded in the time. They are not
+    /// among those lost.
+    pub doubtful: u64,
+    /// Events with such counters.
+    pub doubtful_events: u64,
+}
+
+impl Fate {
+    /// Events that arrived, each counted once, intact or not.
+    pub fn arrived(&self) -> u64 {
+        self.received.saturating_sub(self.duplicates).saturating_sub(self.doubtful_events)
+    }
+
+    /// Events that got lost after the recorder handed them over.
+    pub fn lost_on_the_way(&self) -> u64 {
+        self.lost.saturating_sub(self.dropped).saturating_sub(self.refused)
+    }
+
+    /// Adds the counts of another stream.
+    pub fn add(&mut self, other: &Self) {
+        self.recorded += other.recorded;
+        self.received += other.received;
+        self.duplicates += other.duplicates;
+        self.malformed += other.malformed;
+        self.out_of_order += other.out_of_order;
+        self.lost += other.lost;
+        self.dropped += other.dropped;
+        self.refused += other.refused;
+        self.before += other.before;
+        self.doubtful += other.doubtful;
+        self.doubtful_events += other.doubtful_events;
+    }
+
+    /// The figures by their names in JSON.
+    pub fn named(&self) -> [(&'static str, u64); 12] {
+        [
+            ("recorded", self.recorded),
+            ("received", self.received),
+            ("duplicates", self.duplicates),
+            ("malformed", self.malformed),
+            ("out_of_order", self.out_of_order),
+            ("lost", self.lost),
+            ("dropped", self.dropped),
+            ("refused", self.refused),
+            ("lost_on_the_way", self.lost_on_the_way()),
+            ("before_first_part", self.before),
+            ("doubtful", self.doubtful),
+            ("doubtful_events", self.doubtful_events),
+        ]
+    }
+}
+
+/// A stream of a session.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct SessionStream {
+    /// Its number.
+    pub stream: u32,
+    /// Its events.
+    pub fate: Fate,
+    /// Ranges of counters that did not arrive, those before the first part included: the first counter and how many.
+    pub missing: Vec<(u64, u64)>,
+}
+
+/// A session: the parts of it that were given.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct SessionLoss {
+    /// Its identity, of the first part.
+    pub session: Session,
+    /// How many parts were given, and the number of the first.
+    pub parts: u64,
+    /// The lowest number of a part.
+    pub first_part: u64,
+    /// True when the recorder's last account arrived: nothing is unknown.
+    pub is_closed: bool,
+    /// All streams together.
+    pub all: Fate,
+    /// Streams, by number; none where only sums were asked for.
+    pub streams: Vec<SessionStream>,
+    /// Events of streams beyond the limit: counted, but not followed.
+    pub uncounted: u64,
+}
+
+impl SessionLoss {
+    /// The session's number as text: 32 hexadecimal digits.
+    pub fn id(&self) -> String {
+        format!("{:032x}", self.session.id)
+    }
+
+    /// The most that can be missing after the last events that arrived, as long as the recorder's memory was not full:
+    /// what it holds; 0 for a session that is closed.
+    pub fn tail_at_most(&self) -> u64 {
+        if self.is_closed {
+            return 0;
+        }
+        let threads = self.session.memory_bytes.saturating_add(self.streams.len() as u64 * THREAD_BYTES);
+        // Packets take full words of 8 bytes there.
+        threads / u64::from(EVENT_BYTES_MIN.next_multiple_of(8))
+    }
+}
+
+/// The accounts of all sessions. Memory is bounded by the options.
+#[derive(Debug, Clone)]
+pub struct Sessions {
+    options: LossOptions,
+    index: Map<u128, usize>,
+    all: Vec<One>,
+    ranges: usize,
+    streams: usize,
+}
+
+/// A session that has begun, in its [`Sessions`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct SessionKey(usize);
+
+/// One session.
+#[derive(Debug, Clone)]
+struct One {
+    session: Session,
+    parts: BTreeSet<u64>,
+    is_closed: bool,
+    counted: Counted,
+    index: Map<u32, usize>,
+    streams: Vec<Joined>,
+    uncounted: u64,
+}
+
+impl Sessions {
+    /// No session yet.
+    pub fn new(options: LossOptions) -> Self {
+        let (index, ranges) = (Map::default(), options.ranges_max);
+        Self { options, index, all: Vec::new(), ranges, streams: 0 }
+    }
+
+    /// How counters are interpreted.
+    pub fn options(&self) -> &LossOptions {
+        &self.options
+    }
+
+    /// A part of a session begins, or says so once more. `None` beyond the limit of sessions.
+    pub fn begin(&mut self, session: &Session) -> Option<SessionKey> {
+        let at = self.at(session.id)?;
+        let one = self.all.get_mut(at)?;
+        if one.parts.is_empty() {
+            session.clone_into(&mut one.session);
+        }
+        if one.parts.len() < PARTS_MAX {
+            one.parts.insert(session.part);
+        }
+        Some(SessionKey(at))
+    }
+
+    /// The recorder's own numbers.
+    pub fn account(&mut self, account: &Account) {
+        let Some(at) = self.at(account.id) else { return };
+        for (stream, counted) in &account.streams {
+            if let Some((stream, ranges)) = self.stream(at, *stream) {
+                stream.account(*counted, ranges);
+            }
+        }
+        let Some(one) = self.all.get_mut(at) else { return };
+        one.is_closed |= account.is_closed;
+        one.counted = one.counted.at_least(account.all);
+    }
+
+    /// Takes an event of a session; [`Offer::Duplicate`] when it arrived before, in whatever part.
+    #[inline]
+    pub fn event(&mut self, SessionKey(at): SessionKey, header: &Header, is_damaged: bool) -> Offer {
+        match self.stream(at, header.stream) {
+            Some((stream, ranges)) => stream.event(header, is_damaged, ranges),
+            None => {
+                if let Some(one) = self.all.get_mut(at) {
+                    one.uncounted += 1;
+                }
+                Offer::New
+            }
+        }
+    }
+
+    /// Takes counters that arrived before it was known which session they belong to, or in an earlier run.
+    pub fn adopt(&mut self, SessionKey(at): SessionKey, stream: u32, part: &Part) {
+        if let Some((stream, ranges)) = self.stream(at, stream) {
+            stream.adopt(part, ranges);
+        }
+    }
+
+    /// True when there is none.
+    pub fn is_empty(&self) -> bool {
+        self.all.is_empty()
+    }
+
+    /// All sessions, in the order of their beginning.
+    pub fn report(&self) -> Vec<SessionLoss> {
+        self.all.iter().map(|one| one.report(true)).collect()
+    }
+
+    /// All sessions without their streams; cheap enough to be called once a second.
+    pub fn totals(&self) -> Vec<SessionLoss> {
+        self.all.iter().map(|one| one.report(false)).collect()
+    }
+
+    fn at(&mut self, id: u128) -> Option<usize> {
+        if let Some(&at) = self.index.get(&id) {
+            return Some(at);
+        }
+        if self.all.len() >= SESSIONS_MAX {
+            return None;
+        }
+        self.all.push(One {
+            session: Session { id, ..Session::default() },
+            parts: BTreeSet::new(),
+            is_closed: false,
+            counted: Counted::default(),
+            index: Map::default(),
+            streams: Vec::new(),
+            uncounted: 0,
+        });
+        self.index.insert(id, self.all.len() - 1);
+        Some(self.all.len() - 1)
+    }
+
+    fn stream(&mut self, at: usize, stream: u32) -> Option<(&mut Joined, &mut usize)> {
+        let one = self.all.get_mut(at)?;
+        let at = match one.index.get(&stream) {
+            Some(&at) => at,
+            None if self.streams >= self.options.streams_max => return None,
+            None => {
+                self.streams += 1;
+                one.streams.push(Joined::new(stream));
+                one.index.insert(stream, one.streams.len() - 1);
+                one.streams.len() - 1
+            }
+        };
+        Some((one.streams.get_mut(at)?, &mut self.ranges))
+    }
+}
+
+impl One {
+    fn report(&self, has_streams: bool) -> SessionLoss {
+        let first_part = self.parts.first().copied().unwrap_or(0);
+        let mut all = Fate::default();
+        let mut streams = Vec::new();
+        for stream in &self.streams {
+            let fate = stream.fate(self.is_closed, first_part > 0);
+            all.add(&fate);
+            if has_streams {
+                streams.push(SessionStream { stream: stream.id, fate, missing: stream.missing() });
+            }
+        }
+        all.received += self.uncounted;
+        streams.sort_by_key(|stream| stream.stream);
+        // Streams of which nothing arrived, neither an event nor an account, are in the sums of the last account.
+        let unknown = self.counted.recorded.saturating_sub(all.recorded + self.uncounted);
+        all.recorded += unknown + self.uncounted;
+        all.dropped = all.dropped.max(self.counted.dropped);
+        all.refused = all.refused.max(self.counted.lost);
+        if first_part > 0 { all.before += unknown } else { all.lost += unknown }
+        SessionLoss {
+            session: self.session.clone(),
+            parts: self.parts.len() as u64,
+            first_part,
+            is_closed: self.is_closed,
+            all,
+            streams,
+            uncounted: self.uncounted,
+        }
+    }
+}
