@@ -64,7 +64,7 @@ fn files_rotate_and_each_can_be_read_alone() {
         assert_eq!(trace.accounts.last().is_some_and(|account| account.is_closed), is_last);
         let is_big = trace.names() == ["bigger than a file"];
         assert!(is_big || content.len() <= 10_000, "{name}");
-        short += usize::from(!is_big && content.len() <= 9_900);
+        short += usize::from(!is_big && content.len() <= 9_800);
         epochs.extend(&trace.epochs);
         all.extend(numbers(&trace));
         files += 1;
