@@ -4,7 +4,7 @@ use std::time::Instant;
 
 use anytrace_core::hash::Map;
 use anytrace_core::{Error, Limits};
-use anytrace_heph::tools::loss::StreamLoss;
+use anytrace_heph::tools::loss::{Fate, StreamLoss};
 use anytrace_heph::{EVENT_MAGIC, Framer, METADATA_MAGIC};
 
 use crate::listener::Listener;
@@ -56,7 +56,9 @@ struct Past {
 
 impl Past {
     fn add(&mut self, source: &SourceReport) {
-        self.totals.add(&source.totals);
+        if source.session.is_none() {
+            self.totals.add(&source.totals);
+        }
         add_drops(&mut self.dropped, source.dropped);
         add_drops(&mut self.over_rate, source.over_rate);
         self.damaged_places += source.damaged_places;
@@ -249,14 +251,18 @@ impl Census {
 
     /// The report, without the listeners.
     pub(crate) fn report(&self, shared: &Shared<'_>, ended_by: EndedBy) -> Report {
+        let earlier = &shared.store.earlier;
         let mut sum = Past {
             totals: self.past.totals.clone(),
-            damaged_places: self.past.damaged_places,
-            skipped_bytes: self.past.skipped_bytes,
-            unfinished_bytes: self.past.unfinished_bytes,
+            damaged_places: self.past.damaged_places + earlier.damaged_places,
+            skipped_bytes: self.past.skipped_bytes + earlier.skipped_bytes,
+            unfinished_bytes: self.past.unfinished_bytes + earlier.unfinished_bytes,
             dropped: self.past.dropped,
             over_rate: self.past.over_rate,
         };
+        sum.totals.add(&earlier.totals);
+        add_drops(&mut sum.dropped, earlier.dropped);
+        add_drops(&mut sum.over_rate, earlier.over_rate);
         let mut sources = self.ended.clone();
         let mut running: Vec<SourceReport> =
             self.slots.iter().flatten().map(|slot| slot.source.report(shared.now_ns, STREAMS_LISTED)).collect();
@@ -265,6 +271,11 @@ impl Census {
         // Those without a file are last.
         sources.sort_by_key(|source| (source.name.number.wrapping_sub(1), source.name.peer.clone()));
         let tally = &shared.tally;
+        // All of them at the end; in between their sums, which is cheap.
+        let sessions =
+            if ended_by == EndedBy::Running { shared.sessions.totals() } else { shared.sessions.report() };
+        let mut totals = sum.totals.clone();
+        sessions.iter().for_each(|session| totals.add(&as_stream(&session.all)));
         Report {
             elapsed: shared.now.duration_since(shared.start),
             ended_by,
@@ -276,8 +287,13 @@ impl Census {
             descriptions: tally.top(DESCRIPTIONS_LISTED),
             other_descriptions: tally.others,
             sources,
-            other_sources: self.others,
-            totals: sum.totals,
+            other_sources: self.others + earlier.sources,
+            totals,
+            without_session: sum.totals,
+            sessions,
+            collections: earlier.collections + 1,
+            earlier_kernel_dropped: earlier.kernel_dropped,
+            earlier_refused: earlier.refused,
             dropped: sum.dropped,
             over_rate: sum.over_rate,
             damaged_places: sum.damaged_places,
@@ -285,6 +301,20 @@ impl Census {
             unfinished_bytes: sum.unfinished_bytes,
             listeners: Vec::new(),
         }
+    }
+}
+
+/// The counts of a session in the form of those of streams.
+fn as_stream(fate: &Fate) -> StreamLoss {
+    StreamLoss {
+        received: fate.received,
+        duplicates: fate.duplicates,
+        malformed: fate.malformed,
+        out_of_order: fate.out_of_order,
+        lost: fate.lost,
+        doubtful: fate.doubtful,
+        doubtful_events: fate.doubtful_events,
+        ..StreamLoss::default()
     }
 }
 

@@ -1,7 +1,7 @@
 //! Losses of one source, in memory that all sources share fairly.
 
 use anytrace_heph::Header;
-use anytrace_heph::tools::loss::{Accounts, Arrival, LossOptions, StreamLoss};
+use anytrace_heph::tools::loss::{Accounts, Arrival, LossOptions, Part, StreamLoss};
 
 use crate::options::Caps;
 
@@ -37,11 +37,18 @@ impl Room {
     pub(crate) fn new(caps: &Caps) -> Self {
         let share = caps.memory_bytes / 8;
         Self {
-            streams: caps.memory_bytes / 2 / STREAM_BYTES,
+            streams: caps.memory_bytes * 3 / 8 / STREAM_BYTES,
             window_bytes: share,
             ranges: share / 64,
             streams_max: caps.streams,
         }
+    }
+
+    /// How the streams of sessions are counted: in an eighth of the memory.
+    pub(crate) fn of_sessions(caps: &Caps) -> LossOptions {
+        let share = caps.memory_bytes / 8;
+        let streams_max = (share / STREAM_BYTES).min(caps.streams);
+        LossOptions { window_ns: Some(WINDOW_NS), streams_max, ranges_max: share / 64, ..LossOptions::default() }
     }
 
     /// A quarter of the rest, and never nothing.
@@ -79,13 +86,18 @@ impl Ledger {
         Self { accounts: Accounts::new(options), share, shared: 0, uncounted: 0 }
     }
 
-    /// Takes an event; true when it is to be kept.
+    /// Takes an event.
     #[inline]
-    pub(crate) fn event(&mut self, room: &mut Room, header: &Header, packet: &[u8], now_ns: u64) -> bool {
+    pub(crate) fn event(&mut self, room: &mut Room, header: &Header, packet: &[u8], now_ns: u64) -> Arrival {
         if !self.has_room(room, header.stream) {
-            return true;
+            return Arrival::Uncounted;
         }
-        self.accounts.event(header, packet, now_ns) != Arrival::Duplicate
+        self.accounts.event(header, packet, now_ns)
+    }
+
+    /// What arrived so far, for a session that becomes known late.
+    pub(crate) fn parts(&self) -> impl Iterator<Item = (u32, Part)> {
+        self.accounts.parts()
     }
 
     /// Takes the counter of an event whose body is damaged.

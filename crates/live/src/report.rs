@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use anytrace_heph::tools::loss::StreamLoss;
+use anytrace_heph::tools::loss::{SessionLoss, StreamLoss};
 use serde_json::{Value, json};
 
 use crate::queue::Dropped;
@@ -70,6 +70,8 @@ pub struct SourceReport {
     pub stream_count: usize,
     /// Streams with losses, duplicates, disorder, restarts or damage, the first of them.
     pub streams: Vec<StreamLoss>,
+    /// The session its events belong to: what is lost of them is known there, as other sources may have the rest.
+    pub session: Option<u128>,
 }
 
 /// True for a stream in which something is not as it was sent.
@@ -147,8 +149,18 @@ pub struct Report {
     pub sources: Vec<SourceReport>,
     /// Sources that ended and are only counted.
     pub other_sources: u64,
-    /// Sums over all sources, the counted ones too.
+    /// Sums over all sources without a session, the counted ones too, and over all sessions.
     pub totals: StreamLoss,
+    /// Of these, those of sources without a session.
+    pub without_session: StreamLoss,
+    /// Recorders that say what they recorded, each with all its connections, also of earlier collections in the folder.
+    pub sessions: Vec<SessionLoss>,
+    /// How many collections there were in the folder, this one included.
+    pub collections: u64,
+    /// Datagrams that the kernel dropped in earlier collections.
+    pub earlier_kernel_dropped: u64,
+    /// Connections and senders refused in earlier collections.
+    pub earlier_refused: u64,
     /// Dropped because the queue was full, all sources together.
     pub dropped: Drops,
     /// Dropped because a source sent faster than it may.
@@ -215,12 +227,19 @@ impl Report {
 
     /// Datagrams that the kernel dropped, all addresses together.
     pub fn kernel_dropped(&self) -> u64 {
-        self.listeners.iter().map(|listener| listener.kernel_dropped).sum()
+        self.earlier_kernel_dropped + self.listeners.iter().map(|listener| listener.kernel_dropped).sum::<u64>()
     }
 
     /// Connections and senders refused, all addresses together.
     pub fn refused(&self) -> u64 {
-        self.listeners.iter().map(|listener| listener.refused).sum()
+        self.earlier_refused + self.listeners.iter().map(|listener| listener.refused).sum::<u64>()
+    }
+
+    /// True when everything belongs to sessions that are over, and their ends have arrived.
+    pub fn is_closed(&self) -> bool {
+        self.without_session.received == 0
+            && !self.sessions.is_empty()
+            && self.sessions.iter().all(|session| session.is_closed)
     }
 
     fn json(&self, kind: &str) -> Value {
@@ -234,7 +253,11 @@ impl Report {
             "bytes": self.bytes,
             "files": self.files,
             "still_waited_for": self.totals.open,
-            "tail_is_unknown": true,
+            "tail_is_unknown": !self.is_closed(),
+            "closed": self.is_closed(),
+            "collections": self.collections,
+            "sessions": self.sessions.iter().map(|session| session.to_json(RANGES_LISTED)).collect::<Vec<_>>(),
+            "without_session": with(json!({}), self.without_session.named()),
             "kernel_dropped_datagrams": self.kernel_dropped(),
             "queue_dropped": drops(self.dropped),
             "over_rate_dropped": drops(self.over_rate),
@@ -311,6 +334,7 @@ fn source(source: &SourceReport) -> Value {
         "queue_dropped": drops(source.dropped),
         "over_rate_dropped": drops(source.over_rate),
         "events_of_uncounted_streams": source.uncounted,
+        "session": source.session.map(|id| format!("{id:032x}")),
         "stream_count": source.stream_count,
         "streams": source.streams.iter().map(|one| one.to_json(RANGES_LISTED)).collect::<Vec<_>>(),
     });

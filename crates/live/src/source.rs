@@ -3,7 +3,8 @@
 use std::time::{Duration, Instant};
 
 use anytrace_core::{Diagnostic, Error, Place};
-use anytrace_heph::{Damage, Record, Visitor};
+use anytrace_heph::tools::loss::{Arrival, Offer, SessionKey, Sessions};
+use anytrace_heph::{Damage, Metadata, Record, Visitor};
 
 use crate::ledger::{Ledger, Room};
 use crate::observer::Observer;
@@ -21,6 +22,7 @@ pub(crate) struct Source {
     pub(crate) name: SourceName,
     pub(crate) series: Series,
     ledger: Ledger,
+    session: Option<(SessionKey, u128)>,
     pub(crate) events: u64,
     metadata: u64,
     bytes: u64,
@@ -38,6 +40,8 @@ pub(crate) struct Source {
 pub(crate) struct Shared<'o> {
     pub(crate) store: Store,
     pub(crate) room: Room,
+    /// What recorders that name their session have lost, over all connections and files.
+    pub(crate) sessions: Sessions,
     pub(crate) tally: Tally,
     pub(crate) observer: &'o mut dyn Observer,
     pub(crate) start: Instant,
@@ -49,10 +53,14 @@ pub(crate) struct Shared<'o> {
 impl<'o> Shared<'o> {
     pub(crate) fn new(store: &StoreOptions, caps: &Caps, observer: &'o mut dyn Observer) -> Result<Self, Error> {
         let now = Instant::now();
+        let mut sessions = Sessions::new(Room::of_sessions(caps));
+        let mut tally = Tally::default();
+        let store = Store::open(store, &mut sessions, &mut tally)?;
         Ok(Self {
-            store: Store::open(store)?,
+            store,
             room: Room::new(caps),
-            tally: Tally::default(),
+            sessions,
+            tally,
             observer,
             start: now,
             now,
@@ -73,6 +81,7 @@ impl Source {
         Self {
             series,
             ledger: Ledger::new(&mut shared.room),
+            session: None,
             name,
             events: 0,
             metadata: 0,
@@ -119,6 +128,7 @@ impl Source {
             totals: self.ledger.totals(now_ns),
             stream_count: self.ledger.stream_count(),
             streams: streams.collect(),
+            session: self.session.map(|(_, id)| id),
         }
     }
 }
@@ -129,6 +139,26 @@ pub(crate) struct Intake<'a, 'o> {
     pub(crate) shared: &'a mut Shared<'o>,
 }
 
+impl Intake<'_, '_> {
+    /// Takes what a recorder says of its session.
+    fn session(&mut self, metadata: &Metadata<'_>) {
+        let Self { source, shared } = self;
+        if let Some(account) = metadata.account() {
+            shared.sessions.account(&account);
+        }
+        let Some(session) = metadata.session() else { return };
+        let Some(key) = shared.sessions.begin(&session) else { return };
+        // Datagrams may arrive in another order: what came before belongs to the session too.
+        if source.session.is_none() {
+            for (stream, part) in source.ledger.parts() {
+                source.series.adopt(stream, &part);
+                shared.sessions.adopt(key, stream, &part);
+            }
+        }
+        source.session = Some((key, session.id));
+    }
+}
+
 impl Visitor for Intake<'_, '_> {
     #[inline]
     fn packet(&mut self, _: Place, bytes: &[u8], packet: &Record<'_>) -> Result<(), Error> {
@@ -136,22 +166,29 @@ impl Visitor for Intake<'_, '_> {
         match packet {
             Record::Event(event) => {
                 let header = &event.header;
-                if !source.ledger.event(&mut shared.room, header, bytes, shared.now_ns) {
-                    return Ok(());
+                let arrival = source.ledger.event(&mut shared.room, header, bytes, shared.now_ns);
+                let mut at = None;
+                match source.session.map(|(key, _)| shared.sessions.event(key, header, false)) {
+                    None if arrival == Arrival::Duplicate => return Ok(()),
+                    // Of a session, other bytes under a counter that was there are kept: one of the two is forged.
+                    Some(Offer::Duplicate) if arrival != Arrival::Restart => return Ok(()),
+                    Some(Offer::New(counter)) => at = Some(counter),
+                    _ => {}
                 }
                 source.events += 1;
                 source.bytes += bytes.len() as u64;
                 let length = header.end_ns.saturating_sub(header.start_ns);
                 shared.tally.event(event.description().as_bytes(), length, bytes.len());
-                source.series.event(&mut shared.store, bytes, header, shared.now)
+                source.series.event(&mut shared.store, bytes, header, at, shared.now)
             }
             Record::Metadata(metadata) => {
                 source.metadata += 1;
                 source.bytes += bytes.len() as u64;
                 shared.tally.metadata += 1;
                 shared.tally.bytes += bytes.len() as u64;
-                let epoch = metadata.epoch_ns();
-                source.series.metadata(&mut shared.store, bytes, metadata.option(), epoch, shared.now)
+                source.series.metadata(&mut shared.store, bytes, metadata, shared.now)?;
+                self.session(metadata);
+                Ok(())
             }
         }
     }
@@ -168,6 +205,9 @@ impl Visitor for Intake<'_, '_> {
         source.skipped_bytes += damage.skipped;
         if let Some(header) = &damage.header {
             source.ledger.damaged(&mut self.shared.room, header, self.shared.now_ns);
+            if let Some((key, _)) = source.session {
+                self.shared.sessions.event(key, header, true);
+            }
         }
         if source.malformed > REPORTED_MAX {
             return Ok(());

@@ -10,11 +10,16 @@ use std::path::{Path, PathBuf};
 use std::time::Instant;
 
 use anytrace_core::Error;
-use anytrace_core::text::push_json_str;
-use anytrace_heph::Header;
+use anytrace_core::hash::Map;
+use anytrace_heph::tools::loss::{Part, Sessions};
+use anytrace_heph::{ACCOUNT_OPTION, Header, Metadata, SESSION_OPTION};
 
-use crate::archivist::{Archivist, Closing, INDEX};
+use crate::archivist::{Archivist, Closing};
+use crate::index::IndexLine;
+use crate::manifest::Manifest;
 use crate::options::{Earlier, Fsync, StoreOptions};
+use crate::takeover::{self, EarlierReport};
+use crate::tally::Tally;
 
 /// Bytes gathered for a source before they are written.
 const OUT_BYTES: usize = 1 << 15;
@@ -32,30 +37,48 @@ pub(crate) struct Store {
     next: u32,
     synced: Instant,
     pub(crate) files: u64,
+    /// Closed files of sessions that are still there, oldest first: all connections of a session are one row.
+    kept: Map<u128, VecDeque<PathBuf>>,
+    /// What earlier collections in this folder reported.
+    pub(crate) earlier: EarlierReport,
 }
 
 impl Store {
-    /// Creates the folder or examines its contents.
-    pub(crate) fn open(options: &StoreOptions) -> Result<Self, Error> {
+    /// Creates the folder or examines its contents: what an earlier collection left there is completed and counted.
+    pub(crate) fn open(options: &StoreOptions, sessions: &mut Sessions, tally: &mut Tally) -> Result<Self, Error> {
         let folder = &options.folder;
         let failed = |error: io::Error| Error::io(folder.display(), error);
         fs::create_dir_all(folder).map_err(failed)?;
-        let (mut last, mut is_used) = (0, false);
-        for entry in fs::read_dir(folder).map_err(failed)? {
-            let name = entry.map_err(failed)?.file_name();
-            let name = name.to_string_lossy();
-            is_used |= name == INDEX;
-            if let Some(number) = name.strip_prefix("source-").and_then(|rest| rest.split('-').next()) {
-                is_used = true;
-                // Numbers are never used twice in a folder, even where an earlier collection was killed.
-                last = last.max(number.parse().unwrap_or(0));
-            }
-        }
-        if is_used && options.earlier == Earlier::Refuses {
+        let names = takeover::names(folder)?;
+        if names.is_used && options.earlier == Earlier::Refuses {
             return Err(Error::usage(format!("{} holds an earlier collection", folder.display())));
         }
+        let found = takeover::complete(folder, &names, sessions)?;
+        tally.events = found.events;
+        tally.metadata = found.metadata;
+        tally.bytes = found.bytes;
         let archivist = Archivist::start(folder, options.fsync != Fsync::Never)?;
-        Ok(Self { options: options.clone(), archivist, next: last + 1, synced: Instant::now(), files: 0 })
+        Ok(Self {
+            options: options.clone(),
+            archivist,
+            next: names.last_source + 1,
+            synced: Instant::now(),
+            files: found.files,
+            kept: found.kept,
+            earlier: found.report,
+        })
+    }
+
+    /// Remembers a closed file; gives the one that must go for it.
+    fn keep(&mut self, series: &mut Series, path: PathBuf) -> Option<PathBuf> {
+        let closed = match series.session {
+            Some(session) => self.kept.entry(session).or_default(),
+            None => &mut series.closed,
+        };
+        // Files are counted when they are closed, so the open one never counts against `keep`.
+        closed.push_back(path);
+        let keep = self.options.keep?;
+        if closed.len() > keep.max(1) { closed.pop_front() } else { None }
     }
 
     /// The files of a new source; none is created before there is something to write.
@@ -68,6 +91,7 @@ impl Store {
             open: None,
             repeated: Vec::new(),
             epoch: None,
+            session: None,
             closed: VecDeque::new(),
         }
     }
@@ -119,6 +143,8 @@ pub(crate) struct Series {
     /// Metadata packets, the last of each option.
     repeated: Vec<(String, Vec<u8>)>,
     epoch: Option<u64>,
+    session: Option<u128>,
+    /// Closed files that are still there, where there is no session.
     closed: VecDeque<PathBuf>,
 }
 
@@ -135,17 +161,19 @@ struct Open {
     metadata: u64,
     since: Instant,
     range: Option<(u64, u64)>,
+    manifest: Manifest,
     is_dirty: bool,
 }
 
 impl Series {
-    /// Takes an event packet.
+    /// Takes an event packet; `at` is its counter in its session, in 64 bits.
     #[inline]
     pub(crate) fn event(
         &mut self,
         store: &mut Store,
         packet: &[u8],
         header: &Header,
+        at: Option<u64>,
         now: Instant,
     ) -> Result<(), Error> {
         if self.is_full(&store.options, packet.len()) {
@@ -153,34 +181,53 @@ impl Series {
         }
         let open = self.opened(store, now)?;
         open.events += 1;
+        if let Some(at) = at {
+            open.manifest.event(header.stream, at);
+        }
         let (start, end) = (header.start_ns.min(header.end_ns), header.end_ns.max(header.start_ns));
         open.range = Some(open.range.map_or((start, end), |(from, to)| (from.min(start), to.max(end))));
         open.push(packet)
     }
 
-    /// Takes a metadata packet. Another epoch begins another file: times of one file have one base.
+    /// Takes what arrived before the session was known.
+    pub(crate) fn adopt(&mut self, stream: u32, part: &Part) {
+        if let Some(open) = &mut self.open {
+            open.manifest.adopt(stream, part);
+        }
+    }
+
+    /// Takes a metadata packet. Another epoch or session begins another file: times of one file have one base.
     pub(crate) fn metadata(
         &mut self,
         store: &mut Store,
         packet: &[u8],
-        option: &str,
-        epoch: Option<u64>,
+        metadata: &Metadata<'_>,
         now: Instant,
     ) -> Result<(), Error> {
-        // The first epoch of a source is no change.
-        let is_other = epoch.is_some() && self.epoch.is_some() && epoch != self.epoch;
+        let epoch = metadata.epoch_ns();
+        let session = metadata.session().map(|session| session.id);
+        // The first of a source is no change.
+        let is_other = epoch.is_some() && self.epoch.is_some() && epoch != self.epoch
+            || session.is_some() && self.session.is_some() && session != self.session;
         if is_other && self.open.as_ref().is_some_and(|open| open.events > 0) {
             self.close(store)?;
         }
         self.epoch = epoch.or(self.epoch);
-        // A later file begins with the remembered metadata.
-        if self.open.is_none() && self.files > 0 && self.remember(option, packet) {
+        self.session = session.or(self.session);
+        let is_account = metadata.option() == ACCOUNT_OPTION;
+        // A later file begins with the remembered metadata; what was counted by then is in an earlier one.
+        if self.open.is_none() && self.files > 0 && !is_account && self.remember(metadata.option(), packet) {
             return self.opened(store, now).map(|_| ());
         }
         let open = self.opened(store, now)?;
         open.metadata += 1;
+        if is_account || session.is_some() {
+            open.manifest.packet(packet);
+        }
         open.push(packet)?;
-        self.remember(option, packet);
+        if !is_account {
+            self.remember(metadata.option(), packet);
+        }
         Ok(())
     }
 
@@ -226,12 +273,7 @@ impl Series {
         let Some(mut open) = self.open.take() else { return Ok(()) };
         open.flush()?;
         let path = store.options.folder.join(&open.name);
-        // Files are counted when they are closed, so the open one never counts against `keep`.
-        self.closed.push_back(path.clone());
-        let remove = match store.options.keep {
-            Some(keep) if self.closed.len() > keep.max(1) => self.closed.pop_front(),
-            _ => None,
-        };
+        let remove = store.keep(self, path.clone());
         let line = self.index_line(&open, remove.as_deref());
         store.archivist.close(Closing { file: open.file, part: open.part, path, line, remove });
         Ok(())
@@ -258,7 +300,10 @@ impl Series {
                 store.files += 1;
                 let name = format!("source-{:04}-{:06}.heph", self.source, self.files);
                 let mut open = Open::create(&store.options.folder, name, now)?;
-                for (_, packet) in &self.repeated {
+                for (option, packet) in &self.repeated {
+                    if option == SESSION_OPTION {
+                        open.manifest.packet(packet);
+                    }
                     open.metadata += 1;
                     open.push(packet)?;
                 }
@@ -269,22 +314,21 @@ impl Series {
     }
 
     fn index_line(&self, open: &Open, removed: Option<&Path>) -> String {
-        let mut line = format!("{{\"version\":1,\"file\":\"{}\",\"source\":{},", open.name, self.source);
-        line.push_str(&format!("\"kind\":\"{}\",\"peer\":", self.kind));
-        let mut peer = Vec::new();
-        push_json_str(&mut peer, &self.peer);
-        line.push_str(&String::from_utf8_lossy(&peer));
-        line.push_str(&format!(",\"events\":{},\"metadata\":{}", open.events, open.metadata));
-        let number = |n: Option<u64>| n.map_or("null".to_owned(), |n| n.to_string());
-        let (start, end) = (open.range.map(|range| range.0), open.range.map(|range| range.1));
-        let (epoch, start, end) = (number(self.epoch), number(start), number(end));
-        line.push_str(&format!(",\"bytes\":{},\"epoch_ns\":{epoch},\"start_ns\":{start},\"end_ns\":{end}", open.bytes));
-        if let Some(name) = removed.and_then(Path::file_name) {
-            // Our own names need no escapes.
-            line.push_str(&format!(",\"removed\":\"{}\"", name.display()));
-        }
-        line.push_str("}\n");
-        line
+        let line = IndexLine {
+            file: open.name.clone(),
+            source: self.source,
+            kind: self.kind.to_owned(),
+            peer: self.peer.clone(),
+            events: open.events,
+            metadata: open.metadata,
+            bytes: open.bytes,
+            epoch_ns: self.epoch,
+            range: open.range,
+            session: open.manifest.to_json(),
+            removed: removed.and_then(Path::file_name).map(|name| name.to_string_lossy().into_owned()),
+            is_recovered: false,
+        };
+        line.to_text()
     }
 }
 
@@ -304,6 +348,7 @@ impl Open {
             metadata: 0,
             since: now,
             range: None,
+            manifest: Manifest::default(),
             is_dirty: false,
         })
     }

@@ -13,8 +13,8 @@ const DOUBTFUL_MAX: usize = 64;
 /// How an event fits into a session.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Offer {
-    /// It is new.
-    New,
+    /// It is new; its counter in 64 bits.
+    New(u64),
     /// It arrived before.
     Duplicate,
 }
@@ -128,7 +128,7 @@ impl Joined {
         if header.counter == self.next as u32 && self.candidate.is_none() && self.next > 0 {
             self.next += 1;
             self.last_ns = self.last_ns.max(header.end_ns);
-            return Offer::New;
+            return Offer::New(self.next - 1);
         }
         self.jump(header, room)
     }
@@ -151,12 +151,12 @@ impl Joined {
             let missing = at - self.next;
             let is_plausible = is_plausible(missing, self.last_ns, header.end_ns);
             self.candidate = Some(Candidate::new(ahead, missing, is_plausible));
-            return Offer::New;
+            return Offer::New(at);
         }
         self.out_of_order += u64::from(at < self.next);
         self.last_ns = self.last_ns.max(header.end_ns);
         if self.insert(at, at + 1, room) > 0 {
-            return Offer::New;
+            return Offer::New(at);
         }
         self.duplicates += 1;
         Offer::Duplicate
@@ -352,7 +352,7 @@ mod tests {
             let mut seen = BTreeSet::new();
             for counter in &counters {
                 let offer = stream.event(&header(first + counter), false, &mut room);
-                prop_assert_eq!(offer == Offer::New, seen.insert(first + counter));
+                prop_assert_eq!(offer == Offer::New(first + counter), seen.insert(first + counter));
             }
             let fate = stream.fate(false, true);
             prop_assert_eq!((fate.received, fate.arrived()), (counters.len() as u64, seen.len() as u64));

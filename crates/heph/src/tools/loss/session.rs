@@ -210,15 +210,13 @@ impl Sessions {
     /// Takes an event of a session; [`Offer::Duplicate`] when it arrived before, in whatever part.
     #[inline]
     pub fn event(&mut self, SessionKey(at): SessionKey, header: &Header, is_damaged: bool) -> Offer {
-        match self.stream(at, header.stream) {
-            Some((stream, ranges)) => stream.event(header, is_damaged, ranges),
-            None => {
-                if let Some(one) = self.all.get_mut(at) {
-                    one.uncounted += 1;
-                }
-                Offer::New
-            }
+        if let Some((stream, ranges)) = self.stream(at, header.stream) {
+            return stream.event(header, is_damaged, ranges);
         }
+        if let Some(one) = self.all.get_mut(at) {
+            one.uncounted += 1;
+        }
+        Offer::New(header.counter.into())
     }
 
     /// Takes counters that arrived before it was known which session they belong to, or in an earlier run.
