@@ -8,7 +8,7 @@ use anytrace_core::text::printable;
 use anytrace_live::{Drops, Report};
 
 use crate::units::{counted, grouped, nanoseconds};
-use tables::{descriptions, sources, streams};
+use tables::{descriptions, sessions, sources, streams};
 
 /// Sources shown.
 const SOURCES_SHOWN: usize = 40;
@@ -24,7 +24,15 @@ pub(super) fn page(report: &Report, folder: &Path) -> String {
     if hidden > 0 {
         out.push_str(&format!("  and {}\n", counted(hidden, "more source")));
     }
-    if report.totals.lost > 0 {
+    if !report.sessions.is_empty() {
+        out.push_str("\nrecordings that say what they recorded\n");
+        out.push_str(&sessions(report).render());
+        let hidden = report.sessions.len().saturating_sub(SOURCES_SHOWN) as u64;
+        if hidden > 0 {
+            out.push_str(&format!("  and {}\n", counted(hidden, "more recording")));
+        }
+    }
+    if report.without_session.lost > 0 {
         out.push_str("\nlost, by stream\n");
         out.push_str(&streams(report).render());
     }
@@ -58,6 +66,15 @@ fn head(report: &Report, folder: &Path) -> String {
     add("duplicates", totals.duplicates, " (not kept)");
     add("out of order", totals.out_of_order, "");
     add("restarts", totals.restarts, "");
+    add("doubtful", totals.doubtful, " (missing before counters that can hardly be right)");
+    if report.collections > 1 {
+        rows.push(("collections", format!("{}, the last in {}", report.collections, nanoseconds(report.elapsed.as_nanos()))));
+    }
+    let mut add = |name, figure: u64, explained: &str| {
+        if figure > 0 {
+            rows.push((name, format!("{}{explained}", number(figure))));
+        }
+    };
     add("damaged places", report.damaged_places, &format!(" ({} bytes skipped)", number(report.skipped_bytes)));
     add("unfinished", report.unfinished_bytes, " bytes of incomplete packets");
     add("refused", report.refused(), " (connections or senders above the limits)");
@@ -92,6 +109,11 @@ fn lost(report: &Report) -> String {
     if report.kernel_dropped() > 0 {
         out.push_str(&format!("; {} datagrams dropped by the kernel", number(report.kernel_dropped())));
     }
-    out.push_str("; losses after a stream's last event cannot be detected");
+    if !report.is_closed() {
+        out.push_str(match report.without_session.received {
+            0 => "; not closed: the tail is unknown",
+            _ => "; losses after a stream's last event cannot be detected",
+        });
+    }
     out
 }

@@ -91,6 +91,7 @@ mod tests {
             totals: lost.clone(),
             stream_count: 1,
             streams: vec![lost.clone()],
+            session: None,
         };
         let description =
             DescriptionRow { description: "\u{1b}[2Jpoll".to_owned(), count: 90, total_ns: 90_000, lengths };
@@ -106,7 +107,12 @@ mod tests {
             other_descriptions: 0,
             sources: vec![source],
             other_sources: 0,
-            totals: lost,
+            totals: lost.clone(),
+            without_session: lost,
+            sessions: Vec::new(),
+            collections: 1,
+            earlier_kernel_dropped: 0,
+            earlier_refused: 0,
             dropped: Drops::default(),
             over_rate: Drops::default(),
             damaged_places: 0,

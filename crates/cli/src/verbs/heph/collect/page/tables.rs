@@ -5,7 +5,7 @@ use anytrace_live::Report;
 
 use super::{SOURCES_SHOWN, number};
 use crate::table::{Align, Table};
-use crate::units::nanoseconds;
+use crate::units::{counted, nanoseconds};
 
 /// Streams with losses shown.
 const STREAMS_SHOWN: usize = 20;
@@ -28,7 +28,8 @@ pub(super) fn sources(report: &Report) -> Table {
             if source.name.number > 0 { source.name.number.to_string() } else { "-".to_owned() },
             number(source.events),
             number(source.bytes),
-            number(source.totals.lost),
+            // What a recording lost is known of all its connections together.
+            if source.session.is_none() { number(source.totals.lost) } else { "-".to_owned() },
             number(source.totals.duplicates),
             number(source.totals.out_of_order),
             number(source.damaged_places),
@@ -48,7 +49,8 @@ pub(super) fn streams(report: &Report) -> Table {
         ("lost", right),
         ("counters", Align::Left),
     ]);
-    let all = report.sources.iter().flat_map(|source| source.streams.iter().map(move |stream| (source, stream)));
+    let plain = report.sources.iter().filter(|source| source.session.is_none());
+    let all = plain.flat_map(|source| source.streams.iter().map(move |stream| (source, stream)));
     for (source, stream) in all.filter(|(_, stream)| stream.lost > 0).take(STREAMS_SHOWN) {
         let range = |&(first, count): &(u32, u64)| match count {
             1 => first.to_string(),
@@ -64,6 +66,39 @@ pub(super) fn streams(report: &Report) -> Table {
             number(stream.received),
             number(stream.lost),
             counters.join(", "),
+        ]);
+    }
+    table
+}
+
+pub(super) fn sessions(report: &Report) -> Table {
+    let right = Align::Right;
+    let mut table = Table::new(&[
+        ("recorded", right),
+        ("received", right),
+        ("lost", right),
+        ("dropped", right),
+        ("refused", right),
+        ("on the way", right),
+        ("twice", right),
+        ("doubtful", right),
+        ("end", Align::Left),
+        ("recording", Align::Left),
+    ]);
+    for session in report.sessions.iter().take(SOURCES_SHOWN) {
+        let all = &session.all;
+        let parts = counted(session.parts, "connection");
+        table.row(vec![
+            number(all.recorded),
+            number(all.received),
+            number(all.lost),
+            number(all.dropped),
+            number(all.refused),
+            number(all.lost_on_the_way()),
+            number(all.duplicates),
+            number(all.doubtful),
+            if session.is_closed { "closed".to_owned() } else { "unknown".to_owned() },
+            format!("{} {}, {parts}", printable(&session.session.program), session.session.process),
         ]);
     }
     table
