@@ -13,6 +13,8 @@ use std::thread::JoinHandle;
 
 use anytrace_core::Error;
 
+use crate::store::is_full;
+
 /// The list of closed files.
 pub(crate) const INDEX: &str = "index.jsonl";
 
@@ -50,6 +52,9 @@ pub(crate) struct Archivist {
 struct Worker {
     folder: PathBuf,
     index: File,
+    index_bytes: u64,
+    /// Lines that found no room on the disk.
+    unlisted: String,
     forces: bool,
     failure: Arc<Mutex<Option<Error>>>,
     is_syncing: Arc<AtomicBool>,
@@ -65,7 +70,9 @@ impl Archivist {
         let is_syncing = Arc::new(AtomicBool::new(false));
         let worker = Worker {
             folder: folder.to_owned(),
+            index_bytes: index.metadata().map_err(|error| Error::io(path.display(), error))?.len(),
             index,
+            unlisted: String::new(),
             forces,
             failure: Arc::clone(&failure),
             is_syncing: Arc::clone(&is_syncing),
@@ -135,15 +142,35 @@ impl Worker {
     fn run(mut self, jobs: &Receiver<Job>) {
         while let Ok(job) = jobs.recv() {
             let is_sync = matches!(job, Job::Sync(_));
-            if let Err(error) = self.work(job)
-                && let Ok(mut failure) = self.failure.lock()
-            {
-                failure.get_or_insert(error);
-            }
+            let worked = self.work(job);
+            // Losses are written again soon, and lines of the index wait, so that a full disk ends nothing.
+            self.note(worked.or_else(|error| if is_full(&error) { Ok(()) } else { Err(error) }));
             if is_sync {
                 self.is_syncing.store(false, Ordering::Release);
             }
         }
+        let listed = self.list("");
+        self.note(listed);
+    }
+
+    fn note(&self, done: Result<(), Error>) {
+        if let Err(error) = done
+            && let Ok(mut failure) = self.failure.lock()
+        {
+            failure.get_or_insert(error);
+        }
+    }
+
+    /// Appends a line to the index, and those that wait: all of them or none.
+    fn list(&mut self, line: &str) -> Result<(), Error> {
+        self.unlisted.push_str(line);
+        if let Err(error) = self.index.write_all(self.unlisted.as_bytes()) {
+            let _ = self.index.set_len(self.index_bytes);
+            return Err(Error::io(INDEX, error));
+        }
+        self.index_bytes += self.unlisted.len() as u64;
+        self.unlisted.clear();
+        Ok(())
     }
 
     fn work(&mut self, job: Job) -> Result<(), Error> {
@@ -176,7 +203,7 @@ impl Worker {
             Err(_) => fs::rename(&part, &path),
         }
         .map_err(failed)?;
-        self.index.write_all(line.as_bytes()).map_err(|error| Error::io(INDEX, error))?;
+        let listed = self.list(&line);
         if let Some(old) = remove {
             match fs::remove_file(&old) {
                 // Somebody took it away already.
@@ -188,7 +215,7 @@ impl Worker {
             // The new name is part of the folder.
             File::open(&self.folder).and_then(|folder| folder.sync_all()).map_err(failed)?;
         }
-        Ok(())
+        listed
     }
 }
 

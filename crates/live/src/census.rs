@@ -8,10 +8,11 @@ use anytrace_heph::tools::loss::{Fate, StreamLoss};
 use anytrace_heph::{EVENT_MAGIC, Framer, METADATA_MAGIC};
 
 use crate::listener::Listener;
-use crate::options::{Caps, Fsync};
+use crate::options::Caps;
 use crate::queue::{Batch, Dropped, Sender, count_events};
 use crate::report::{Drops, EndedBy, Report, SourceName, SourceReport};
 use crate::source::{Intake, Shared, Source};
+use crate::store::Store;
 
 /// Sources that ended and are listed; more are only counted.
 const ENDED_MAX: usize = 256;
@@ -232,9 +233,10 @@ impl Census {
         add_drops(&mut self.past.dropped, dropped.into());
     }
 
-    /// Writes the buffered packets.
-    pub(crate) fn flush(&mut self, fsync: Fsync) -> Result<(), Error> {
-        self.slots.iter_mut().flatten().try_for_each(|slot| slot.source.series.flush(fsync))
+    /// Writes the buffered packets; where the disk was full and has room again, the collection goes on.
+    pub(crate) fn flush(&mut self, store: &mut Store) -> Result<(), Error> {
+        store.is_full = false;
+        self.slots.iter_mut().flatten().try_for_each(|slot| slot.source.series.flush(store))
     }
 
     /// Rotates by time, forces bytes to the disk.
@@ -291,6 +293,7 @@ impl Census {
             totals,
             without_session: sum.totals,
             sessions,
+            unwritten_events: shared.store.unwritten_events,
             collections: earlier.collections + 1,
             earlier_kernel_dropped: earlier.kernel_dropped,
             earlier_refused: earlier.refused,

@@ -74,6 +74,8 @@ struct Collector<'o> {
     losses_at: Instant,
     /// Events and bytes at the last summary.
     last: (u64, u64),
+    /// True while the disk is full.
+    is_full: bool,
 }
 
 impl<'o> Collector<'o> {
@@ -124,6 +126,7 @@ impl<'o> Collector<'o> {
             summary_at,
             losses_at,
             last: (0, 0),
+            is_full: false,
         })
     }
 
@@ -144,11 +147,17 @@ impl<'o> Collector<'o> {
             }
             self.wait(&mut ready)?;
             self.shared.tick();
-            self.take_datagrams()?;
             self.accept(&ready)?;
-            self.read_connections(ready.get(self.listeners.len()..).unwrap_or_default())?;
-            self.read_files()?;
-            self.census.flush(self.options.store.fsync)?;
+            if !self.is_full {
+                self.take_datagrams()?;
+                self.read_connections(ready.get(self.listeners.len()..).unwrap_or_default())?;
+                self.read_files()?;
+            }
+            self.census.flush(&mut self.shared.store)?;
+            if self.is_full != self.shared.store.is_full {
+                self.is_full = self.shared.store.is_full;
+                self.shared.observer.storage(self.is_full)?;
+            }
             if self.shared.now >= tick_at {
                 tick_at = self.shared.now + TICK;
                 self.on_tick()?;
@@ -163,20 +172,25 @@ impl<'o> Collector<'o> {
     fn wait(&mut self, ready: &mut Vec<bool>) -> Result<(), Error> {
         let now = self.shared.now;
         let mut wait = TICK;
-        if let Some(due) = self.follows.iter().map(|(follow, _)| follow.due).min() {
+        if let Some(due) = self.follows.iter().map(|(follow, _)| follow.due).min().filter(|_| !self.is_full) {
             wait = wait.min(due.saturating_duration_since(now));
         }
         // Connections over their rate are left out of the poll, so a short wait must look at them again.
         if self.connections.iter().any(|connection| connection.rests(now)) {
             wait = wait.min(Duration::from_millis(10));
         }
-        let mut wanted = vec![PollFd::new(self.ear.as_fd(), PollFlags::POLLIN)];
+        // The bell of datagrams goes on ringing while nobody takes them.
+        let bell = if self.is_full { PollFlags::empty() } else { PollFlags::POLLIN };
+        let mut wanted = vec![PollFd::new(self.ear.as_fd(), bell)];
         let mut places = Vec::new();
         let listening = self.listeners.iter().map(|listener| match listener.rests_until {
             Some(until) if now < until => None,
             _ => listener.bound.socket.listener(),
         });
-        let all = listening.chain(self.connections.iter().map(|connection| connection.wanted(now)));
+        // Without room on the disk senders wait, or lose what they send, as they do with a collector that is too slow.
+        let reads = !self.is_full;
+        let wanted_connections = self.connections.iter().map(|connection| connection.wanted(now).filter(|_| reads));
+        let all = listening.chain(wanted_connections);
         ready.clear();
         for (place, fd) in all.enumerate() {
             ready.push(false);
@@ -283,6 +297,9 @@ impl<'o> Collector<'o> {
     }
 
     fn on_tick(&mut self) -> Result<(), Error> {
+        if self.is_full {
+            return self.summarize_if_due();
+        }
         let idle = self.options.caps.idle;
         let is_short = self.pool.was_short();
         for connection in &mut self.connections {
@@ -298,10 +315,11 @@ impl<'o> Collector<'o> {
             let report = self.report(EndedBy::Running);
             self.shared.store.write_losses(report.to_json().to_string().into_bytes());
         }
-        if self.shared.now >= self.summary_at {
-            self.summarize()?;
-        }
-        Ok(())
+        self.summarize_if_due()
+    }
+
+    fn summarize_if_due(&mut self) -> Result<(), Error> {
+        if self.shared.now >= self.summary_at { self.summarize() } else { Ok(()) }
     }
 
     fn summarize(&mut self) -> Result<(), Error> {
@@ -334,7 +352,8 @@ impl<'o> Collector<'o> {
         self.shared.tick();
         self.take_datagrams()?;
         // A limit on events excludes those of another second.
-        self.read_remaining(if ended_by == EndedBy::Events { Instant::now() } else { deadline })?;
+        let is_full = self.is_full;
+        self.read_remaining(if is_full || ended_by == EndedBy::Events { Instant::now() } else { deadline })?;
         for listener in &self.listeners {
             if let Some(receiver) = &listener.receiver {
                 receiver.look_up_drops();

@@ -20,7 +20,7 @@ pub(crate) struct Manifest {
     arrived: Map<u32, Vec<(u64, u64)>>,
     ranges: usize,
     /// True when there was more than has room here.
-    is_cut: bool,
+    pub(crate) is_cut: bool,
 }
 
 impl Manifest {

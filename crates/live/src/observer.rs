@@ -23,4 +23,10 @@ pub trait Observer {
     /// # Errors
     /// Ends the collection.
     fn damage(&mut self, source: &SourceName, diagnostic: Diagnostic) -> Result<(), Error>;
+
+    /// The disk is full, and nothing more is taken until there is room; or there is room again.
+    ///
+    /// # Errors
+    /// Ends the collection.
+    fn storage(&mut self, is_full: bool) -> Result<(), Error>;
 }

@@ -155,6 +155,8 @@ pub struct Report {
     pub without_session: StreamLoss,
     /// Recorders that say what they recorded, each with all its connections, also of earlier collections in the folder.
     pub sessions: Vec<SessionLoss>,
+    /// Events that were received and found no room on the disk before the end.
+    pub unwritten_events: u64,
     /// How many collections there were in the folder, this one included.
     pub collections: u64,
     /// Datagrams that the kernel dropped in earlier collections.
@@ -255,6 +257,7 @@ impl Report {
             "still_waited_for": self.totals.open,
             "tail_is_unknown": !self.is_closed(),
             "closed": self.is_closed(),
+            "unwritten_events": self.unwritten_events,
             "collections": self.collections,
             "sessions": self.sessions.iter().map(|session| session.to_json(RANGES_LISTED)).collect::<Vec<_>>(),
             "without_session": with(json!({}), self.without_session.named()),

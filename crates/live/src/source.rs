@@ -104,7 +104,7 @@ impl Source {
     /// Ends it: closes its file, returns its room.
     pub(crate) fn end(&mut self, shared: &mut Shared<'_>) -> Result<(), Error> {
         self.ledger.leave(&mut shared.room);
-        self.series.close(&mut shared.store)
+        self.series.end(&mut shared.store)
     }
 
     /// What it sent and lost; lists at most this many of its streams with losses.

@@ -5,7 +5,7 @@
 
 use std::collections::VecDeque;
 use std::fs::{self, File};
-use std::io::{self, Write};
+use std::io::{self, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
 use std::time::Instant;
 
@@ -41,9 +41,24 @@ pub(crate) struct Store {
     kept: Map<u128, VecDeque<PathBuf>>,
     /// What earlier collections in this folder reported.
     pub(crate) earlier: EarlierReport,
+    /// True when the disk is full: nothing more is taken until there is room.
+    pub(crate) is_full: bool,
+    /// Events that were received and found no room before the end.
+    pub(crate) unwritten_events: u64,
 }
 
 impl Store {
+    /// Goes on without room on the disk: what was not written is kept.
+    fn tolerate(&mut self, written: Result<(), Error>) -> Result<(), Error> {
+        match written {
+            Err(error) if is_full(&error) => {
+                self.is_full = true;
+                Ok(())
+            }
+            other => other,
+        }
+    }
+
     /// Creates the folder or examines its contents: what an earlier collection left there is completed and counted.
     pub(crate) fn open(options: &StoreOptions, sessions: &mut Sessions, tally: &mut Tally) -> Result<Self, Error> {
         let folder = &options.folder;
@@ -66,6 +81,8 @@ impl Store {
             files: found.files,
             kept: found.kept,
             earlier: found.report,
+            is_full: false,
+            unwritten_events: 0,
         })
     }
 
@@ -109,8 +126,8 @@ impl Store {
         // Before the work: a slow disk must not make the next one due at once.
         self.synced = now;
         let open = series.filter_map(|series| series.open.as_mut());
-        let dirty = open.filter_map(|open| std::mem::take(&mut open.is_dirty).then(|| open.file.try_clone()));
-        let files: Vec<File> = dirty.filter_map(Result::ok).collect();
+        let dirty = open.filter_map(|open| open.file.as_ref().filter(|_| std::mem::take(&mut open.is_dirty)));
+        let files: Vec<File> = dirty.filter_map(|file| file.try_clone().ok()).collect();
         if !files.is_empty() {
             self.archivist.sync(files);
         }
@@ -150,10 +167,13 @@ pub(crate) struct Series {
 
 /// The file being written.
 struct Open {
-    file: File,
+    /// None before the first byte is written.
+    file: Option<File>,
     name: String,
     part: PathBuf,
     out: Vec<u8>,
+    /// Events in them.
+    out_events: u64,
     /// Bytes written and gathered.
     bytes: u64,
     written: u64,
@@ -179,14 +199,16 @@ impl Series {
         if self.is_full(&store.options, packet.len()) {
             self.close(store)?;
         }
-        let open = self.opened(store, now)?;
+        let open = self.opened(store, now);
         open.events += 1;
+        open.out_events += 1;
         if let Some(at) = at {
             open.manifest.event(header.stream, at);
         }
         let (start, end) = (header.start_ns.min(header.end_ns), header.end_ns.max(header.start_ns));
         open.range = Some(open.range.map_or((start, end), |(from, to)| (from.min(start), to.max(end))));
-        open.push(packet)
+        let pushed = open.push(packet);
+        if pushed.is_ok() { Ok(()) } else { store.tolerate(pushed) }
     }
 
     /// Takes what arrived before the session was known.
@@ -217,14 +239,16 @@ impl Series {
         let is_account = metadata.option() == ACCOUNT_OPTION;
         // A later file begins with the remembered metadata; what was counted by then is in an earlier one.
         if self.open.is_none() && self.files > 0 && !is_account && self.remember(metadata.option(), packet) {
-            return self.opened(store, now).map(|_| ());
+            self.opened(store, now);
+            return Ok(());
         }
-        let open = self.opened(store, now)?;
+        let open = self.opened(store, now);
         open.metadata += 1;
         if is_account || session.is_some() {
             open.manifest.packet(packet);
         }
-        open.push(packet)?;
+        let pushed = open.push(packet);
+        store.tolerate(pushed)?;
         if !is_account {
             self.remember(metadata.option(), packet);
         }
@@ -259,23 +283,52 @@ impl Series {
     }
 
     /// Writes the buffered packets.
-    pub(crate) fn flush(&mut self, fsync: Fsync) -> Result<(), Error> {
+    pub(crate) fn flush(&mut self, store: &mut Store) -> Result<(), Error> {
         let Some(open) = &mut self.open else { return Ok(()) };
-        open.flush()?;
-        if fsync == Fsync::Batch && std::mem::take(&mut open.is_dirty) {
-            open.file.sync_data().map_err(|error| Error::io(open.part.display(), error))?;
+        let flushed = open.flush();
+        store.tolerate(flushed)?;
+        if store.options.fsync == Fsync::Batch
+            && std::mem::take(&mut open.is_dirty)
+            && let Some(file) = &open.file
+        {
+            file.sync_data().map_err(|error| Error::io(open.part.display(), error))?;
         }
         Ok(())
     }
 
-    /// Closes the file being written, if there is one.
+    /// Closes the file being written, if there is one and the disk has room.
     pub(crate) fn close(&mut self, store: &mut Store) -> Result<(), Error> {
+        let Some(open) = &mut self.open else { return Ok(()) };
+        match open.flush() {
+            Err(error) if is_full(&error) => {
+                // It grows beyond its size instead.
+                store.is_full = true;
+                Ok(())
+            }
+            flushed => flushed.and_then(|()| self.close_written(store)),
+        }
+    }
+
+    /// The same at the end of its source: what has no room then is lost.
+    pub(crate) fn end(&mut self, store: &mut Store) -> Result<(), Error> {
+        self.close(store)?;
+        let Some(open) = &mut self.open else { return Ok(()) };
+        store.unwritten_events += open.out_events;
+        open.events -= open.out_events;
+        open.bytes = open.written;
+        // The index must not say that these arrived.
+        open.manifest.is_cut |= open.out_events > 0;
+        open.out.clear();
+        self.close_written(store)
+    }
+
+    fn close_written(&mut self, store: &mut Store) -> Result<(), Error> {
         let Some(mut open) = self.open.take() else { return Ok(()) };
-        open.flush()?;
+        let Some(file) = open.file.take() else { return Ok(()) };
         let path = store.options.folder.join(&open.name);
         let remove = store.keep(self, path.clone());
         let line = self.index_line(&open, remove.as_deref());
-        store.archivist.close(Closing { file: open.file, part: open.part, path, line, remove });
+        store.archivist.close(Closing { file, part: open.part, path, line, remove });
         Ok(())
     }
 
@@ -288,7 +341,7 @@ impl Series {
     }
 
     /// The file being written; a new one if there is none.
-    fn opened(&mut self, store: &mut Store, now: Instant) -> Result<&mut Open, Error> {
+    fn opened(&mut self, store: &mut Store, now: Instant) -> &mut Open {
         let open = match self.open.take() {
             Some(open) => open,
             None => {
@@ -299,18 +352,18 @@ impl Series {
                 self.files += 1;
                 store.files += 1;
                 let name = format!("source-{:04}-{:06}.heph", self.source, self.files);
-                let mut open = Open::create(&store.options.folder, name, now)?;
+                let mut open = Open::new(&store.options.folder, name, now);
                 for (option, packet) in &self.repeated {
                     if option == SESSION_OPTION {
                         open.manifest.packet(packet);
                     }
                     open.metadata += 1;
-                    open.push(packet)?;
+                    open.gather(packet);
                 }
                 open
             }
         };
-        Ok(self.open.insert(open))
+        self.open.insert(open)
     }
 
     fn index_line(&self, open: &Open, removed: Option<&Path>) -> String {
@@ -333,15 +386,13 @@ impl Series {
 }
 
 impl Open {
-    fn create(folder: &Path, name: String, now: Instant) -> Result<Self, Error> {
-        let part = folder.join(format!("{name}.part"));
-        let file = File::options().write(true).create_new(true).open(&part);
-        let file = file.map_err(|error| Error::io(part.display(), error))?;
-        Ok(Self {
-            file,
+    fn new(folder: &Path, name: String, now: Instant) -> Self {
+        Self {
+            file: None,
+            part: folder.join(format!("{name}.part")),
             name,
-            part,
             out: Vec::new(),
+            out_events: 0,
             bytes: 0,
             written: 0,
             events: 0,
@@ -350,13 +401,18 @@ impl Open {
             range: None,
             manifest: Manifest::default(),
             is_dirty: false,
-        })
+        }
+    }
+
+    #[inline]
+    fn gather(&mut self, packet: &[u8]) {
+        self.bytes += packet.len() as u64;
+        self.out.extend_from_slice(packet);
     }
 
     #[inline]
     fn push(&mut self, packet: &[u8]) -> Result<(), Error> {
-        self.bytes += packet.len() as u64;
-        self.out.extend_from_slice(packet);
+        self.gather(packet);
         if self.out.len() >= OUT_BYTES { self.flush() } else { Ok(()) }
     }
 
@@ -364,17 +420,31 @@ impl Open {
         if self.out.is_empty() {
             return Ok(());
         }
-        if let Err(error) = self.file.write_all(&self.out) {
+        let failed = |error| Error::io(self.part.display(), error);
+        let file = match &mut self.file {
+            Some(file) => file,
+            None => {
+                let made = File::options().write(true).create_new(true).open(&self.part);
+                self.file.insert(made.map_err(failed)?)
+            }
+        };
+        if let Err(error) = file.write_all(&self.out) {
             // The file must end with a complete packet.
-            let _ = self.file.set_len(self.written);
-            return Err(Error::io(self.part.display(), error));
+            let _ = file.set_len(self.written).and_then(|()| file.seek(SeekFrom::Start(self.written)));
+            return Err(failed(error));
         }
         self.is_dirty = true;
         // `written` is always the end of a complete packet: where the next write fails, the file is cut there.
         self.written += self.out.len() as u64;
         self.out.clear();
+        self.out_events = 0;
         // One packet may be as long as all other buffers together.
         self.out.shrink_to(OUT_BYTES);
         Ok(())
     }
+}
+
+/// True when the disk has no room, or its user no more of it.
+pub(crate) fn is_full(error: &Error) -> bool {
+    matches!(error.io_kind(), Some(io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded))
 }

@@ -83,6 +83,7 @@ pub(crate) struct Running {
 pub(crate) struct Seen {
     pub(crate) events: AtomicU64,
     pub(crate) received: AtomicU64,
+    pub(crate) is_full: AtomicBool,
     pub(crate) last: Mutex<Option<Summary>>,
     pub(crate) damage: Mutex<Vec<(String, Diagnostic)>>,
 }
@@ -103,6 +104,11 @@ impl Observer for Listening {
         self.seen.events.store(summary.total.events, Ordering::SeqCst);
         self.seen.received.store(summary.total.totals.received, Ordering::SeqCst);
         *self.seen.last.lock().unwrap() = Some(summary.clone());
+        Ok(())
+    }
+
+    fn storage(&mut self, is_full: bool) -> Result<(), Error> {
+        self.seen.is_full.store(is_full, Ordering::SeqCst);
         Ok(())
     }
 

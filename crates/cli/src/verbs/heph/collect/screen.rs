@@ -110,6 +110,7 @@ mod tests {
             totals: lost.clone(),
             without_session: lost,
             sessions: Vec::new(),
+            unwritten_events: 0,
             collections: 1,
             earlier_kernel_dropped: 0,
             earlier_refused: 0,

@@ -25,7 +25,7 @@ impl Observer for Shown {
         if self.form == SummaryForm::Json {
             let addresses: Vec<&str> = listeners.iter().map(|listener| listener.address.as_str()).collect();
             let line = serde_json::json!({ "version": 1, "type": "listening", "addresses": addresses });
-            return put(&line);
+            return print(&line);
         }
         for listener in listeners.iter().filter(|_| self.screen.is_none()) {
             let buffer = listener.receive_buffer_bytes.map_or(String::new(), |bytes| {
@@ -39,21 +39,36 @@ impl Observer for Shown {
     fn summary(&mut self, summary: &Summary) -> Result<(), Error> {
         match (&mut self.screen, self.form) {
             (Some(screen), _) => Ok(screen.draw(summary, self.unprinted.last().map_or("", String::as_str))?),
-            (None, SummaryForm::Json) => put(&summary.to_json()),
+            (None, SummaryForm::Json) => print(&summary.to_json()),
             (None, _) => Ok(()),
         }
+    }
+
+    fn storage(&mut self, is_full: bool) -> Result<(), Error> {
+        self.put(match is_full {
+            true => "the disk is full: nothing more is taken until there is room".to_owned(),
+            false => "there is room on the disk again".to_owned(),
+        });
+        Ok(())
     }
 
     fn damage(&mut self, source: &SourceName, diagnostic: Diagnostic) -> Result<(), Error> {
         let mut line = format!("{}: ", source.peer);
         // Writing to a string cannot fail.
         let _ = diagnostic.render("packet", &mut line);
+        self.put(line);
+        Ok(())
+    }
+}
+
+impl Shown {
+    /// Prints a complaint, now or when the screen is gone.
+    fn put(&mut self, line: String) {
         if self.screen.is_none() {
             complain(&line);
         } else if self.unprinted.len() < UNPRINTED_MAX {
             self.unprinted.push(line);
         }
-        Ok(())
     }
 }
 
@@ -64,7 +79,7 @@ pub(super) fn complain(line: &str) {
 }
 
 /// One line of JSON, at once.
-fn put(line: &serde_json::Value) -> Result<(), Error> {
+fn print(line: &serde_json::Value) -> Result<(), Error> {
     let mut out = terminal::stdout().json(true);
     Ok(writeln!(out, "{line}").and_then(|()| out.flush())?)
 }
