@@ -5,6 +5,7 @@
 
 #![allow(clippy::print_stdout, clippy::print_stderr, reason = "a chore talks to the person who runs it")]
 
+mod account;
 mod bench;
 mod book;
 mod casemate_tables;
@@ -68,7 +69,7 @@ const HELP: &str = "cargo xtask CHORE
 
 /// The chores that describe their options themselves.
 fn usages() -> String {
-    [cluster::USAGE, replay::USAGE, hostile::USAGE, dist::USAGE, new_format::USAGE].join("\n  ")
+    [account::USAGE, cluster::USAGE, replay::USAGE, hostile::USAGE, dist::USAGE, new_format::USAGE].join("\n  ")
 }
 
 fn main() -> ExitCode {
@@ -97,6 +98,7 @@ fn main() -> ExitCode {
         "dist" => dist::run(rest),
         "new-format" => new_format::run(rest),
         "casemate-tables" => casemate_tables::run(rest),
+        "account" => account::run(rest),
         "soak" => soak::run(rest),
         "licences" => licences::run(),
         "lines" => lines::run(rest),

@@ -25,6 +25,8 @@ pub(crate) fn run(arguments: &[String]) -> Result<(), String> {
     let program = shell::root().join("target/debug/anytrace");
     // Every verb on damaged samples.
     crate::hostile::short(&program)?;
+    // Every event of recordings that are disturbed.
+    crate::account::short()?;
     // The main job of the README, on the traces of the repository.
     let tour = shell::traces("examples/tour", 3)?;
     shell::run(Command::new(&program).arg("highlights").args(tour).args(shell::examples()?))?;

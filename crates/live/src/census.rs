@@ -121,6 +121,11 @@ impl Census {
         Some(Intake { source, shared })
     }
 
+    /// True when the sender waits for acknowledgements.
+    pub(crate) fn wants_acks(&self, slot: usize) -> bool {
+        self.slots.get(slot).and_then(Option::as_ref).is_some_and(|slot| slot.source.wants_acks)
+    }
+
     /// Ends a source.
     pub(crate) fn leave(&mut self, slot: usize, shared: &mut Shared<'_>) -> Result<(), Error> {
         let Some(mut left) = self.slots.get_mut(slot).and_then(Option::take) else { return Ok(()) };

@@ -109,7 +109,8 @@ impl<'o> Collector<'o> {
             };
             listeners.push(Listener { bound, receiver, rejected: 0, refused: 0, rests_until: None });
         }
-        let (summary_at, losses_at) = (shared.start + options.interval, shared.start + LOSSES_EVERY);
+        // The losses are there from the start: a collection that is killed early counts as one.
+        let (summary_at, losses_at) = (shared.start + options.interval, shared.start);
         // A packet of the greatest length must find room, or its sender would wait for ever.
         let longest = usize::try_from(caps.packet_bytes).unwrap_or(usize::MAX / 2).saturating_add(2 * SCRATCH_BYTES);
         Ok(Self {
@@ -154,6 +155,9 @@ impl<'o> Collector<'o> {
                 self.read_files()?;
             }
             self.census.flush(&mut self.shared.store)?;
+            if self.options.acknowledges && !self.shared.store.is_full {
+                self.acknowledge();
+            }
             if self.is_full != self.shared.store.is_full {
                 self.is_full = self.shared.store.is_full;
                 self.shared.observer.storage(self.is_full)?;
@@ -268,6 +272,13 @@ impl<'o> Collector<'o> {
         if has_ended { self.bury_connections() } else { Ok(()) }
     }
 
+    /// Everything taken is in the files now.
+    fn acknowledge(&mut self) {
+        for connection in self.connections.iter_mut().filter(|connection| self.census.wants_acks(connection.slot)) {
+            connection.acknowledge();
+        }
+    }
+
     /// Ends the sources of connections that are over.
     fn bury_connections(&mut self) -> Result<(), Error> {
         for connection in self.connections.iter().filter(|connection| connection.has_ended) {
@@ -358,6 +369,10 @@ impl<'o> Collector<'o> {
             if let Some(receiver) = &listener.receiver {
                 receiver.look_up_drops();
             }
+        }
+        self.census.flush(&mut self.shared.store)?;
+        if self.options.acknowledges && !self.shared.store.is_full {
+            self.acknowledge();
         }
         self.census.leave_all(&mut self.shared)?;
         let report = self.report(ended_by);

@@ -1,6 +1,6 @@
 //! A connection that sends a stream of packets.
 
-use std::io::{self, Read};
+use std::io::{self, Read, Write};
 use std::net::{SocketAddr, TcpStream};
 use std::os::fd::{AsFd, BorrowedFd};
 use std::os::unix::net::UnixStream;
@@ -29,6 +29,9 @@ pub(crate) struct Connection {
     since: Instant,
     rests_until: Option<Instant>,
     pub(crate) has_ended: bool,
+    acked: u64,
+    /// Of the last acknowledgement, the bytes that found no room.
+    unsent: Vec<u8>,
 }
 
 /// The socket of a connection.
@@ -73,7 +76,35 @@ impl Read for Stream {
 
 impl Connection {
     pub(crate) fn new(stream: Stream, slot: usize, packet_bytes_max: u64, now: Instant) -> Self {
-        Self { stream, feed: Feed::new(packet_bytes_max), slot, since: now, rests_until: None, has_ended: false }
+        Self {
+            stream,
+            feed: Feed::new(packet_bytes_max),
+            slot,
+            since: now,
+            rests_until: None,
+            has_ended: false,
+            acked: 0,
+            unsent: Vec::new(),
+        }
+    }
+
+    /// Says how many bytes of it are stored. What finds no room, because the peer does not read, is said later.
+    pub(crate) fn acknowledge(&mut self) {
+        if self.unsent.is_empty() && self.feed.taken > self.acked {
+            self.acked = self.feed.taken;
+            self.unsent.extend_from_slice(&self.acked.to_be_bytes());
+        }
+        if self.unsent.is_empty() {
+            return;
+        }
+        let written = match &mut self.stream {
+            Stream::Tcp(stream) => stream.write(&self.unsent),
+            Stream::Unix(stream) => stream.write(&self.unsent),
+        };
+        // A peer that is gone is noticed when it is read from.
+        if let Ok(written) = written {
+            self.unsent.drain(..written);
+        }
     }
 
     /// The descriptor to wait on; `None` while the connection rests.

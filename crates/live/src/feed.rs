@@ -62,6 +62,8 @@ pub(crate) struct Feed {
     /// Bytes taken of the pool.
     reserved: usize,
     packet_bytes_max: u64,
+    /// Bytes whose packets were passed on.
+    pub(crate) taken: u64,
 }
 
 impl Feed {
@@ -74,6 +76,7 @@ impl Feed {
             half_since: None,
             reserved: 0,
             packet_bytes_max,
+            taken: 0,
         }
     }
 
@@ -176,6 +179,7 @@ impl Feed {
 
     fn settle(&mut self, used: usize, need: usize, now: Instant) {
         self.need = need;
+        self.taken += used as u64;
         if self.pending.is_empty() {
             self.half_since = None;
         // A packet was completed, so another one waits now: its time begins.

@@ -16,6 +16,8 @@ pub struct CollectOptions {
     pub end_of_file: EndOfFile,
     /// Whether addresses that other machines can reach are allowed.
     pub reach: Reach,
+    /// Whether recorders that ask for it are told what is stored.
+    pub acknowledges: bool,
     /// Where the files go.
     pub store: StoreOptions,
     /// What no sender may exceed.
@@ -36,6 +38,7 @@ impl CollectOptions {
             follow: Vec::new(),
             end_of_file: EndOfFile::Waits,
             reach: Reach::Loopback,
+            acknowledges: false,
             store: StoreOptions::new(folder),
             caps: Caps::default(),
             interval: Duration::from_secs(1),

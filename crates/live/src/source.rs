@@ -23,6 +23,7 @@ pub(crate) struct Source {
     pub(crate) series: Series,
     ledger: Ledger,
     session: Option<(SessionKey, u128)>,
+    pub(crate) wants_acks: bool,
     pub(crate) events: u64,
     metadata: u64,
     bytes: u64,
@@ -82,6 +83,7 @@ impl Source {
             series,
             ledger: Ledger::new(&mut shared.room),
             session: None,
+            wants_acks: false,
             name,
             events: 0,
             metadata: 0,
@@ -156,6 +158,7 @@ impl Intake<'_, '_> {
             }
         }
         source.session = Some((key, session.id));
+        source.wants_acks = session.wants_acks;
     }
 }
 

@@ -19,7 +19,7 @@ pub const SESSION_OPTION: &str = "anytrace.session";
 pub const ACCOUNT_OPTION: &str = "anytrace.account";
 
 /// The identity of a recording: attributes `id` (32 hexadecimal digits), `program`, `process`, `start`, `recorder`,
-/// `part` and `memory`.
+/// `part`, `memory` and `ack` (0 or 1).
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Session<'a> {
     /// A random number that no other recording has.
@@ -36,6 +36,9 @@ pub struct Session<'a> {
     pub part: u64,
     /// Bytes of events that the recorder keeps in memory at most: when it is killed, no more than these are gone.
     pub memory_bytes: u64,
+    /// True when the recorder keeps what it sends on this connection until the receiver acknowledges it: by the number of
+    /// bytes of complete packets it has stored of this connection so far, 64 bits, big-endian, as often as it likes.
+    pub wants_acks: bool,
 }
 
 /// What a stream has counted, see [`Account`].
@@ -78,7 +81,7 @@ pub fn session<B: Buffer>(buffer: &mut B, session: &Session<'_>) -> Result<(), E
         id(value, session.id);
         value.str("program", session.program).u64("process", u64::from(session.process));
         value.u64("start", session.start_ns).str("recorder", session.recorder);
-        value.u64("part", session.part).u64("memory", session.memory_bytes);
+        value.u64("part", session.part).u64("memory", session.memory_bytes).bool("ack", session.wants_acks);
     })
 }
 

@@ -34,6 +34,7 @@ pub struct Builder {
     rotate_bytes: Option<u64>,
     keep_files: Option<usize>,
     connects_later: bool,
+    window_bytes: Option<usize>,
     datagram_bytes: usize,
     memory_bytes: usize,
     wait_when_full: Duration,
@@ -59,6 +60,7 @@ impl Default for Builder {
             rotate_bytes: None,
             keep_files: None,
             connects_later: false,
+            window_bytes: None,
             datagram_bytes: 1400,
             memory_bytes: 32 << 20,
             wait_when_full: Duration::ZERO,
@@ -130,6 +132,15 @@ impl Builder {
     /// Starts even if nothing listens yet at the address of [`Self::tcp`] or [`Self::unix`], and keeps trying.
     pub fn connect_later(mut self, connects_later: bool) -> Self {
         self.connects_later = connects_later;
+        self
+    }
+
+    /// Keeps what is sent over TCP or a Unix socket, up to this many bytes, until the receiver says that it has stored it
+    /// (`anytrace heph collect --ack`), and sends the rest again on the next connection. A receiver that is killed and
+    /// started again loses nothing. Events count as written when they are acknowledged; [`Guard`] waits for that for
+    /// as long as [`Self::close_timeout`]. A receiver that acknowledges nothing within two seconds is sent to as without.
+    pub fn acknowledged(mut self, window_bytes: usize) -> Self {
+        self.window_bytes = Some(window_bytes);
         self
     }
 
@@ -288,7 +299,8 @@ impl Builder {
             }
             Destination::Stream(peer) => {
                 let what = peer.to_string();
-                Box::new(Stream::new(peer, head, self.connects_later).map_err(|error| Error::new(what, error))?)
+                let stream = Stream::new(peer, head, self.connects_later, self.window_bytes);
+                Box::new(stream.map_err(|error| Error::new(what, error))?)
             }
             Destination::Datagrams(address) => {
                 let sink = Datagrams::connect(&address, self.datagram_bytes, head);

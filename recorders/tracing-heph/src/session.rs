@@ -107,7 +107,7 @@ impl Session {
     }
 
     /// Appends the packet that begins a part.
-    pub(crate) fn push_begin(&self, part: u64, out: &mut Vec<u8>) {
+    pub(crate) fn push_begin(&self, part: u64, wants_acks: bool, out: &mut Vec<u8>) {
         if !self.is_shown {
             return;
         }
@@ -119,6 +119,7 @@ impl Session {
             recorder: concat!("tracing-heph ", env!("CARGO_PKG_VERSION")),
             part,
             memory_bytes: self.memory_bytes as u64,
+            wants_acks,
         };
         // A vector is never full, and the packet is short.
         let _ = heph_encoder::session(out, &session);

@@ -51,7 +51,7 @@ impl Writer {
             let before = self.taken;
             // Looked at first: what is there then is all there will be.
             let is_last = self.core.is_settled();
-            let is_done = self.hand_over() && self.account(is_last);
+            let is_done = self.hand_over() && self.account(is_last) && (!is_last || self.sink.is_settled());
             if self.taken == before {
                 self.core.pool.trim();
             }

@@ -29,6 +29,9 @@ pub struct Session {
     pub part: u64,
     /// Bytes of events that the recorder keeps in memory at most.
     pub memory_bytes: u64,
+    /// True when the recorder waits for acknowledgements on this connection: the number of bytes of complete packets that
+    /// were stored of it so far, 64 bits, big-endian.
+    pub wants_acks: bool,
 }
 
 /// What a stream, or all of a session, has counted.
@@ -73,6 +76,7 @@ impl Metadata<'_> {
                 ("start", Value::Unsigned(number)) => made.start_ns = number,
                 ("part", Value::Unsigned(number)) => made.part = number,
                 ("memory", Value::Unsigned(number)) => made.memory_bytes = number,
+                ("ack", Value::Unsigned(number)) => made.wants_acks = number != 0,
                 _ => {}
             }
         }
@@ -153,10 +157,12 @@ mod tests {
             recorder: "tracing-heph 0.1.0",
             part: 5,
             memory_bytes: 1 << 25,
+            wants_acks: true,
         };
         heph_encoder::session(&mut bytes, &session).unwrap();
         let read_back = metadata(&bytes).session().unwrap();
         assert_eq!((read_back.id, read_back.program.as_str(), read_back.process), (session.id, "näher", 12));
+        assert!(read_back.wants_acks);
         assert_eq!((read_back.start_ns, read_back.part, read_back.memory_bytes), (34, 5, 1 << 25));
         assert_eq!(metadata(&bytes).account(), None);
         for end in 10 + SESSION_OPTION.len()..bytes.len() {

@@ -3,6 +3,7 @@
 mod datagram;
 mod file;
 mod stream;
+mod window;
 
 use std::io::{self, ErrorKind, Write};
 use std::sync::Arc;
@@ -25,6 +26,11 @@ pub(crate) trait Sink: Send {
     /// What went wrong; the call is repeated after a while.
     fn send(&mut self, out: &mut Outbox, counts: &Counts) -> io::Result<bool>;
 
+    /// True when nothing of what was sent may still come back.
+    fn is_settled(&mut self) -> bool {
+        true
+    }
+
     /// How accounts are best sent.
     fn account_form(&self) -> AccountForm {
         AccountForm { streams_at_once: 1024, copies: 1 }
@@ -46,11 +52,17 @@ pub(crate) struct AccountForm {
 pub(crate) struct Head {
     core: Arc<Core>,
     part: u64,
+    wants_acks: bool,
 }
 
 impl Head {
     pub(crate) fn new(core: Arc<Core>) -> Self {
-        Self { core, part: 0 }
+        Self { core, part: 0, wants_acks: false }
+    }
+
+    /// Asks the receiver to acknowledge what it has stored.
+    pub(crate) fn with_acks(self) -> Self {
+        Self { wants_acks: true, ..self }
     }
 
     /// The packets that begin the next part.
@@ -68,7 +80,7 @@ impl Head {
         let mut packets = Vec::new();
         // A vector is never full.
         let _ = heph_encoder::epoch(&mut packets, self.core.epoch_ns);
-        self.core.session.push_begin(self.part, &mut packets);
+        self.core.session.push_begin(self.part, self.wants_acks, &mut packets);
         packets
     }
 

@@ -1,11 +1,12 @@
 //! TCP and Unix sockets: connected again when the connection breaks.
 
 use std::fmt;
-use std::io::{self, Write};
+use std::io::{self, Read, Write};
 use std::net::{TcpStream, ToSocketAddrs};
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
+use super::window::Window;
 use super::{Head, Outbox, Sink};
 use crate::stats::Counts;
 
@@ -38,7 +39,8 @@ impl fmt::Display for Peer {
 }
 
 impl Peer {
-    fn connect(&self) -> io::Result<Box<dyn Write + Send>> {
+    /// Both directions of a new connection.
+    fn connect(&self) -> io::Result<(Box<dyn Write + Send>, Box<dyn Read + Send>)> {
         match self {
             Self::Tcp(address) => {
                 let mut failure = io::Error::new(io::ErrorKind::NotFound, "the name has no address");
@@ -47,7 +49,8 @@ impl Peer {
                         Ok(stream) => {
                             stream.set_nodelay(true)?;
                             stream.set_write_timeout(Some(WRITE_WAIT))?;
-                            return Ok(Box::new(stream));
+                            let acks = stream.try_clone()?;
+                            return Ok((Box::new(stream), Box::new(acks)));
                         }
                         Err(error) => failure = error,
                     }
@@ -58,7 +61,8 @@ impl Peer {
             Self::Unix(path) => {
                 let stream = std::os::unix::net::UnixStream::connect(path)?;
                 stream.set_write_timeout(Some(WRITE_WAIT))?;
-                Ok(Box::new(stream))
+                let acks = stream.try_clone()?;
+                Ok((Box::new(stream), Box::new(acks)))
             }
         }
     }
@@ -71,6 +75,8 @@ pub(crate) struct Stream {
     head: Head,
     /// What is first on this connection.
     beginning: Outbox,
+    /// What is not acknowledged, where that is asked for.
+    window: Option<Window>,
     had_connection: bool,
     retry_at: Instant,
     retry_wait: Duration,
@@ -78,11 +84,12 @@ pub(crate) struct Stream {
 
 impl Stream {
     /// Connects, unless that may happen later.
-    pub(crate) fn new(peer: Peer, head: Head, connects_later: bool) -> io::Result<Self> {
+    pub(crate) fn new(peer: Peer, head: Head, connects_later: bool, window: Option<usize>) -> io::Result<Self> {
         let mut this = Self {
             peer,
             connection: None,
-            head,
+            head: if window.is_some() { head.with_acks() } else { head },
+            window: window.map(Window::new),
             beginning: Outbox::default(),
             had_connection: false,
             retry_at: Instant::now(),
@@ -96,9 +103,12 @@ impl Stream {
 
     fn connect(&mut self, counts: &Counts) -> io::Result<()> {
         match self.peer.connect() {
-            Ok(connection) => {
+            Ok((connection, acks)) => {
                 self.connection = Some(connection);
                 self.beginning = Outbox { bytes: self.head.next(), ..Outbox::default() };
+                if let Some(window) = &mut self.window {
+                    window.begin(self.beginning.bytes.len(), acks)?;
+                }
                 self.retry_wait = RETRY_FIRST;
                 Counts::add(&counts.renewals, u64::from(self.had_connection));
                 self.had_connection = true;
@@ -115,6 +125,13 @@ impl Stream {
     fn write(&mut self, out: &mut Outbox, counts: &Counts) -> io::Result<bool> {
         let Some(connection) = &mut self.connection else { return Ok(false) };
         let (beginning, end) = (self.beginning.bytes.len(), out.bytes.len());
+        if let Some(window) = &mut self.window {
+            window.settle(counts);
+            let is_taken = window.take(out);
+            return Ok(self.beginning.write_to(&mut **connection, beginning, counts)?
+                && window.send(&mut **connection, counts)?
+                && is_taken);
+        }
         Ok(self.beginning.write_to(&mut **connection, beginning, counts)?
             && out.write_to(&mut **connection, end, counts)?)
     }
@@ -136,5 +153,9 @@ impl Sink for Stream {
             out.step_back();
         }
         result
+    }
+
+    fn is_settled(&mut self) -> bool {
+        self.window.as_ref().is_none_or(Window::is_empty)
     }
 }

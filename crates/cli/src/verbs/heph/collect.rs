@@ -82,6 +82,7 @@ fn to_library(options: &CollectArguments) -> Result<CollectOptions, Failure> {
         follow: options.follow.clone(),
         end_of_file: if options.no_follow { EndOfFile::Ends } else { EndOfFile::Waits },
         reach: if options.allow_remote { Reach::Network } else { Reach::Loopback },
+        acknowledges: options.ack,
         store: StoreOptions {
             folder: options.output.clone(),
             earlier: if options.append { Earlier::Continues } else { Earlier::Refuses },

@@ -22,7 +22,11 @@ pub(crate) struct CollectArguments {
     /// Folder for the files; created if needed
     #[arg(short, long, value_name = "DIR")]
     pub(super) output: PathBuf,
-    /// Allow a folder with an earlier collection; its files are kept unchanged
+    /// Tell recorders that ask for it (tracing-heph, `acknowledged`) what is stored; they send the rest again when a
+    /// connection breaks
+    #[arg(long)]
+    pub(super) ack: bool,
+    /// Continue an earlier collection in the folder: what it left unfinished is completed, and the report goes on
     #[arg(long)]
     pub(super) append: bool,
     /// Listen on addresses that other machines can reach; anyone who can reach them can send
