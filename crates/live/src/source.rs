@@ -3,7 +3,7 @@
 use std::time::{Duration, Instant};
 
 use anytrace_core::{Diagnostic, Error, Place};
-use anytrace_heph::tools::loss::{Arrival, Offer, SessionKey, Sessions};
+use anytrace_heph::tools::loss::{Arrival, Offer, SessionKey, Sessions, StreamLoss};
 use anytrace_heph::{Damage, Metadata, Record, Visitor};
 
 use crate::ledger::{Ledger, Room};
@@ -113,7 +113,12 @@ impl Source {
     pub(crate) fn report(&self, now_ns: u64, streams_max: usize) -> SourceReport {
         let mut name = self.name.clone();
         name.number = self.series.source;
-        let streams = if streams_max == 0 { Vec::new() } else { self.ledger.streams(now_ns) };
+        let mut streams = if streams_max == 0 { Vec::new() } else { self.ledger.streams(now_ns) };
+        let mut totals = self.ledger.totals(now_ns);
+        if self.session.is_some() {
+            // What came before its first event may have come by another connection: the session knows.
+            streams.iter_mut().chain([&mut totals]).for_each(StreamLoss::forget_head);
+        }
         let streams = streams.into_iter().filter(is_worth_listing).take(streams_max);
         SourceReport {
             name,
@@ -127,7 +132,7 @@ impl Source {
             dropped: self.dropped.into(),
             over_rate: self.over_rate.into(),
             uncounted: self.ledger.uncounted(),
-            totals: self.ledger.totals(now_ns),
+            totals,
             stream_count: self.ledger.stream_count(),
             streams: streams.collect(),
             session: self.session.map(|(_, id)| id),

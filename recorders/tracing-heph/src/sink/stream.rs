@@ -2,7 +2,9 @@
 
 use std::fmt;
 use std::io::{self, Read, Write};
-use std::net::{TcpStream, ToSocketAddrs};
+use std::net::{Shutdown, TcpStream, ToSocketAddrs};
+#[cfg(unix)]
+use std::os::unix::net::UnixStream;
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
@@ -39,8 +41,7 @@ impl fmt::Display for Peer {
 }
 
 impl Peer {
-    /// Both directions of a new connection.
-    fn connect(&self) -> io::Result<(Box<dyn Write + Send>, Box<dyn Read + Send>)> {
+    fn connect(&self) -> io::Result<Connection> {
         match self {
             Self::Tcp(address) => {
                 let mut failure = io::Error::new(io::ErrorKind::NotFound, "the name has no address");
@@ -49,8 +50,7 @@ impl Peer {
                         Ok(stream) => {
                             stream.set_nodelay(true)?;
                             stream.set_write_timeout(Some(WRITE_WAIT))?;
-                            let acks = stream.try_clone()?;
-                            return Ok((Box::new(stream), Box::new(acks)));
+                            return Ok(Connection::Tcp(stream));
                         }
                         Err(error) => failure = error,
                     }
@@ -59,19 +59,61 @@ impl Peer {
             }
             #[cfg(unix)]
             Self::Unix(path) => {
-                let stream = std::os::unix::net::UnixStream::connect(path)?;
+                let stream = UnixStream::connect(path)?;
                 stream.set_write_timeout(Some(WRITE_WAIT))?;
-                let acks = stream.try_clone()?;
-                Ok((Box::new(stream), Box::new(acks)))
+                Ok(Connection::Unix(stream))
             }
         }
+    }
+}
+
+/// A connection. It ends with this value, also where acknowledgements are waited for.
+enum Connection {
+    Tcp(TcpStream),
+    #[cfg(unix)]
+    Unix(UnixStream),
+}
+
+impl Connection {
+    /// Where acknowledgements come from.
+    fn acks(&self) -> io::Result<Box<dyn Read + Send>> {
+        Ok(match self {
+            Self::Tcp(stream) => Box::new(stream.try_clone()?),
+            #[cfg(unix)]
+            Self::Unix(stream) => Box::new(stream.try_clone()?),
+        })
+    }
+}
+
+impl Write for Connection {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        match self {
+            Self::Tcp(stream) => stream.write(bytes),
+            #[cfg(unix)]
+            Self::Unix(stream) => stream.write(bytes),
+        }
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+impl Drop for Connection {
+    fn drop(&mut self) {
+        // One that is broken already has nothing to shut down.
+        let _ = match self {
+            Self::Tcp(stream) => stream.shutdown(Shutdown::Both),
+            #[cfg(unix)]
+            Self::Unix(stream) => stream.shutdown(Shutdown::Both),
+        };
     }
 }
 
 /// A connection, or the wish for one.
 pub(crate) struct Stream {
     peer: Peer,
-    connection: Option<Box<dyn Write + Send>>,
+    connection: Option<Connection>,
     head: Head,
     /// What is first on this connection.
     beginning: Outbox,
@@ -103,12 +145,12 @@ impl Stream {
 
     fn connect(&mut self, counts: &Counts) -> io::Result<()> {
         match self.peer.connect() {
-            Ok((connection, acks)) => {
-                self.connection = Some(connection);
+            Ok(connection) => {
                 self.beginning = Outbox { bytes: self.head.next(), ..Outbox::default() };
                 if let Some(window) = &mut self.window {
-                    window.begin(self.beginning.bytes.len(), acks)?;
+                    window.begin(self.beginning.bytes.len(), connection.acks()?)?;
                 }
+                self.connection = Some(connection);
                 self.retry_wait = RETRY_FIRST;
                 Counts::add(&counts.renewals, u64::from(self.had_connection));
                 self.had_connection = true;
@@ -128,12 +170,12 @@ impl Stream {
         if let Some(window) = &mut self.window {
             window.settle(counts);
             let is_taken = window.take(out);
-            return Ok(self.beginning.write_to(&mut **connection, beginning, counts)?
-                && window.send(&mut **connection, counts)?
+            return Ok(self.beginning.write_to(connection, beginning, counts)?
+                && window.send(connection, counts)?
                 && is_taken);
         }
-        Ok(self.beginning.write_to(&mut **connection, beginning, counts)?
-            && out.write_to(&mut **connection, end, counts)?)
+        Ok(self.beginning.write_to(connection, beginning, counts)?
+            && out.write_to(connection, end, counts)?)
     }
 }
 

@@ -3,7 +3,7 @@
 use std::collections::VecDeque;
 use std::io::{self, ErrorKind, Read, Write};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -25,12 +25,21 @@ pub(crate) struct Window {
     sent: usize,
     /// Acknowledged bytes of this connection that are no longer here, its beginning included.
     gone: u64,
-    /// Bytes acknowledged of this connection so far.
-    acked: Arc<AtomicU64>,
+    /// What the other side says of this connection.
+    answers: Arc<Answers>,
     /// When something was first sent on it.
     since: Option<Instant>,
     /// True when the other side does not acknowledge: then what is sent is all that can be done.
     is_ignored: bool,
+}
+
+/// What the other side of a connection says.
+#[derive(Debug, Default)]
+struct Answers {
+    /// Bytes acknowledged so far.
+    acked: AtomicU64,
+    /// True when it says no more. A connection to which nothing can be sent, as the window is full, shows its end so.
+    has_ended: AtomicBool,
 }
 
 impl Window {
@@ -40,7 +49,7 @@ impl Window {
             bytes_max,
             sent: 0,
             gone: 0,
-            acked: Arc::default(),
+            answers: Arc::default(),
             since: None,
             is_ignored: false,
         }
@@ -52,10 +61,10 @@ impl Window {
         self.gone = beginning as u64;
         self.since = None;
         self.is_ignored = false;
-        self.acked = Arc::default();
-        let acked = self.acked.clone();
+        self.answers = Arc::default();
+        let answers = self.answers.clone();
         let thread = thread::Builder::new().name("heph-acks".to_owned());
-        thread.spawn(move || listen(acks, &acked)).map(drop)
+        thread.spawn(move || listen(acks, &answers)).map(drop)
     }
 
     /// Takes what is in the outbox if there is room for it; its events count as written when they are acknowledged.
@@ -73,6 +82,9 @@ impl Window {
 
     /// Sends what was not sent yet; false when the connection takes no more now.
     pub(crate) fn send(&mut self, to: &mut dyn Write, counts: &Counts) -> io::Result<bool> {
+        if self.answers.has_ended.load(Ordering::Acquire) && !self.is_ignored {
+            return Err(ErrorKind::ConnectionReset.into());
+        }
         while self.sent < self.bytes.len() {
             let (front, back) = self.bytes.as_slices();
             let rest = front.get(self.sent..).filter(|rest| !rest.is_empty());
@@ -94,7 +106,7 @@ impl Window {
 
     /// Forgets what is acknowledged.
     pub(crate) fn settle(&mut self, counts: &Counts) {
-        let acked = self.acked.load(Ordering::Acquire);
+        let acked = self.answers.acked.load(Ordering::Acquire);
         if acked == 0 && self.since.is_some_and(|since| since.elapsed() > FIRST_WAIT) && !self.is_ignored {
             self.is_ignored = true;
             counts.error(&io::Error::new(ErrorKind::Unsupported, "the receiver does not acknowledge"));
@@ -135,11 +147,12 @@ impl Window {
 }
 
 /// Takes note of what is acknowledged, until the connection ends.
-fn listen(mut acks: Box<dyn Read + Send>, acked: &AtomicU64) {
+fn listen(mut acks: Box<dyn Read + Send>, answers: &Answers) {
     let mut number = [0; 8];
     while acks.read_exact(&mut number).is_ok() {
-        acked.fetch_max(u64::from_be_bytes(number), Ordering::AcqRel);
+        answers.acked.fetch_max(u64::from_be_bytes(number), Ordering::AcqRel);
     }
+    answers.has_ended.store(true, Ordering::Release);
 }
 
 #[cfg(test)]
@@ -171,19 +184,20 @@ mod tests {
             window.begin(7, Box::new(near)).unwrap();
             assert!(window.take(&mut out));
             let mut sent = Vec::new();
-            assert!(window.send(&mut sent, &counts).unwrap());
+            assert!(window.send(&mut sent, &counts).unwrap(), "the other side is there");
             assert_eq!(sent, window.bytes.iter().copied().collect::<Vec<_>>());
             // In the middle of a packet: it is not complete there.
             far.write_all(&((7 + acked * one + 5) as u64).to_be_bytes()).unwrap();
             drop(far);
-            while window.acked.load(Ordering::Acquire) == 0 {
+            while !window.answers.has_ended.load(Ordering::Acquire) {
                 thread::yield_now();
             }
+            assert!(window.send(&mut sent, &counts).is_err(), "it is gone");
             window.settle(&counts);
             assert_eq!(window.bytes.len(), left * one);
         }
         assert_eq!(counts.written.load(Ordering::Relaxed), 7);
-        assert!(!window.take(&mut outbox(0..8)), "there is no room");
+        assert!(!window.take(&mut outbox(0..9)), "there is no room");
         assert!(!window.is_empty());
     }
 }

@@ -134,6 +134,18 @@ impl StreamLoss {
         self.received.saturating_sub(self.duplicates).saturating_add(self.lost)
     }
 
+    /// Leaves out what is missing before the first event that arrived, for sources of which others have the beginning.
+    pub fn forget_head(&mut self) {
+        self.lost -= self.lost_at_head;
+        self.open = self.open.min(self.lost);
+        if self.lost_at_head > 0 {
+            // The first ranges are those at the head.
+            let first = self.first_counter;
+            self.lost_ranges.retain(|range| range.0 > first || range.0 == first.wrapping_add(1));
+        }
+        self.lost_at_head = 0;
+    }
+
     /// Adds the counts of another stream; ranges and counters are not changed.
     pub fn add(&mut self, other: &Self) {
         self.received += other.received;
