@@ -8,7 +8,9 @@ use std::path::Path;
 
 use anytrace_core::{Collect, Input, Limits, OpenOptions};
 use anytrace_heph::Header;
-use anytrace_heph::tools::loss::{Accounts, Arrival, LossOptions, LossReport, Sessions, StreamLoss, read_datagrams, read_file};
+use anytrace_heph::tools::loss::{
+    Accounts, Arrival, LossOptions, LossReport, Sessions, StreamLoss, read_datagrams, read_file,
+};
 use proptest::prelude::*;
 use serde_json::Value;
 
@@ -224,6 +226,66 @@ fn a_jump_of_a_million_is_a_writer_that_started_again() {
     };
     assert_eq!(lost(&[0, 1, (1 << 20) + 1]), ((1 << 20) - 1, 0));
     assert_eq!(lost(&[0, 1, (1 << 20) + 2]), (0, 1));
+}
+
+#[test]
+fn a_forged_counter_is_doubtful_whatever_its_time_and_place() {
+    for forged in [50_000, 1_047_075] {
+        for (place, ns) in [(1, 200), (1, 1 << 40), (10, 200), (10, 1 << 40), (19, 200), (19, 1 << 40), (20, 200)] {
+            let mut accounts = Accounts::new(LossOptions::default());
+            let timed = |counter: u32, end_ns| Header { counter, end_ns, ..event(1, 0) };
+            for counter in 0..20 {
+                if counter == place {
+                    accounts.event(&timed(forged, ns), b"forged", 0);
+                }
+                accounts.event(&timed(counter, u64::from(counter) * 10 + 100), b"real", 0);
+            }
+            if place == 20 {
+                accounts.event(&timed(forged, 300), b"forged", 0);
+            }
+            let found = stream_of(&accounts);
+            // The last event but one with a possible time: one event after it does not show that it is forged.
+            let is_open = place == 19 && ns > 1 << 30;
+            let missing = u64::from(forged - place);
+            let expected = if is_open { (missing - 1, 0, 0) } else { (0, missing, 1) };
+            assert_eq!((found.lost, found.doubtful, found.doubtful_events), expected, "{forged} at {place}, {ns}");
+            assert_eq!((found.restarts, found.received), (0, 21), "{forged} at {place}, {ns}");
+        }
+    }
+}
+
+#[test]
+fn sessions_join_files_in_any_order() {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("corpus/sessions");
+    let loss = |names: &[&str]| {
+        let mut sessions = Sessions::new(LossOptions::default());
+        let mut report = LossReport::default();
+        for name in names {
+            let input = Input::from_bytes(name, std::fs::read(folder.join(name)).unwrap());
+            let source = read_file(name, input, &OpenOptions::default(), &mut sessions, &mut Collect::default());
+            report.sources.push(source.unwrap());
+        }
+        report.sessions = sessions.report();
+        report
+    };
+    for names in [["first.heph", "second.heph", "last.heph"], ["last.heph", "first.heph", "second.heph"]] {
+        let report = loss(&names);
+        let all = &report.sessions[0].all;
+        assert_eq!((report.sessions.len(), all.recorded, all.received, all.lost), (1, 40, 40, 0), "{names:?}");
+        assert!(report.is_closed());
+        assert_eq!(report.to_json()["tail_is_unknown"], false);
+    }
+    // The same file twice: everything came twice.
+    let twice = loss(&["first.heph", "first.heph", "second.heph", "last.heph"]);
+    assert_eq!((twice.sessions[0].all.duplicates, twice.lost()), (20, 0));
+    // Without the first part nothing is known of it, and nothing of it is lost.
+    let later = loss(&["second.heph", "last.heph"]);
+    assert_eq!((later.sessions[0].all.before, later.lost(), later.received()), (20, 0, 20));
+    let gap = loss(&["first.heph", "last.heph"]);
+    assert_eq!((gap.lost(), gap.sessions[0].parts, gap.sessions[0].last_part), (16, 2, 2));
+    let open = loss(&["first.heph"]);
+    assert!(!open.is_closed() && open.sessions[0].tail_at_most() > 600_000);
+    assert_eq!((open.lost(), open.sessions[0].all.recorded), (0, 20));
 }
 
 #[test]

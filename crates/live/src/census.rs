@@ -279,8 +279,7 @@ impl Census {
         sources.sort_by_key(|source| (source.name.number.wrapping_sub(1), source.name.peer.clone()));
         let tally = &shared.tally;
         // All of them at the end; in between their sums, which is cheap.
-        let sessions =
-            if ended_by == EndedBy::Running { shared.sessions.totals() } else { shared.sessions.report() };
+        let sessions = if ended_by == EndedBy::Running { shared.sessions.totals() } else { shared.sessions.report() };
         let mut totals = sum.totals.clone();
         sessions.iter().for_each(|session| totals.add(&as_stream(&session.all)));
         Report {

@@ -57,16 +57,7 @@ impl<'o> Shared<'o> {
         let mut sessions = Sessions::new(Room::of_sessions(caps));
         let mut tally = Tally::default();
         let store = Store::open(store, &mut sessions, &mut tally)?;
-        Ok(Self {
-            store,
-            room: Room::new(caps),
-            sessions,
-            tally,
-            observer,
-            start: now,
-            now,
-            now_ns: 0,
-        })
+        Ok(Self { store, room: Room::new(caps), sessions, tally, observer, start: now, now, now_ns: 0 })
     }
 
     /// Looks at the clock.

@@ -112,7 +112,9 @@ pub(crate) fn complete(folder: &Path, names: &Names, sessions: &mut Sessions) ->
     }
     if !more.is_empty() {
         let index = File::options().create(true).append(true).open(&path);
-        index.and_then(|mut index| index.write_all(more.as_bytes())).map_err(|error| Error::io(path.display(), error))?;
+        index
+            .and_then(|mut index| index.write_all(more.as_bytes()))
+            .map_err(|error| Error::io(path.display(), error))?;
     }
     found.report = EarlierReport::read(&folder.join(LOSSES), found.plain_events);
     Ok(found)
@@ -161,7 +163,8 @@ fn close(folder: &Path, name: &str, sessions: &mut Sessions) -> Result<IndexLine
         file.set_len(scan.end).and_then(|()| file.sync_all()).map_err(failed)?;
         // It may have both names already.
         let is_same = |one: fs::Metadata| fs::metadata(&path).is_ok_and(|other| one.ino() == other.ino());
-        if file.metadata().is_ok_and(is_same) { fs::remove_file(&part) } else { rename(&part, &path) }.map_err(failed)?;
+        if file.metadata().is_ok_and(is_same) { fs::remove_file(&part) } else { rename(&part, &path) }
+            .map_err(failed)?;
     }
     Ok(IndexLine { file: name.to_owned(), source: source_of(name), is_recovered: true, ..scan.line })
 }

@@ -36,11 +36,7 @@ pub(crate) fn option_of<B: Buffer>(
 }
 
 /// All of the packet or nothing.
-fn packet<B: Buffer>(
-    buffer: &mut B,
-    name: &str,
-    value: impl FnOnce(&mut B) -> Result<(), Error>,
-) -> Result<(), Error> {
+fn packet<B: Buffer>(buffer: &mut B, name: &str, value: impl FnOnce(&mut B) -> Result<(), Error>) -> Result<(), Error> {
     let start = buffer.as_mut_bytes().len();
     let mut push = || {
         buffer.push(&METADATA_MAGIC.to_be_bytes())?;

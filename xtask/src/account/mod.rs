@@ -103,9 +103,8 @@ impl Bench {
         let mut command = Command::new(&self.anytrace);
         command.args(["heph", "loss", "--format", "json"]).args(paths);
         let output = command.output().map_err(|error| format!("heph loss: {error}"))?;
-        serde_json::from_slice(&output.stdout).map_err(|error| {
-            format!("heph loss: {error}; {}", String::from_utf8_lossy(&output.stderr))
-        })
+        serde_json::from_slice(&output.stdout)
+            .map_err(|error| format!("heph loss: {error}; {}", String::from_utf8_lossy(&output.stderr)))
     }
 
     /// Compares all that is said of a recording that is over; gives the row of the table.
@@ -129,7 +128,11 @@ impl Bench {
             let session = only_session(report)?;
             facts.push(("recorded, by the collector", session["recorded"].as_u64().unwrap_or(0), program.counted));
             facts.push(("lost, by the collector", session["lost"].as_u64().unwrap_or(0), program.counted - kept));
-            facts.push(("all lost, by the collector", report["detectable_lost"].as_u64().unwrap_or(0), program.counted - kept));
+            facts.push((
+                "all lost, by the collector",
+                report["detectable_lost"].as_u64().unwrap_or(0),
+                program.counted - kept,
+            ));
             facts.push(("kept, by the collector", report["events"].as_u64().unwrap_or(0), kept));
         }
         let wrong: Vec<String> = facts

@@ -8,7 +8,8 @@ pub(super) fn unique_events(paths: &[&Path]) -> Result<u64, String> {
     let mut seen = HashSet::new();
     for path in files(paths)? {
         let bytes = std::fs::read(&path).map_err(|error| format!("{}: {error}", path.display()))?;
-        let word = |at: usize| bytes.get(at..at + 4).map(|word| u32::from_be_bytes([word[0], word[1], word[2], word[3]]));
+        let word =
+            |at: usize| bytes.get(at..at + 4).map(|word| u32::from_be_bytes([word[0], word[1], word[2], word[3]]));
         let mut at = 0;
         while let (Some(magic), Some(size)) = (word(at), word(at + 4)) {
             let end = at + size as usize;

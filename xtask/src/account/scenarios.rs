@@ -1,10 +1,11 @@
 //! What happens on the way.
 
-use std::net::SocketAddr;
+use std::net::{SocketAddr, UdpSocket};
 use std::path::PathBuf;
 use std::process::Command;
 use std::time::Duration;
 
+use heph_encoder::{Account, Header, Session, StreamAccount};
 use nix::sys::signal::Signal;
 use serde_json::Value;
 
@@ -16,7 +17,7 @@ use crate::shell;
 type Scenario = fn(&Bench) -> Result<String, String>;
 
 /// All of them by name.
-pub(super) const ALL: [(&str, Scenario); 14] = [
+pub(super) const ALL: [(&str, Scenario); 15] = [
     ("a file", file),
     ("rotated files", rotated),
     ("a full disk of the recorder", full_disk),
@@ -24,6 +25,7 @@ pub(super) const ALL: [(&str, Scenario); 14] = [
     ("unix", unix),
     ("udp", udp),
     ("udp that loses, repeats and delays", lossy_udp),
+    ("udp, counters past 2^32", wrapping_udp),
     ("the collector stops for a while", stopped),
     ("the collector is killed and started again", killed),
     ("the collector is killed, acknowledged", killed_acknowledged),
@@ -100,6 +102,64 @@ fn lossy_udp(bench: &Bench) -> Result<String, String> {
     bench.judge(&program, &[&report], &[&out])
 }
 
+/// A recording that goes on for so long that its counters begin again at 0, by a sender of our own.
+fn wrapping_udp(bench: &Bench) -> Result<String, String> {
+    let (begin, events) = (u64::from(u32::MAX) - 20_000, 40_000);
+    let out = bench.folder.join("out");
+    let collector = bench.collector(&out, "udp://127.0.0.1:0", &[])?;
+    let between = lossy(socket(&collector)?)?;
+    send_past_2_32(between.address, begin, events)?;
+    let report = collector.report(true)?;
+    let kept = oracle::unique_events(&[&out])?;
+    let loss = bench.loss(&[&out])?;
+    for said in [&loss, &report] {
+        let session = only_session(said)?;
+        let numbers = ["recorded", "before_first_part", "lost", "doubtful"].map(|name| session[name].as_u64());
+        // Those lost before the first that arrived cannot be distinguished from those before the part.
+        let (before, lost) = (numbers[1].unwrap_or(0), numbers[2].unwrap_or(0));
+        let is_right = before >= begin && before < begin + 1000 && before + lost + kept == begin + events;
+        if numbers[0] != Some(begin + events) || !is_right || numbers[3] != Some(0) || kept == events {
+            return Err(format!("recorded, before, lost, doubtful: {numbers:?}; {kept} kept of {events}"));
+        }
+    }
+    only_session(&loss).map(|session| row(session, kept))
+}
+
+fn send_past_2_32(to: SocketAddr, begin: u64, events: u64) -> Result<(), String> {
+    let failed = |error: std::io::Error| error.to_string();
+    let socket = UdpSocket::bind("127.0.0.1:0").map_err(failed)?;
+    let id = 0x1234_5678_9abc;
+    let account = |recorded, is_closed, packet: &mut Vec<u8>| {
+        let all = StreamAccount { stream: 1, recorded, ..StreamAccount::default() };
+        let account = Account { id, is_closed, streams: &[all], all_streams: 1, all };
+        heph_encoder::account(packet, &account).map_err(|error| error.to_string())
+    };
+    let mut datagram = Vec::new();
+    let session = Session { id, program: "our own", part: 3, ..Session::default() };
+    heph_encoder::session(&mut datagram, &session).map_err(|error| error.to_string())?;
+    account(begin, false, &mut datagram)?;
+    // Three times, as a network that loses may lose two of them.
+    for _ in 0..3 {
+        socket.send_to(&datagram, to).map_err(failed)?;
+    }
+    for n in (begin..begin + events).step_by(10) {
+        datagram.clear();
+        for counter in n..n + 10 {
+            let header =
+                Header { stream: 1, counter: counter as u32, start_ns: counter, end_ns: counter, ..Header::default() };
+            heph_encoder::event(&mut datagram, &header, "counted").finish().map_err(|error| error.to_string())?;
+        }
+        socket.send_to(&datagram, to).map_err(failed)?;
+        std::thread::sleep(Duration::from_micros(100));
+    }
+    datagram.clear();
+    account(begin + events, true, &mut datagram)?;
+    for _ in 0..10 {
+        socket.send_to(&datagram, to).map_err(failed)?;
+    }
+    Ok(())
+}
+
 /// The program goes on meanwhile, and has less memory than it records.
 fn stopped(bench: &Bench) -> Result<String, String> {
     let out = bench.folder.join("out");
@@ -151,7 +211,8 @@ fn breaks(bench: &Bench) -> Result<String, String> {
     let out = bench.folder.join("out");
     let collector = bench.collector(&out, "tcp://127.0.0.1:0", &["--keep", "1000"])?;
     let between = breaking(socket(&collector)?, bench.scale.breaks)?;
-    let running = bench.program(&format!("tcp:{}", between.address), 4 * bench.scale.events, &["pause=2000", "close=20000"])?;
+    let running =
+        bench.program(&format!("tcp:{}", between.address), 4 * bench.scale.events, &["pause=2000", "close=20000"])?;
     let program = running.counted()?;
     let report = collector.report(true)?;
     let broken = between.done.load(std::sync::atomic::Ordering::SeqCst);
@@ -193,8 +254,7 @@ fn program_killed(bench: &Bench) -> Result<String, String> {
     std::thread::sleep(Duration::from_millis(200));
     let report = collector.report(false)?;
     let counts = std::fs::read(&progress).map_err(|error| error.to_string())?;
-    let at_least: u64 =
-        counts.as_chunks::<8>().0.iter().map(|count| u64::from_ne_bytes(*count)).sum();
+    let at_least: u64 = counts.as_chunks::<8>().0.iter().map(|count| u64::from_ne_bytes(*count)).sum();
     // Each thread may have recorded one event more than it wrote down.
     let at_most = at_least + bench.scale.threads;
     let loss = bench.loss(&[&out])?;

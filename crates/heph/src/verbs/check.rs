@@ -113,7 +113,12 @@ fn session_report(seen: &SeenSession) -> Diagnostic {
             part => format!("part {part} of it, not closed: the tail is unknown"),
         };
         let help = "the program was killed, still runs, or the end is in a later file";
-        return rules::SESSION_NOT_CLOSED.at(seen.place.offset).record(seen.place.seq).field(name).found(found).help(help);
+        return rules::SESSION_NOT_CLOSED
+            .at(seen.place.offset)
+            .record(seen.place.seq)
+            .field(name)
+            .found(found)
+            .help(help);
     };
     let Counted { recorded, dropped, lost } = all;
     let found = format!("closed: {recorded} events recorded, {dropped} dropped, {lost} refused by the destination");

@@ -99,7 +99,16 @@ impl Counters {
         if self.streams.len() >= self.distinct_max {
             return None;
         }
-        let made = Stream { id, events: 0, lost: 0, first_counter: 0, next: 0, last_end_ns: 0, other: None, has_started: false };
+        let made = Stream {
+            id,
+            events: 0,
+            lost: 0,
+            first_counter: 0,
+            next: 0,
+            last_end_ns: 0,
+            other: None,
+            has_started: false,
+        };
         self.streams.push(made);
         self.index.insert(id, self.streams.len() - 1);
         Some(self.streams.len() - 1)
@@ -163,7 +172,9 @@ impl Counters {
         } else if other == Some(counter) {
             // The second in a row after a jump: the stream continues here.
             known.next = after;
-            let is_of_jump = |gap: &Gap| gap.stream == stream && gap.filled == 0 && gap.pieces.first().is_some_and(|piece| piece.0 == counter);
+            let is_of_jump = |gap: &Gap| {
+                gap.stream == stream && gap.filled == 0 && gap.pieces.first().is_some_and(|piece| piece.0 == counter)
+            };
             if let Some(gap) = self.open.iter().position(is_of_jump).and_then(|at| self.open.remove(at)) {
                 let missing = gap.pieces.iter().fold(0_u32, |sum, piece| sum.wrapping_add(piece.1));
                 findings.push(Finding { place: gap.place, what: FindingKind::CounterDoubtful { stream: id, missing } });

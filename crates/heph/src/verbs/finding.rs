@@ -37,7 +37,9 @@ impl Finding {
             FindingKind::CounterGap { missing: n, .. } => ("counter-gap", Some(n)),
             FindingKind::CounterBack { by: n, .. } => ("counter-back", Some(n)),
             FindingKind::CounterDoubtful { missing: n, .. } => ("counter-doubtful", Some(n)),
-            FindingKind::TailMissing { missing, .. } => ("tail-missing", Some(u32::try_from(missing).unwrap_or(u32::MAX))),
+            FindingKind::TailMissing { missing, .. } => {
+                ("tail-missing", Some(u32::try_from(missing).unwrap_or(u32::MAX)))
+            }
         };
         out.extend_from_slice(name.as_bytes());
         if let Some(number) = number {

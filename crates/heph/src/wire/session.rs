@@ -129,7 +129,10 @@ impl Account {
 /// The elements of an array of unsigned numbers.
 fn numbers(value: Value<'_>) -> impl Iterator<Item = u64> {
     let values = if let Value::Array(array) = value { Some(array.values()) } else { None };
-    values.into_iter().flatten().filter_map(|value| if let Value::Unsigned(number) = value { Some(number) } else { None })
+    values
+        .into_iter()
+        .flatten()
+        .filter_map(|value| if let Value::Unsigned(number) = value { Some(number) } else { None })
 }
 
 #[cfg(test)]

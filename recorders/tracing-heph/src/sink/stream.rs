@@ -174,8 +174,7 @@ impl Stream {
                 && window.send(connection, counts)?
                 && is_taken);
         }
-        Ok(self.beginning.write_to(connection, beginning, counts)?
-            && out.write_to(connection, end, counts)?)
+        Ok(self.beginning.write_to(connection, beginning, counts)? && out.write_to(connection, end, counts)?)
     }
 }
 

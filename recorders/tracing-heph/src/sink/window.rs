@@ -111,7 +111,8 @@ impl Window {
             self.is_ignored = true;
             counts.error(&io::Error::new(ErrorKind::Unsupported, "the receiver does not acknowledge"));
         }
-        let stored = if self.is_ignored { self.sent } else { usize::try_from(acked.saturating_sub(self.gone)).unwrap_or(0) };
+        let stored =
+            if self.is_ignored { self.sent } else { usize::try_from(acked.saturating_sub(self.gone)).unwrap_or(0) };
         // Only complete packets are acknowledged, and no more than was sent.
         let end = self.packets_within(stored.min(self.sent));
         if end == 0 {

@@ -31,7 +31,14 @@ pub fn read_datagrams(
     sink: &mut dyn Sink,
 ) -> Result<LossReport, Error> {
     let mut cursor = Cursor::new(input);
-    let mut capture = Capture { limits: *limits, options: *options, senders: BTreeMap::new(), sessions: Sessions::new(*options), number: 0, sink };
+    let mut capture = Capture {
+        limits: *limits,
+        options: *options,
+        senders: BTreeMap::new(),
+        sessions: Sessions::new(*options),
+        number: 0,
+        sink,
+    };
     loop {
         let have = cursor.fill(HEAD_BYTES)?;
         if have == 0 {

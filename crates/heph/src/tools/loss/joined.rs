@@ -292,7 +292,9 @@ impl Joined {
         let beyond = next.saturating_sub(recorded);
         let unlikely: u64 = self.gaps.iter().map(|(from, to)| to - from).sum();
         let missing = recorded.saturating_sub(unique.saturating_sub(beyond));
-        let before = if is_later { self.lowest().min(missing) } else { 0 };
+        // Of a stream of which nothing arrived, all may have come before.
+        let lowest = if unique == 0 { u64::MAX } else { self.lowest() };
+        let before = if is_later { lowest.min(missing) } else { 0 };
         doubtful += unlikely.min(missing - before);
         let lost = (missing - before).saturating_sub(unlikely);
         let dropped = self.counted.dropped.min(missing);

@@ -188,6 +188,7 @@ impl SessionLoss {
             "start_ns": session.start_ns,
             "parts": self.parts,
             "first_part": self.first_part,
+            "last_part": self.last_part,
             "closed": self.is_closed,
             "tail_at_most": self.tail_at_most(),
         });

@@ -115,6 +115,8 @@ pub struct SessionLoss {
     pub parts: u64,
     /// The lowest number of a part.
     pub first_part: u64,
+    /// The highest number of a part. Parts in between may be in files that were not given, or may never have arrived.
+    pub last_part: u64,
     /// True when the recorder's last account arrived: nothing is unknown.
     pub is_closed: bool,
     /// All streams together.
@@ -296,11 +298,16 @@ impl One {
         all.recorded += unknown + self.uncounted;
         all.dropped = all.dropped.max(self.counted.dropped);
         all.refused = all.refused.max(self.counted.lost);
-        if first_part > 0 { all.before += unknown } else { all.lost += unknown }
+        if first_part > 0 {
+            all.before += unknown
+        } else {
+            all.lost += unknown
+        }
         SessionLoss {
             session: self.session.clone(),
             parts: self.parts.len() as u64,
             first_part,
+            last_part: self.parts.last().copied().unwrap_or(0),
             is_closed: self.is_closed,
             all,
             streams,

@@ -118,7 +118,10 @@ impl Stream {
         let Some(candidate) = &mut self.candidate else { return };
         let after = packet.counter.wrapping_sub(candidate.packet.counter);
         let after = (after < 1 << 31).then_some(u64::from(after));
-        let fit = self.writers.first().map(|last| last.fit(packet.counter, packet.hash, self.packets, packet.now_ns, options));
+        let fit = self
+            .writers
+            .first()
+            .map(|last| last.fit(packet.counter, packet.hash, self.packets, packet.now_ns, options));
         let is_before = match fit {
             Some(Fit::Ahead(missing)) => u64::from(missing) <= JUMP,
             Some(fit) => fit != Fit::None,

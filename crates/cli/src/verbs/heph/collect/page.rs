@@ -68,7 +68,10 @@ fn head(report: &Report, folder: &Path) -> String {
     add("restarts", totals.restarts, "");
     add("doubtful", totals.doubtful, " (missing before counters that can hardly be right)");
     if report.collections > 1 {
-        rows.push(("collections", format!("{}, the last in {}", report.collections, nanoseconds(report.elapsed.as_nanos()))));
+        rows.push((
+            "collections",
+            format!("{}, the last in {}", report.collections, nanoseconds(report.elapsed.as_nanos())),
+        ));
     }
     let mut add = |name, figure: u64, explained: &str| {
         if figure > 0 {

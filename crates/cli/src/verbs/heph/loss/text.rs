@@ -84,7 +84,10 @@ fn sources(report: &LossReport) -> String {
 fn session_text(loss: &SessionLoss) -> String {
     let session = &loss.session;
     let (program, recorder) = (printable(&session.program), printable(&session.recorder));
-    let parts = counted(loss.parts, "part");
+    let parts = match loss.last_part + 1 {
+        all if all > loss.parts => format!("{} of {}", number(loss.parts), counted(all, "part")),
+        all => counted(all, "part"),
+    };
     let mut out = format!("session {}: {program}, process {}, {recorder}; {parts}, ", loss.id(), session.process);
     if loss.is_closed {
         out.push_str("closed\n");
