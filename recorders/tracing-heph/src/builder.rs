@@ -11,6 +11,7 @@ use quanta::Clock;
 
 use crate::clock::Timeline;
 use crate::core::{Core, Shown};
+use crate::ending::{self, Ending};
 use crate::error::Error;
 use crate::guard::Guard;
 use crate::layer::{HephLayer, Recorded, Substream};
@@ -41,6 +42,8 @@ pub struct Builder {
     flush_interval: Duration,
     close_timeout: Duration,
     flushes_on_panic: bool,
+    closes_on_exit: bool,
+    closes_on_terminate: bool,
     shown: Shown,
     recorded: Recorded,
     substream: Substream,
@@ -67,6 +70,8 @@ impl Default for Builder {
             flush_interval: Duration::from_millis(250),
             close_timeout: Duration::from_secs(2),
             flushes_on_panic: true,
+            closes_on_exit: true,
+            closes_on_terminate: false,
             shown: Shown { session: true, ..Shown::default() },
             recorded: Recorded { runs: true, lives: false },
             substream: Substream::default(),
@@ -199,6 +204,21 @@ impl Builder {
         self.flushes_on_panic = flushes;
         self
     }
+
+    /// Whether the recording is closed when the program ends by `exit` without dropping the guard (true; on Unix). That
+    /// waits for at most one second.
+    pub fn close_on_exit(mut self, closes: bool) -> Self {
+        self.closes_on_exit = closes;
+        self
+    }
+
+    /// Whether SIGTERM closes the recording before it ends the program (false: a program may have its own way to end). It
+    /// takes a thread, and waits for the destination for at most one second.
+    #[cfg(unix)]
+    pub fn close_on_terminate(mut self, closes: bool) -> Self {
+        self.closes_on_terminate = closes;
+        self
+    }
 }
 
 /// What is recorded.
@@ -280,6 +300,12 @@ impl Builder {
         core.set_writer(thread.thread().clone());
         if self.flushes_on_panic {
             flush_on_panic(&core);
+        }
+        let endings = [(Ending::Exit, self.closes_on_exit), (Ending::Terminate, self.closes_on_terminate)];
+        ending::watch(&core, endings.into_iter().filter(|ending| ending.1).map(|ending| ending.0).collect());
+        #[cfg(unix)]
+        if self.closes_on_terminate {
+            ending::close_on_terminate().map_err(|error| Error::new("SIGTERM", error))?;
         }
         Ok((Recorder::new(core.clone()), Guard::new(core, thread, self.close_timeout)))
     }

@@ -9,6 +9,7 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use quanta::Clock;
 
 use crate::chunk::Pool;
+use crate::ending;
 use crate::feed::Feed;
 use crate::session::Session;
 use crate::stats::{Counts, Stats};
@@ -52,6 +53,9 @@ pub(crate) struct Core {
     /// True when no thread is in the middle of an event any more either.
     is_settled: AtomicBool,
     is_abandoned: AtomicBool,
+    /// The process that made it, see [`ending::forks`], and events that a child of it has recorded.
+    forks: u32,
+    refused: AtomicU64,
     writer: OnceLock<Thread>,
     progress: Mutex<Progress>,
     progressed: Condvar,
@@ -84,6 +88,8 @@ impl Core {
             is_closed: AtomicBool::new(false),
             is_settled: AtomicBool::new(false),
             is_abandoned: AtomicBool::new(false),
+            forks: ending::forks(),
+            refused: AtomicU64::new(0),
             writer: OnceLock::new(),
             progress: Mutex::default(),
             progressed: Condvar::new(),
@@ -121,9 +127,24 @@ impl Core {
         first..first.saturating_add(count)
     }
 
+    /// True when nothing more is recorded: at the end, and in a child of the process.
     #[inline]
     pub(crate) fn is_closed(&self) -> bool {
-        self.is_closed.load(Ordering::Relaxed)
+        self.is_closed.load(Ordering::Relaxed) || self.is_forked()
+    }
+
+    /// True in a child of the process that made the recorder: the thread that writes is not there.
+    #[inline]
+    pub(crate) fn is_forked(&self) -> bool {
+        self.forks != ending::forks()
+    }
+
+    /// Counts an event that is not recorded because it is too late, or in a child.
+    #[cold]
+    pub(crate) fn refuse(&self) {
+        if self.is_forked() {
+            self.refused.fetch_add(1, Ordering::Relaxed);
+        }
     }
 
     /// True when nothing is added any more to what is there.
@@ -155,7 +176,7 @@ impl Core {
 
     /// Has everything recorded so far handed to the system; false when that took too long.
     pub(crate) fn flush(&self, timeout: Duration) -> bool {
-        if self.writer.get().is_none() || self.is_writer() {
+        if self.writer.get().is_none() || self.is_writer() || self.is_forked() {
             return false;
         }
         let mut progress = unpoisoned(&self.progress);
@@ -170,6 +191,9 @@ impl Core {
 
     /// Takes no more events, writes what there is and ends the writer; false when that took too long.
     pub(crate) fn close(&self, timeout: Duration) -> bool {
+        if self.is_forked() {
+            return false;
+        }
         self.is_closed.store(true, Ordering::Relaxed);
         // A thread that is just recording an event ends it before the last look.
         std::thread::sleep(SETTLING);
@@ -183,7 +207,7 @@ impl Core {
     /// Waits until the writer has ended; false when that took too long, and at once on the writer's own thread, which
     /// ends only after this call.
     pub(crate) fn wait_for_end(&self, timeout: Duration) -> bool {
-        if self.is_writer() {
+        if self.is_writer() || self.is_forked() {
             return false;
         }
         let progress = unpoisoned(&self.progress);
@@ -214,6 +238,11 @@ impl Core {
 
     /// What became of the events so far. Those that wait are none of written, dropped and lost.
     pub(crate) fn stats(&self) -> Stats {
+        if self.is_forked() {
+            let lost = self.refused.load(Ordering::Relaxed);
+            let error = "this is a child of the process that records; it needs a recorder of its own";
+            return Stats { recorded: lost, lost, last_error: Some(error.to_owned()), ..Stats::default() };
+        }
         let counts = self.counts.stats();
         let all = self.session.counted();
         Stats { recorded: all.recorded, dropped: all.dropped, ..counts }

@@ -123,7 +123,7 @@ impl Lane {
     #[inline]
     pub(crate) fn push(&mut self, substream: u64, start: u64, end: u64, body: &[u8]) {
         if self.core.is_closed() {
-            return;
+            return self.core.refuse();
         }
         if self.feed.is_none() {
             // What the destination itself records would be written by it, and so on without end.

@@ -36,23 +36,25 @@
 //! and [`Stats`] has the number. [`Builder::wait_when_full`] is for recordings where that is worse than to wait.
 //!
 //! All is handed to the system every 250 ms ([`Builder::flush_interval`]), by [`Guard::flush`], when the [`Guard`] is
-//! dropped, and when a thread panics. A program that is killed leaves a file that can be read to its last flush.
+//! dropped, when a thread panics, when the program ends by `exit`, and on request by SIGTERM
+//! ([`Builder::close_on_terminate`]). A program that is killed otherwise leaves a file that can be read to its last flush.
 //!
 //! # Limits
 //!
 //! A span is written when it is left: those open at the end are not in the trace. `follows_from` is not recorded.
-//! What a thread records while its thread-local storage is being destroyed gets a stream of its own. After `fork`, the
-//! child records nothing. Two layers in one subscriber work, each with its own trace.
+//! What a thread records while its thread-local storage is being destroyed gets a stream of its own. What the child of a
+//! `fork` records is refused and counted ([`Stats::lost`] there): it needs a recorder of its own. Two layers in one subscriber work, each with its own trace.
 //!
 //! Without `tracing`, use [`Recorder`].
 
-#![forbid(unsafe_code)]
+#![deny(unsafe_code)]
 
 mod body;
 mod builder;
 mod chunk;
 mod clock;
 mod core;
+mod ending;
 mod error;
 mod feed;
 mod guard;

@@ -24,7 +24,8 @@ const FILE: &str = "TRACING_HEPH_FILE";
 fn victim() {
     let (Ok(fate), Some(path)) = (std::env::var(FATE), std::env::var_os(FILE)) else { return };
     let interval = Duration::from_millis(if fate == "interval" || fate == "killed" { 5 } else { 600_000 });
-    let builder = HephLayer::builder().file(PathBuf::from(path)).flush_interval(interval);
+    let builder = HephLayer::builder().file(PathBuf::from(&path)).flush_interval(interval);
+    let builder = builder.close_on_exit(fate != "exit, not wanted").close_on_terminate(fate == "terminated");
     let (layer, guard) = builder.build().unwrap();
     tracing::subscriber::set_global_default(tracing_subscriber::registry().with(layer)).unwrap();
     let thread = std::thread::spawn(|| info_span!("in a thread").in_scope(|| ()));
@@ -48,8 +49,11 @@ fn victim() {
             guard.close();
             std::process::exit(3);
         }
+        "exit without the guard" | "exit, not wanted" => std::process::exit(3),
+        "exit in a thread" => drop(std::thread::spawn(|| std::process::exit(3)).join()),
+        "fork" => fork(guard, &PathBuf::from(path)),
         // Killed from outside.
-        "interval" => loop {
+        "interval" | "terminated" => loop {
             std::thread::park();
         },
         "killed" => loop {
@@ -57,6 +61,31 @@ fn victim() {
         },
         other => panic!("no fate is called {other}"),
     }
+}
+
+/// Children record, end in several ways, and their parent goes on.
+fn fork(guard: tracing_heph::Guard, path: &Path) -> ! {
+    let mut guard = Some(guard);
+    for n in 0..3_u64 {
+        // SAFETY: the child calls only what may be called after a fork: it writes to memory and a file, and ends.
+        #[allow(unsafe_code)]
+        let child = unsafe { libc::fork() };
+        if child == 0 {
+            (0..100).for_each(|_| info!(n, "of the child"));
+            let stats = guard.take().unwrap().close();
+            std::fs::write(path.with_extension(format!("child{n}")), format!("{} {}", stats.recorded, stats.lost))
+                .unwrap();
+            std::process::exit(0);
+        }
+        let mut status = 0;
+        // SAFETY: the child is ours, and the status has room.
+        #[allow(unsafe_code)]
+        let ended = unsafe { libc::waitpid(child, &raw mut status, 0) };
+        assert_eq!((ended, status), (child, 0));
+        info!("after the fork");
+    }
+    drop(guard);
+    std::process::exit(3);
 }
 
 fn start(fate: &str, path: &Path) -> Child {
@@ -92,7 +121,48 @@ fn a_panic_leaves_everything() {
         let folder = Folder::new();
         let status = start(fate, &folder.path()).wait().unwrap();
         assert_eq!(status.code(), Some(exit), "{fate}");
-        assert_complete(&folder.path(), fate != "panic in a thread, then exit");
+        assert_complete(&folder.path(), true);
+    }
+}
+
+#[test]
+fn an_exit_closes_the_recording_without_the_guard() {
+    for fate in ["exit without the guard", "exit in a thread"] {
+        let folder = Folder::new();
+        let status = start(fate, &folder.path()).wait().unwrap();
+        assert_eq!(status.code(), Some(3), "{fate}");
+        assert_complete(&folder.path(), true);
+    }
+    let folder = Folder::new();
+    let status = start("exit, not wanted", &folder.path()).wait().unwrap();
+    assert_eq!(status.code(), Some(3));
+    assert_eq!(codes(&std::fs::read(folder.path()).unwrap()), ["heph/session-not-closed"]);
+}
+
+#[test]
+fn a_request_to_end_closes_the_recording_where_that_is_wanted() {
+    for (fate, is_closed) in [("terminated", true), ("interval", false)] {
+        let folder = Folder::new();
+        let mut child = start(fate, &folder.path());
+        wait_until("it records", || std::fs::metadata(folder.path()).is_ok_and(|file| file.len() > 0));
+        // All of it, as nothing shows when the program has recorded what it will.
+        std::thread::sleep(Duration::from_millis(300));
+        assert!(std::process::Command::new("kill").arg(child.id().to_string()).status().unwrap().success());
+        assert_eq!(child.wait().unwrap().signal(), Some(15), "{fate}");
+        assert_complete(&folder.path(), is_closed);
+    }
+}
+
+#[test]
+fn what_children_record_is_refused_and_counted_and_their_parent_is_not_disturbed() {
+    let folder = Folder::new();
+    let status = start("fork", &folder.path()).wait().unwrap();
+    assert_eq!(status.code(), Some(3));
+    let trace = assert_complete(&folder.path(), true);
+    assert_eq!((trace.named("of the child").len(), trace.named("after the fork").len()), (0, 3));
+    for n in 0..3 {
+        let told = std::fs::read_to_string(folder.path().with_extension(format!("child{n}"))).unwrap();
+        assert_eq!(told, "100 100");
     }
 }
 
