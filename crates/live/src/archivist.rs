@@ -13,7 +13,7 @@ use std::thread::JoinHandle;
 
 use anytrace_core::Error;
 
-use crate::store::is_full;
+use crate::disk::is_full;
 
 /// The list of closed files.
 pub(crate) const INDEX: &str = "index.jsonl";

@@ -17,6 +17,7 @@ mod census;
 mod collector;
 mod connection;
 mod datagram;
+mod disk;
 mod feed;
 mod follow;
 mod index;

@@ -15,6 +15,7 @@ use anytrace_heph::tools::loss::{Part, Sessions};
 use anytrace_heph::{ACCOUNT_OPTION, Header, Metadata, SESSION_OPTION};
 
 use crate::archivist::{Archivist, Closing};
+use crate::disk::is_full;
 use crate::index::IndexLine;
 use crate::manifest::Manifest;
 use crate::options::{Earlier, Fsync, StoreOptions};
@@ -442,9 +443,4 @@ impl Open {
         self.out.shrink_to(OUT_BYTES);
         Ok(())
     }
-}
-
-/// True when the disk has no room, or its user no more of it.
-pub(crate) fn is_full(error: &Error) -> bool {
-    matches!(error.io_kind(), Some(io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded))
 }

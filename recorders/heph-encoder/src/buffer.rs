@@ -100,3 +100,13 @@ impl Buffer for Slice<'_> {
         self.bytes.get_mut(..self.len).unwrap_or_default()
     }
 }
+
+/// Writes the size of the packet that starts at `start` and ends with the buffer.
+pub(crate) fn patch_size<B: Buffer>(buffer: &mut B, start: usize) -> Result<(), Error> {
+    let packet = buffer.as_mut_bytes().get_mut(start..).unwrap_or_default();
+    let size = u32::try_from(packet.len()).map_err(|_| Error::TooLong)?;
+    if let Some(field) = packet.get_mut(4..8) {
+        field.copy_from_slice(&size.to_be_bytes());
+    }
+    Ok(())
+}

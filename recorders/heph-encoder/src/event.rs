@@ -3,8 +3,7 @@
 use core::fmt::{self, Display};
 
 use crate::EVENT_MAGIC;
-use crate::buffer::{Buffer, Error};
-use crate::metadata::patch_size;
+use crate::buffer::{Buffer, Error, patch_size};
 use crate::text;
 
 /// Bytes of an event packet before its description: magic, size and [`Header`] (format document, bits 0 to 319).

@@ -1,7 +1,7 @@
 //! Metadata packets: options of the entire trace.
 
 use crate::METADATA_MAGIC;
-use crate::buffer::{Buffer, Error};
+use crate::buffer::{Buffer, Error, patch_size};
 use crate::event::Event;
 use crate::text;
 
@@ -48,14 +48,4 @@ fn packet<B: Buffer>(buffer: &mut B, name: &str, value: impl FnOnce(&mut B) -> R
         buffer.truncate(start);
     }
     result
-}
-
-/// Writes the size of the packet that starts at `start` and ends with the buffer.
-pub(crate) fn patch_size<B: Buffer>(buffer: &mut B, start: usize) -> Result<(), Error> {
-    let packet = buffer.as_mut_bytes().get_mut(start..).unwrap_or_default();
-    let size = u32::try_from(packet.len()).map_err(|_| Error::TooLong)?;
-    if let Some(field) = packet.get_mut(4..8) {
-        field.copy_from_slice(&size.to_be_bytes());
-    }
-    Ok(())
 }

@@ -2,6 +2,7 @@
 //!
 //! `cargo run -p tracing-heph --example count -- file:count.heph 100000 4`, then `anytrace heph loss count.heph`. More
 //! arguments: `memory=BYTES`, `close=MILLISECONDS`, `rotate=BYTES`, `ack=BYTES`, `pause=MICROSECONDS` after every 100 events,
+//! `until=FILE` to go on until the file is there,
 //! `progress=FILE` for a program that is to be killed: there each thread keeps its count.
 
 #![allow(clippy::print_stdout, reason = "it prints what it counted")]
@@ -9,6 +10,7 @@
 use std::error::Error;
 use std::fs::File;
 use std::os::unix::fs::FileExt;
+use std::path::PathBuf;
 use std::time::Duration;
 
 use tracing_heph::{Builder, HephLayer};
@@ -19,6 +21,7 @@ use tracing_subscriber::util::SubscriberInitExt;
 struct Options {
     pause: Duration,
     progress: Option<String>,
+    until: Option<PathBuf>,
 }
 
 fn main() -> Result<(), Box<dyn Error>> {
@@ -35,27 +38,22 @@ fn main() -> Result<(), Box<dyn Error>> {
             "rotate" => builder = builder.rotate_bytes(value.parse()?),
             "ack" => builder = builder.acknowledged(value.parse()?),
             "pause" => options.pause = Duration::from_micros(value.parse()?),
+            "until" => options.until = Some(value.into()),
             "progress" => options.progress = Some(value.to_owned()),
             other => return Err(format!("no option is called {other}").into()),
         }
     }
     let (layer, guard) = builder.build()?;
     tracing_subscriber::registry().with(layer).init();
-    std::thread::scope(|scope| {
-        for thread in 0..threads {
-            let options = &options;
-            scope.spawn(move || record(thread, events, options));
-        }
+    let counted: u64 = std::thread::scope(|scope| {
+        let options = &options;
+        let threads: Vec<_> = (0..threads).map(|thread| scope.spawn(move || record(thread, events, options))).collect();
+        threads.into_iter().map(|thread| thread.join().expect("a thread that counts")).sum()
     });
     let stats = guard.close();
     println!(
         "{{\"counted\":{},\"recorded\":{},\"written\":{},\"dropped\":{},\"lost\":{},\"renewals\":{}}}",
-        events * threads,
-        stats.recorded,
-        stats.written,
-        stats.dropped,
-        stats.lost,
-        stats.renewals
+        counted, stats.recorded, stats.written, stats.dropped, stats.lost, stats.renewals
     );
     Ok(())
 }
@@ -70,7 +68,8 @@ fn destination(builder: Builder, to: &str) -> Result<Builder, String> {
     }
 }
 
-fn record(thread: u64, events: u64, options: &Options) {
+/// Records so many events, or until it is to stop; gives their number.
+fn record(thread: u64, events: u64, options: &Options) -> u64 {
     let progress = options.progress.as_ref().map(|path| {
         File::options().write(true).create(true).truncate(false).open(path).expect("the file of the progress")
     });
@@ -79,8 +78,12 @@ fn record(thread: u64, events: u64, options: &Options) {
         if let Some(progress) = &progress {
             progress.write_all_at(&(n + 1).to_ne_bytes(), thread * 8).expect("to write the progress");
         }
-        if n % 100 == 99 && !options.pause.is_zero() {
+        if n % 100 == 99 {
             std::thread::sleep(options.pause);
+            if options.until.as_ref().is_some_and(|until| until.exists()) {
+                return n + 1;
+            }
         }
     }
+    events
 }

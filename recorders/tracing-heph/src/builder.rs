@@ -13,6 +13,7 @@ use crate::clock::Timeline;
 use crate::core::{Core, Shown};
 use crate::ending::{self, Ending};
 use crate::error::Error;
+use crate::fork;
 use crate::guard::Guard;
 use crate::layer::{HephLayer, Recorded, Substream};
 use crate::panic::flush_on_panic;
@@ -301,6 +302,7 @@ impl Builder {
         if self.flushes_on_panic {
             flush_on_panic(&core);
         }
+        fork::watch();
         let endings = [(Ending::Exit, self.closes_on_exit), (Ending::Terminate, self.closes_on_terminate)];
         ending::watch(&core, endings.into_iter().filter(|ending| ending.1).map(|ending| ending.0).collect());
         #[cfg(unix)]

@@ -9,8 +9,8 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use quanta::Clock;
 
 use crate::chunk::Pool;
-use crate::ending;
 use crate::feed::Feed;
+use crate::fork;
 use crate::session::Session;
 use crate::stats::{Counts, Stats};
 use crate::unpoisoned;
@@ -53,7 +53,7 @@ pub(crate) struct Core {
     /// True when no thread is in the middle of an event any more either.
     is_settled: AtomicBool,
     is_abandoned: AtomicBool,
-    /// The process that made it, see [`ending::forks`], and events that a child of it has recorded.
+    /// The process that made it, see [`fork::forks`], and events that a child of it has recorded.
     forks: u32,
     refused: AtomicU64,
     writer: OnceLock<Thread>,
@@ -88,7 +88,7 @@ impl Core {
             is_closed: AtomicBool::new(false),
             is_settled: AtomicBool::new(false),
             is_abandoned: AtomicBool::new(false),
-            forks: ending::forks(),
+            forks: fork::forks(),
             refused: AtomicU64::new(0),
             writer: OnceLock::new(),
             progress: Mutex::default(),
@@ -136,7 +136,7 @@ impl Core {
     /// True in a child of the process that made the recorder: the thread that writes is not there.
     #[inline]
     pub(crate) fn is_forked(&self) -> bool {
-        self.forks != ending::forks()
+        self.forks != fork::forks()
     }
 
     /// Counts an event that is not recorded because it is too late, or in a child.

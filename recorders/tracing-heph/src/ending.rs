@@ -1,14 +1,12 @@
-//! The program ends, or becomes two, without dropping the guard: by `exit`, by SIGTERM where that is asked for, by `fork`.
+//! The program ends without dropping the guard: by `exit`, or by SIGTERM where that is asked for.
 //!
 //! `exit` runs what `atexit` was given while all threads are still there, so the writer can hand over what there is and
-//! close the session. A child of `fork` has only the thread that called it: nobody would write what it records, so it is
-//! counted and refused there.
+//! close the session.
 
-// `atexit` and `pthread_atfork` take functions, which no safe crate wraps.
+// `atexit` takes a function, which no safe crate wraps.
 #![allow(unsafe_code)]
 
 use std::panic::catch_unwind;
-use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex, Once, TryLockError, Weak};
 use std::time::Duration;
 
@@ -30,16 +28,7 @@ pub(crate) enum Ending {
 /// Recorders that are to be closed with the program, and by what.
 static RECORDERS: Mutex<Vec<(Weak<Core>, Vec<Ending>)>> = Mutex::new(Vec::new());
 
-/// How often this process is the child of a fork.
-static FORKS: AtomicU32 = AtomicU32::new(0);
-
-/// How often the process had been forked: a recorder of which this is no longer so belongs to a parent.
-#[inline]
-pub(crate) fn forks() -> u32 {
-    FORKS.load(Ordering::Relaxed)
-}
-
-/// Closes the recorder when the program ends so, and refuses what forked children record.
+/// Closes the recorder when the program ends so.
 pub(crate) fn watch(core: &Arc<Core>, endings: Vec<Ending>) {
     static SET: Once = Once::new();
     let mut recorders = unpoisoned(&RECORDERS);
@@ -47,13 +36,11 @@ pub(crate) fn watch(core: &Arc<Core>, endings: Vec<Ending>) {
     recorders.push((Arc::downgrade(core), endings));
     drop(recorders);
     SET.call_once(|| {
-        // SAFETY: both functions only store what they are given, and the functions given live as long as the program. They
-        // do not unwind: one adds a number, the other catches what unwinds. Where there is no room for them, the recorder
-        // does without.
+        // SAFETY: the function lives as long as the program and catches what unwinds. Where there is no room for it, only
+        // the guard closes the recorder.
         #[cfg(unix)]
         unsafe {
             libc::atexit(at_exit);
-            libc::pthread_atfork(None, None, Some(in_child));
         }
     });
 }
@@ -62,11 +49,6 @@ pub(crate) fn watch(core: &Arc<Core>, endings: Vec<Ending>) {
 extern "C" fn at_exit() {
     // A panic in here is reported by its hook; there is nobody else to report it to.
     let _ = catch_unwind(|| close_all(Ending::Exit));
-}
-
-#[cfg(unix)]
-extern "C" fn in_child() {
-    FORKS.fetch_add(1, Ordering::Relaxed);
 }
 
 /// Closes all recorders that this ending is to close.

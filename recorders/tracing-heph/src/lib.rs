@@ -57,6 +57,7 @@ mod core;
 mod ending;
 mod error;
 mod feed;
+mod fork;
 mod guard;
 mod lane;
 mod layer;

@@ -16,6 +16,9 @@ use crate::unpoisoned;
 /// How long the writer waits before it tries again what did not work.
 const RETRY: Duration = Duration::from_millis(20);
 
+/// Time between the copies of the last account, for a receiver to take what came before.
+const COPY_WAIT: Duration = Duration::from_millis(20);
+
 /// How far a thread's packets are read.
 struct Reading {
     feed: Arc<Feed>,
@@ -99,14 +102,22 @@ impl Writer {
     /// Hands over what the streams have counted, at the end and where many threads have ended; false as
     /// [`Self::hand_over`].
     fn account(&mut self, is_last: bool) -> bool {
-        let session = &self.core.session;
-        if (is_last && !self.is_account_out) || session.is_account_due() {
-            let form = self.sink.account_form();
-            for _ in 0..if is_last { form.copies } else { 1 } {
-                session.push_accounts(is_last, form.streams_at_once, &mut self.out.bytes);
-            }
-            self.is_account_out = is_last;
+        let is_end = is_last && !self.is_account_out;
+        if !is_end && !self.core.session.is_account_due() {
+            return self.send();
         }
+        let form = self.sink.account_form();
+        for copy in 0..if is_last { form.copies } else { 1 } {
+            if copy > 0 {
+                thread::sleep(COPY_WAIT);
+            }
+            self.core.session.push_accounts(is_last, form.streams_at_once, &mut self.out.bytes);
+            // Each on its own: what gets lost together is lost once.
+            if !self.send() {
+                return false;
+            }
+        }
+        self.is_account_out = is_last;
         self.send()
     }
 

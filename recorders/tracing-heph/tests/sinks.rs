@@ -288,11 +288,13 @@ fn an_event_longer_than_a_datagram_is_a_gap() {
     // The end is sent three times, and says what the socket refused.
     socket.set_read_timeout(Some(Duration::from_secs(60))).unwrap();
     let mut buffer = vec![0; 65_536];
-    let bytes = socket.recv(&mut buffer).unwrap();
-    let end = read(&buffer[..bytes]);
-    assert!(end.accounts.len() == 3 && end.accounts.iter().all(|account| account.is_closed));
-    assert_eq!((end.accounts[2].all.recorded, end.accounts[2].all.lost), (4, 1));
-    assert_eq!(codes(&[all, buffer[..bytes].to_vec()].concat()), ["heph/counter-gap"]);
+    for _ in 0..3 {
+        let bytes = socket.recv(&mut buffer).unwrap();
+        let end = read(&buffer[..bytes]);
+        assert!(end.accounts.len() == 1 && end.accounts[0].is_closed, "each in a datagram of its own");
+        assert_eq!((end.accounts[0].all.recorded, end.accounts[0].all.lost), (4, 1));
+        assert_eq!(codes(&[&all, &buffer[..bytes]].concat()), ["heph/counter-gap"]);
+    }
 }
 
 #[test]

@@ -3,12 +3,16 @@
 use std::io::{BufRead, BufReader, Read};
 use std::path::Path;
 use std::process::{Child, ChildStdout, Command, Stdio};
+use std::time::{Duration, Instant};
 
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 use serde_json::Value;
 
 use super::Bench;
+
+/// How long anything may take.
+const PATIENCE: Duration = Duration::from_secs(120);
 
 /// What the program says at its end.
 #[derive(Debug, Clone, Copy)]
@@ -108,7 +112,11 @@ pub(crate) struct Collector {
 impl Collector {
     /// Reads summaries until one satisfies the condition; gives it.
     pub(crate) fn wait_for(&mut self, is_so: impl Fn(&Value) -> bool) -> Result<Value, String> {
+        let since = Instant::now();
         loop {
+            if since.elapsed() > PATIENCE {
+                return Err("the collector never said what it should".to_owned());
+            }
             let mut line = String::new();
             if self.lines.read_line(&mut line).map_err(|error| error.to_string())? == 0 {
                 return Err("the collector ended".to_owned());

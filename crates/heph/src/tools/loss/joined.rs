@@ -2,8 +2,8 @@
 
 use std::collections::BTreeMap;
 
+use super::fate::Fate;
 use super::jump::{Candidate, JUMP, Verdict, is_plausible};
-use super::session::Fate;
 use crate::wire::record::Header;
 use crate::wire::session::Counted;
 

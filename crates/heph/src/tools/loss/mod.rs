@@ -21,6 +21,7 @@
 //! ```
 
 mod datagrams;
+mod fate;
 mod file;
 mod joined;
 mod jump;
@@ -33,10 +34,11 @@ mod writer;
 use anytrace_core::hash::{Key, Map};
 
 pub use datagrams::read_datagrams;
+pub use fate::Fate;
 pub use file::read_file;
 pub use joined::{Offer, Part};
 pub use report::{LossReport, SourceLoss};
-pub use session::{Fate, SessionKey, SessionLoss, SessionStream, Sessions};
+pub use session::{SessionKey, SessionLoss, SessionStream, Sessions};
 use stream::Stream;
 
 use crate::wire::record::Header;
