@@ -289,6 +289,36 @@ fn sessions_join_files_in_any_order() {
 }
 
 #[test]
+fn sessions_and_accounts_that_cannot_be_true_break_nothing() {
+    let most = u64::MAX;
+    let long = "x".repeat(60_000);
+    let mut bytes = Vec::new();
+    for id in 0..5_u128 {
+        let part = if id < 3 { 0 } else { most - id as u64 };
+        let session = heph_encoder::Session { id, program: &long, part, ..Default::default() };
+        heph_encoder::session(&mut bytes, &session).unwrap();
+        for recorded in [most, 1 << 40, 0] {
+            let streams: Vec<heph_encoder::StreamAccount> = (0..50)
+                .map(|stream| heph_encoder::StreamAccount { stream, recorded, dropped: most, lost: most })
+                .collect();
+            let all = heph_encoder::StreamAccount { stream: 0, recorded: most, dropped: most, lost: most };
+            let account = heph_encoder::Account { id, is_closed: true, streams: &streams, all_streams: most, all };
+            heph_encoder::account(&mut bytes, &account).unwrap();
+            let header = heph_encoder::Header { stream: 1, counter: u32::MAX, ..Default::default() };
+            heph_encoder::event(&mut bytes, &header, "x").finish().unwrap();
+        }
+    }
+    let mut sessions = Sessions::new(LossOptions::default());
+    let input = Input::from_bytes("hostile", bytes);
+    read_file("hostile", input, &OpenOptions::default(), &mut sessions, &mut Collect::default()).unwrap();
+    let report = LossReport { sources: Vec::new(), sessions: sessions.report() };
+    assert_eq!(report.sessions.len(), 5);
+    assert!(report.sessions.iter().all(|session| session.session.program.len() <= 256));
+    assert!(report.lost() > 1 << 50 && report.lost_share() <= 1.0);
+    assert!(report.to_json()["lost_not_listed"].as_u64().unwrap() > 1 << 50);
+}
+
+#[test]
 fn losses_before_the_first_arrival_are_counted_separately() {
     let found = counts(&mut Accounts::new(LossOptions::default()), &[5, 3, 6, 9]);
     assert_eq!((found.lost, found.lost_at_head, found.first_counter), (6, 3, 3));

@@ -52,14 +52,15 @@ impl Manifest {
 
     #[inline]
     fn range(&mut self, stream: u32, from: u64, to: u64) {
-        let ranges = self.arrived.entry(stream).or_default();
-        match ranges.last_mut() {
-            Some(last) if last.1 == from => last.1 = to,
-            _ if self.ranges >= RANGES_MAX => self.is_cut = true,
-            _ => {
-                self.ranges += 1;
-                ranges.push((from, to));
-            }
+        if let Some(last) = self.arrived.get_mut(&stream).and_then(|ranges| ranges.last_mut())
+            && last.1 == from
+        {
+            last.1 = to;
+        } else if self.ranges >= RANGES_MAX {
+            self.is_cut = true;
+        } else {
+            self.ranges += 1;
+            self.arrived.entry(stream).or_default().push((from, to));
         }
     }
 

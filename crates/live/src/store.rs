@@ -89,13 +89,13 @@ impl Store {
 
     /// Remembers a closed file; gives the one that must go for it.
     fn keep(&mut self, series: &mut Series, path: PathBuf) -> Option<PathBuf> {
+        let keep = self.options.keep?;
         let closed = match series.session {
             Some(session) => self.kept.entry(session).or_default(),
             None => &mut series.closed,
         };
         // Files are counted when they are closed, so the open one never counts against `keep`.
         closed.push_back(path);
-        let keep = self.options.keep?;
         if closed.len() > keep.max(1) { closed.pop_front() } else { None }
     }
 

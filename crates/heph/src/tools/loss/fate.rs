@@ -41,17 +41,17 @@ impl Fate {
 
     /// Adds the counts of another stream.
     pub fn add(&mut self, other: &Self) {
-        self.recorded += other.recorded;
-        self.received += other.received;
-        self.duplicates += other.duplicates;
-        self.malformed += other.malformed;
-        self.out_of_order += other.out_of_order;
-        self.lost += other.lost;
-        self.dropped += other.dropped;
-        self.refused += other.refused;
-        self.before += other.before;
-        self.doubtful += other.doubtful;
-        self.doubtful_events += other.doubtful_events;
+        self.recorded = self.recorded.saturating_add(other.recorded);
+        self.received = self.received.saturating_add(other.received);
+        self.duplicates = self.duplicates.saturating_add(other.duplicates);
+        self.malformed = self.malformed.saturating_add(other.malformed);
+        self.out_of_order = self.out_of_order.saturating_add(other.out_of_order);
+        self.lost = self.lost.saturating_add(other.lost);
+        self.dropped = self.dropped.saturating_add(other.dropped);
+        self.refused = self.refused.saturating_add(other.refused);
+        self.before = self.before.saturating_add(other.before);
+        self.doubtful = self.doubtful.saturating_add(other.doubtful);
+        self.doubtful_events = self.doubtful_events.saturating_add(other.doubtful_events);
     }
 
     /// The figures by their names in JSON.

@@ -68,9 +68,19 @@ pub(super) struct Joined {
     gaps: Vec<(u64, u64)>,
 }
 
+/// No recording has more events: what a forged account says beyond is not believed, so that sums stay in range.
+const RECORDED_MAX: u64 = 1 << 56;
+
 impl Counted {
+    /// Numbers that can be added.
+    fn possible(self) -> Self {
+        let recorded = self.recorded.min(RECORDED_MAX);
+        Self { recorded, dropped: self.dropped.min(recorded), lost: self.lost.min(recorded) }
+    }
+
     /// Of two accounts of the same, neither of which says more than is true, the greater numbers.
     pub(super) fn at_least(self, other: Self) -> Self {
+        let other = other.possible();
         Self {
             recorded: self.recorded.max(other.recorded),
             dropped: self.dropped.max(other.dropped),
@@ -188,7 +198,9 @@ impl Joined {
         self.malformed += part.malformed;
         self.out_of_order += part.out_of_order;
         for &(first, count) in &part.ranges {
-            let new = self.insert(first, first.saturating_add(count), room);
+            let to = first.saturating_add(count).min(RECORDED_MAX);
+            let count = to.saturating_sub(first);
+            let new = if count > 0 { self.insert(first, to, room) } else { 0 };
             self.duplicates += count - new;
         }
     }

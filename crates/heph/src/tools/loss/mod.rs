@@ -150,16 +150,16 @@ impl StreamLoss {
 
     /// Adds the counts of another stream; ranges and counters are not changed.
     pub fn add(&mut self, other: &Self) {
-        self.received += other.received;
-        self.duplicates += other.duplicates;
-        self.malformed += other.malformed;
-        self.out_of_order += other.out_of_order;
-        self.lost += other.lost;
-        self.open += other.open;
-        self.lost_at_head += other.lost_at_head;
-        self.restarts += other.restarts;
-        self.doubtful += other.doubtful;
-        self.doubtful_events += other.doubtful_events;
+        self.received = self.received.saturating_add(other.received);
+        self.duplicates = self.duplicates.saturating_add(other.duplicates);
+        self.malformed = self.malformed.saturating_add(other.malformed);
+        self.out_of_order = self.out_of_order.saturating_add(other.out_of_order);
+        self.lost = self.lost.saturating_add(other.lost);
+        self.open = self.open.saturating_add(other.open);
+        self.lost_at_head = self.lost_at_head.saturating_add(other.lost_at_head);
+        self.restarts = self.restarts.saturating_add(other.restarts);
+        self.doubtful = self.doubtful.saturating_add(other.doubtful);
+        self.doubtful_events = self.doubtful_events.saturating_add(other.doubtful_events);
     }
 }
 

@@ -16,9 +16,12 @@ use crate::wire::parse::EVENT_BYTES_MIN;
 use crate::wire::record::Header;
 use crate::wire::session::{Account, Counted, Session};
 
-/// Most sessions that are followed, and most parts of one that are told apart.
+/// Most sessions that are followed, and most parts of all of them that are distinguished.
 const SESSIONS_MAX: usize = 4096;
-const PARTS_MAX: usize = 65_536;
+const PARTS_MAX: usize = 1 << 18;
+
+/// Bytes of the names of a program and of a recorder that are kept.
+const NAME_BYTES: usize = 256;
 
 /// Memory that a recording thread has beside the recorder's own (`tracing-heph`, "memory_bytes").
 const THREAD_BYTES: u64 = 4096;
@@ -81,6 +84,7 @@ pub struct Sessions {
     all: Vec<One>,
     ranges: usize,
     streams: usize,
+    parts: usize,
 }
 
 /// A session that has begun, in its [`Sessions`].
@@ -103,7 +107,7 @@ impl Sessions {
     /// No session yet.
     pub fn new(options: LossOptions) -> Self {
         let (index, ranges) = (Map::default(), options.ranges_max);
-        Self { options, index, all: Vec::new(), ranges, streams: 0 }
+        Self { options, index, all: Vec::new(), ranges, streams: 0, parts: 0 }
     }
 
     /// How counters are interpreted.
@@ -116,10 +120,12 @@ impl Sessions {
         let at = self.at(session.id)?;
         let one = self.all.get_mut(at)?;
         if one.parts.is_empty() {
-            session.clone_into(&mut one.session);
+            let short = |name: &str| name.get(..name.floor_char_boundary(NAME_BYTES)).unwrap_or_default().to_owned();
+            let (program, recorder) = (short(&session.program), short(&session.recorder));
+            one.session = Session { program, recorder, ..*session };
         }
-        if one.parts.len() < PARTS_MAX {
-            one.parts.insert(session.part);
+        if self.parts < PARTS_MAX && one.parts.insert(session.part) {
+            self.parts += 1;
         }
         Some(SessionKey(at))
     }
@@ -222,8 +228,8 @@ impl One {
         all.received += self.uncounted;
         streams.sort_by_key(|stream| stream.stream);
         // Streams of which nothing arrived, neither an event nor an account, are in the sums of the last account.
-        let unknown = self.counted.recorded.saturating_sub(all.recorded + self.uncounted);
-        all.recorded += unknown + self.uncounted;
+        let unknown = self.counted.recorded.saturating_sub(all.recorded.saturating_add(self.uncounted));
+        all.recorded = all.recorded.saturating_add(unknown).saturating_add(self.uncounted);
         all.dropped = all.dropped.max(self.counted.dropped);
         all.refused = all.refused.max(self.counted.lost);
         if first_part > 0 {

@@ -84,7 +84,7 @@ fn sources(report: &LossReport) -> String {
 fn session_text(loss: &SessionLoss) -> String {
     let session = &loss.session;
     let (program, recorder) = (printable(&session.program), printable(&session.recorder));
-    let parts = match loss.last_part + 1 {
+    let parts = match loss.last_part.saturating_add(1) {
         all if all > loss.parts => format!("{} of {}", number(loss.parts), counted(all, "part")),
         all => counted(all, "part"),
     };
