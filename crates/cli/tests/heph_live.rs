@@ -42,7 +42,10 @@ struct Collector {
 
 impl Collector {
     fn start(folder: &Path, arguments: &[&str]) -> Self {
-        let mut command = anytrace();
+        Self::start_as(anytrace(), folder, arguments)
+    }
+
+    fn start_as(mut command: Command, folder: &Path, arguments: &[&str]) -> Self {
         command.args(["heph", "collect", "--summary", "json", "--interval", "20ms", "--duration", "120s", "-o"]);
         command.arg(folder.join("out")).args(arguments);
         let mut child = command.stdout(Stdio::piped()).stderr(Stdio::null()).spawn().unwrap();
@@ -183,6 +186,40 @@ fn memory_and_descriptors_stay_bounded_under_everything_at_once() {
     let report: Value = serde_json::from_str(rest.lines().last().unwrap()).unwrap();
     assert_eq!(code, Some(0));
     assert!(report["events"].as_u64().unwrap() >= 70_000);
+}
+
+#[test]
+fn without_descriptors_newcomers_are_refused_and_the_others_go_on() {
+    for (limits, is_enough) in [("ulimit -n 60", false), ("ulimit -Sn 60", true)] {
+        let folder = tempfile::tempdir().unwrap();
+        let mut command = Command::new("sh");
+        command.args(["-c", &format!("{limits}; exec \"$0\" \"$@\""), env!("CARGO_BIN_EXE_anytrace")]);
+        let options = ["--listen", "tcp://127.0.0.1:0", "--max-connections", "1000", "--max-sources", "1000"];
+        let mut collector = Collector::start_as(command, folder.path(), &options);
+        let mut first = TcpStream::connect(collector.addresses[0]).unwrap();
+        first.write_all(&event(1, 0, "first")).unwrap();
+        collector.wait_for_events(1);
+        let mut others = Vec::new();
+        for _ in 0..100 {
+            let mut other = TcpStream::connect(collector.addresses[0]).unwrap();
+            // One that is refused may be gone by now.
+            let _ = other.write_all(&event(1, 0, "other"));
+            others.push(other);
+        }
+        if is_enough {
+            collector.wait_for_events(101);
+        } else {
+            collector
+                .wait_for(|summary| summary["refused"].as_u64().unwrap() + summary["events"].as_u64().unwrap() >= 101);
+        }
+        first.write_all(&event(1, 1, "first again")).unwrap();
+        let summary = collector.wait_for(|summary| {
+            let descriptions = summary["descriptions"].as_array().unwrap();
+            descriptions.len() > 2 || descriptions.iter().any(|row| row["description"] == "first again")
+        });
+        assert_eq!(summary["refused"].as_u64().unwrap() == 0, is_enough, "{limits}");
+        assert_eq!(collector.end("INT").0, Some(0), "{limits}");
+    }
 }
 
 #[test]

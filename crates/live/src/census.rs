@@ -7,6 +7,7 @@ use anytrace_core::{Error, Limits};
 use anytrace_heph::tools::loss::{Fate, StreamLoss};
 use anytrace_heph::{EVENT_MAGIC, Framer, METADATA_MAGIC};
 
+use crate::descriptors;
 use crate::listener::Listener;
 use crate::options::Caps;
 use crate::queue::{Batch, Dropped, Sender, count_events};
@@ -76,6 +77,7 @@ fn add_drops(sum: &mut Drops, one: Drops) {
 
 impl Census {
     pub(crate) fn new(caps: Caps) -> Self {
+        let caps = Caps { sources: caps.sources.min(descriptors::sources_max()), ..caps };
         Self { caps, slots: Vec::new(), senders: Map::default(), ended: Vec::new(), past: Past::default(), others: 0 }
     }
 
@@ -119,6 +121,12 @@ impl Census {
     pub(crate) fn intake<'a, 'o>(&'a mut self, slot: usize, shared: &'a mut Shared<'o>) -> Option<Intake<'a, 'o>> {
         let source = &mut self.slots.get_mut(slot)?.as_mut()?.source;
         Some(Intake { source, shared })
+    }
+
+    /// Since when a source has sent nothing, if that is longer than a newcomer has to respect.
+    pub(crate) fn idle_since(&self, slot: usize, now: Instant) -> Option<Instant> {
+        let since = self.slots.get(slot)?.as_ref()?.source.last_seen;
+        (now.duration_since(since) >= self.caps.idle).then_some(since)
     }
 
     /// True when the sender waits for acknowledgements.

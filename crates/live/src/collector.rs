@@ -59,6 +59,23 @@ pub fn collect(options: &CollectOptions, stop: &AtomicBool, observer: &mut dyn O
     }
 }
 
+/// Ends the connection that has sent nothing for longest, if that is long enough, for a newcomer that needs its place.
+fn evict_idle(
+    connections: &mut [Connection],
+    census: &mut Census,
+    shared: &mut Shared<'_>,
+    pool: &mut Pool,
+) -> Result<bool, Error> {
+    let idle = connections.iter_mut().filter(|connection| !connection.has_ended);
+    let idle = idle.filter_map(|connection| Some((census.idle_since(connection.slot, shared.now)?, connection)));
+    let Some((_, connection)) = idle.min_by_key(|(since, _)| *since) else { return Ok(false) };
+    connection.has_ended = true;
+    if let Some(mut intake) = census.intake(connection.slot, shared) {
+        connection.end(pool, &mut intake)?;
+    }
+    Ok(true)
+}
+
 struct Collector<'o> {
     options: &'o CollectOptions,
     shared: Shared<'o>,
@@ -249,7 +266,9 @@ impl<'o> Collector<'o> {
                 let kind = listener.bound.endpoint.scheme();
                 let name = SourceName { number: 0, kind, peer };
                 // Accepted and then dropped: a sender must see an end, not a connection that nobody serves.
-                let has_room = self.connections.len() < self.options.caps.connections;
+                let open = self.connections.iter().filter(|connection| !connection.has_ended).count();
+                let has_room = open < self.options.caps.connections
+                    || evict_idle(&mut self.connections, &mut self.census, &mut self.shared, &mut self.pool)?;
                 let rate = self.options.caps.rate_bytes;
                 match if has_room { self.census.enter(name, rate, &mut self.shared)? } else { None } {
                     Some(slot) => {
@@ -259,7 +278,7 @@ impl<'o> Collector<'o> {
                 }
             }
         }
-        Ok(())
+        if self.connections.iter().any(|connection| connection.has_ended) { self.bury_connections() } else { Ok(()) }
     }
 
     fn read_connections(&mut self, ready: &[bool]) -> Result<(), Error> {

@@ -227,3 +227,34 @@ fn a_stream_above_its_rate_is_read_more_slowly_and_loses_nothing() {
     let least = (sent.len() as f64 - 0.25 * 2_097_152.0 - 65_536.0) / 2_097_152.0 * 0.8;
     assert!(least < 0.0 || began.elapsed().as_secs_f64() > least);
 }
+
+#[test]
+fn a_connection_that_is_silent_for_long_makes_room_for_a_newcomer() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut how = options(folder.path(), &["tcp://127.0.0.1:0"]);
+    how.caps.connections = 2;
+    how.caps.idle = Duration::from_millis(300);
+    let running = start(how);
+    let connect = |stream: u32| {
+        let mut socket = TcpStream::connect(running.address(0)).unwrap();
+        // One that is refused may be gone by now.
+        let _ = socket.write_all(&event(stream, 0, "here"));
+        socket
+    };
+    let (mut first, mut second) = (connect(1), connect(2));
+    running.wait_for_received(2);
+    // Nobody has been silent for long: the newcomer is refused.
+    let mut refused = connect(3);
+    running.wait_for(|summary| summary.total.refused() == 1);
+    assert_eq!(refused.read(&mut [0]).unwrap_or(0), 0);
+    std::thread::sleep(Duration::from_millis(400));
+    second.write_all(&event(2, 1, "still here")).unwrap();
+    running.wait_for_received(3);
+    let _newcomer = connect(4);
+    running.wait_for_received(4);
+    assert_eq!(first.read(&mut [0]).unwrap_or(0), 0, "the one that was silent for longest has ended");
+    second.write_all(&event(2, 2, "and still")).unwrap();
+    running.wait_for_received(5);
+    let report = running.stop();
+    assert_eq!((report.events, report.refused(), report.totals.lost), (5, 1, 0));
+}

@@ -10,7 +10,9 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use anytrace_core::Error;
-use anytrace_live::{Caps, CollectOptions, Earlier, EndOfFile, Endpoint, Reach, StoreOptions, collect};
+use anytrace_live::{
+    Caps, CollectOptions, Earlier, EndOfFile, Endpoint, Reach, StoreOptions, collect, raise_descriptors,
+};
 
 use crate::arguments::ResultForm;
 use crate::failure::Failure;
@@ -27,6 +29,7 @@ pub(crate) fn run(options: &CollectArguments) -> Result<Verdict, Failure> {
         let message = format!("{endpoint} can be reached by other machines; anyone who can reach it can send");
         paint::complain("warning", message);
     }
+    raise_descriptors();
     let stop = stop_on_signal();
     let form = options.ends.summary;
     let wants_screen = form == SummaryForm::Auto && terminal::stdout_is_terminal();
