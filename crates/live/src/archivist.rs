@@ -27,6 +27,8 @@ const WAITING_MAX: usize = 64;
 enum Job {
     Sync(Vec<File>),
     Close(Box<Closing>),
+    /// Files, and the line of the index that says so.
+    Remove(Vec<PathBuf>, String),
     Losses(Vec<u8>),
 }
 
@@ -37,8 +39,8 @@ pub(crate) struct Closing {
     pub(crate) path: PathBuf,
     /// Its line of the index, with the line's end.
     pub(crate) line: String,
-    /// A file to be removed.
-    pub(crate) remove: Option<PathBuf>,
+    /// Files to be removed.
+    pub(crate) remove: Vec<PathBuf>,
 }
 
 /// The thread and the way to it.
@@ -97,6 +99,11 @@ impl Archivist {
     /// Has a file closed.
     pub(crate) fn close(&self, closing: Closing) {
         self.send(Job::Close(Box::new(closing)));
+    }
+
+    /// Has files removed.
+    pub(crate) fn remove(&self, files: Vec<PathBuf>, line: String) {
+        self.send(Job::Remove(files, line));
     }
 
     /// Has the losses written, in place of those written before.
@@ -182,6 +189,10 @@ impl Worker {
                 Ok(())
             }
             Job::Close(closing) => self.close(*closing),
+            Job::Remove(files, line) => {
+                remove_all(&files)?;
+                self.list(&line)
+            }
             Job::Losses(json) => {
                 let path = self.folder.join(LOSSES);
                 replace(&path, &json).map_err(|error| Error::io(path.display(), error))
@@ -204,19 +215,24 @@ impl Worker {
         }
         .map_err(failed)?;
         let listed = self.list(&line);
-        if let Some(old) = remove {
-            match fs::remove_file(&old) {
-                // Somebody took it away already.
-                Err(error) if error.kind() == io::ErrorKind::NotFound => {}
-                done => done.map_err(|error| Error::io(old.display(), error))?,
-            }
-        }
+        remove_all(&remove)?;
         if self.forces {
             // The new name is part of the folder.
             File::open(&self.folder).and_then(|folder| folder.sync_all()).map_err(failed)?;
         }
         listed
     }
+}
+
+fn remove_all(files: &[PathBuf]) -> Result<(), Error> {
+    for old in files {
+        match fs::remove_file(old) {
+            // Somebody took it away already.
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+            done => done.map_err(|error| Error::io(old.display(), error))?,
+        }
+    }
+    Ok(())
 }
 
 /// Writes a file that appears complete or not at all.

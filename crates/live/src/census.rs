@@ -257,6 +257,7 @@ impl Census {
         for slot in self.slots.iter_mut().flatten() {
             slot.source.series.tick(&mut shared.store, shared.now)?;
         }
+        shared.store.expire();
         if shared.store.is_sync_due(shared.now) {
             let now = shared.now;
             shared.store.sync(now, self.slots.iter_mut().flatten().map(|slot| &mut slot.source.series));
@@ -305,6 +306,8 @@ impl Census {
             totals,
             without_session: sum.totals,
             sessions,
+            removed_files: shared.store.retention.removed_files,
+            removed_bytes: shared.store.retention.removed_bytes,
             unwritten_events: shared.store.unwritten_events,
             collections: earlier.collections + 1,
             earlier_kernel_dropped: earlier.kernel_dropped,

@@ -16,8 +16,8 @@ pub(crate) struct IndexLine {
     /// Of the events' times.
     pub(crate) range: Option<(u64, u64)>,
     pub(crate) session: Option<Value>,
-    /// The file that was removed for this one.
-    pub(crate) removed: Option<String>,
+    /// Files that were removed for this one.
+    pub(crate) removed: Vec<String>,
     /// True for a file that a killed collector left unfinished.
     pub(crate) is_recovered: bool,
 }
@@ -41,8 +41,10 @@ impl IndexLine {
         if let Some(session) = &self.session {
             line["session"] = session.clone();
         }
-        if let Some(removed) = &self.removed {
-            line["removed"] = removed.as_str().into();
+        match self.removed.as_slice() {
+            [] => {}
+            [removed] => line["removed"] = removed.as_str().into(),
+            several => line["removed"] = several.into(),
         }
         if self.is_recovered {
             line["recovered"] = true.into();
@@ -61,7 +63,6 @@ impl IndexLine {
             metadata: number("metadata")?,
             bytes: number("bytes")?,
             session: value.get("session").cloned(),
-            removed: value["removed"].as_str().map(str::to_owned),
             ..Self::default()
         })
     }

@@ -31,6 +31,7 @@ mod options;
 mod queue;
 mod replay;
 mod report;
+mod retention;
 mod source;
 mod store;
 mod takeover;

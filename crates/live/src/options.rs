@@ -79,8 +79,13 @@ pub struct StoreOptions {
     pub rotate_events: Option<u64>,
     /// Begins a new file after this time.
     pub rotate_after: Option<Duration>,
-    /// Keeps this many closed files of each source and removes older ones.
+    /// Keeps this many closed files of each recording, or of each source without a session, and removes older ones.
     pub keep: Option<usize>,
+    /// Removes the oldest closed files while all files together have more bytes than this. Files are begun at an eighth
+    /// of it, if not earlier.
+    pub bytes_max: Option<u64>,
+    /// Removes files that were closed longer ago than this.
+    pub age_max: Option<Duration>,
     /// When bytes are forced to the disk.
     pub fsync: Fsync,
 }
@@ -95,6 +100,8 @@ impl StoreOptions {
             rotate_events: None,
             rotate_after: None,
             keep: None,
+            bytes_max: None,
+            age_max: None,
             fsync: Fsync::Every(Duration::from_secs(1)),
         }
     }

@@ -155,6 +155,10 @@ pub struct Report {
     pub without_session: StreamLoss,
     /// Recorders that say what they recorded, each with all its connections, also of earlier collections in the folder.
     pub sessions: Vec<SessionLoss>,
+    /// Closed files that were removed for others, because there were too many, or of old age.
+    pub removed_files: u64,
+    /// Bytes in them.
+    pub removed_bytes: u64,
     /// Events that were received and found no room on the disk before the end.
     pub unwritten_events: u64,
     /// How many collections there were in the folder, this one included.
@@ -257,6 +261,8 @@ impl Report {
             "still_waited_for": self.totals.open,
             "tail_is_unknown": !self.is_closed(),
             "closed": self.is_closed(),
+            "removed_files": self.removed_files,
+            "removed_bytes": self.removed_bytes,
             "unwritten_events": self.unwritten_events,
             "collections": self.collections,
             "sessions": self.sessions.iter().map(|session| session.to_json(RANGES_LISTED)).collect::<Vec<_>>(),

@@ -3,14 +3,12 @@
 //! While it is written a file is called `source-0001-000001.heph.part`, and it contains everything received: after a
 //! collector is killed it is readable. When it is closed, the `.part` is removed.
 
-use std::collections::VecDeque;
 use std::fs::{self, File};
 use std::io::{self, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
-use std::time::Instant;
+use std::time::{Instant, SystemTime};
 
 use anytrace_core::Error;
-use anytrace_core::hash::Map;
 use anytrace_heph::tools::loss::{Part, Sessions};
 use anytrace_heph::{ACCOUNT_OPTION, Header, Metadata, SESSION_OPTION};
 
@@ -19,6 +17,7 @@ use crate::disk::is_full;
 use crate::index::IndexLine;
 use crate::manifest::Manifest;
 use crate::options::{Earlier, Fsync, StoreOptions};
+use crate::retention::{Kept, Owner, Retention};
 use crate::takeover::{self, EarlierReport};
 use crate::tally::Tally;
 
@@ -38,8 +37,9 @@ pub(crate) struct Store {
     next: u32,
     synced: Instant,
     pub(crate) files: u64,
-    /// Closed files of sessions that are still there, oldest first: all connections of a session are one row.
-    kept: Map<u128, VecDeque<PathBuf>>,
+    pub(crate) retention: Retention,
+    /// Bytes in files that are being written.
+    open_bytes: u64,
     /// What earlier collections in this folder reported.
     pub(crate) earlier: EarlierReport,
     /// True when the disk is full: nothing more is taken until there is room.
@@ -62,13 +62,20 @@ impl Store {
 
     /// Creates the folder or examines its contents: what an earlier collection left there is completed and counted.
     pub(crate) fn open(options: &StoreOptions, sessions: &mut Sessions, tally: &mut Tally) -> Result<Self, Error> {
-        let folder = &options.folder;
+        let folder = &options.folder.clone();
         let failed = |error: io::Error| Error::io(folder.display(), error);
         fs::create_dir_all(folder).map_err(failed)?;
         let names = takeover::names(folder)?;
         if names.is_used && options.earlier == Earlier::Refuses {
             return Err(Error::usage(format!("{} holds an earlier collection", folder.display())));
         }
+        let mut options = options.clone();
+        // Only closed files can be removed, so none may take all the room.
+        if let Some(most) = options.bytes_max {
+            let eighth = (most / 8).max(1);
+            options.rotate_bytes = Some(options.rotate_bytes.map_or(eighth, |bytes| bytes.min(eighth)));
+        }
+        let options = &options;
         let found = takeover::complete(folder, &names, sessions)?;
         tally.events = found.events;
         tally.metadata = found.metadata;
@@ -80,23 +87,21 @@ impl Store {
             next: names.last_source + 1,
             synced: Instant::now(),
             files: found.files,
-            kept: found.kept,
+            retention: Retention::new(options, found.kept),
+            open_bytes: 0,
             earlier: found.report,
             is_full: false,
             unwritten_events: 0,
         })
     }
 
-    /// Remembers a closed file; gives the one that must go for it.
-    fn keep(&mut self, series: &mut Series, path: PathBuf) -> Option<PathBuf> {
-        let keep = self.options.keep?;
-        let closed = match series.session {
-            Some(session) => self.kept.entry(session).or_default(),
-            None => &mut series.closed,
-        };
-        // Files are counted when they are closed, so the open one never counts against `keep`.
-        closed.push_back(path);
-        if closed.len() > keep.max(1) { closed.pop_front() } else { None }
+    /// Removes files that are too old or too many.
+    pub(crate) fn expire(&mut self) {
+        let gone = self.retention.expired(self.open_bytes, SystemTime::now());
+        if !gone.is_empty() {
+            let line = format!("{}\n", serde_json::json!({ "version": 1, "removed": names_of(&gone) }));
+            self.archivist.remove(gone, line);
+        }
     }
 
     /// The files of a new source; none is created before there is something to write.
@@ -110,7 +115,6 @@ impl Store {
             repeated: Vec::new(),
             epoch: None,
             session: None,
-            closed: VecDeque::new(),
         }
     }
 
@@ -162,8 +166,6 @@ pub(crate) struct Series {
     repeated: Vec<(String, Vec<u8>)>,
     epoch: Option<u64>,
     session: Option<u128>,
-    /// Closed files that are still there, where there is no session.
-    closed: VecDeque<PathBuf>,
 }
 
 /// The file being written.
@@ -209,6 +211,7 @@ impl Series {
         let (start, end) = (header.start_ns.min(header.end_ns), header.end_ns.max(header.start_ns));
         open.range = Some(open.range.map_or((start, end), |(from, to)| (from.min(start), to.max(end))));
         let pushed = open.push(packet);
+        store.open_bytes += packet.len() as u64;
         if pushed.is_ok() { Ok(()) } else { store.tolerate(pushed) }
     }
 
@@ -249,6 +252,7 @@ impl Series {
             open.manifest.packet(packet);
         }
         let pushed = open.push(packet);
+        store.open_bytes += packet.len() as u64;
         store.tolerate(pushed)?;
         if !is_account {
             self.remember(metadata.option(), packet);
@@ -327,8 +331,11 @@ impl Series {
         let Some(mut open) = self.open.take() else { return Ok(()) };
         let Some(file) = open.file.take() else { return Ok(()) };
         let path = store.options.folder.join(&open.name);
-        let remove = store.keep(self, path.clone());
-        let line = self.index_line(&open, remove.as_deref());
+        store.open_bytes = store.open_bytes.saturating_sub(open.bytes);
+        let owner = self.session.map_or(Owner::Source(self.source), Owner::Session);
+        let kept = Kept { path: path.clone(), bytes: open.written, owner, since: SystemTime::now() };
+        let remove = store.retention.close(kept, store.open_bytes);
+        let line = self.index_line(&open, &remove);
         store.archivist.close(Closing { file, part: open.part, path, line, remove });
         Ok(())
     }
@@ -359,6 +366,7 @@ impl Series {
                         open.manifest.packet(packet);
                     }
                     open.metadata += 1;
+                    store.open_bytes += packet.len() as u64;
                     open.gather(packet);
                 }
                 open
@@ -367,7 +375,7 @@ impl Series {
         self.open.insert(open)
     }
 
-    fn index_line(&self, open: &Open, removed: Option<&Path>) -> String {
+    fn index_line(&self, open: &Open, removed: &[PathBuf]) -> String {
         let line = IndexLine {
             file: open.name.clone(),
             source: self.source,
@@ -379,11 +387,16 @@ impl Series {
             epoch_ns: self.epoch,
             range: open.range,
             session: open.manifest.to_json(),
-            removed: removed.and_then(Path::file_name).map(|name| name.to_string_lossy().into_owned()),
+            removed: names_of(removed),
             is_recovered: false,
         };
         line.to_text()
     }
+}
+
+/// The names of files without their folder.
+fn names_of(paths: &[PathBuf]) -> Vec<String> {
+    paths.iter().filter_map(|path| path.file_name()).map(|name| name.to_string_lossy().into_owned()).collect()
 }
 
 impl Open {

@@ -1,13 +1,13 @@
 //! What an earlier collection left in the folder. One that was killed left files that are not closed, or closed and not in
 //! the index: they are completed, so that nothing is counted twice and nothing is left out.
 
-use std::collections::{BTreeSet, VecDeque};
+use std::collections::BTreeSet;
 use std::fs::{self, File};
 use std::io::{self, Write};
 use std::os::unix::fs::MetadataExt;
-use std::path::{Path, PathBuf};
+use std::path::Path;
+use std::time::SystemTime;
 
-use anytrace_core::hash::Map;
 use anytrace_core::{Diagnostic, Error, Input, InputOptions, OpenOptions, Place};
 use anytrace_heph::tools::loss::{SessionKey, Sessions, StreamLoss};
 use anytrace_heph::{Damage, Reader, Record, Visitor};
@@ -17,6 +17,7 @@ use crate::archivist::{INDEX, LOSSES};
 use crate::index::IndexLine;
 use crate::manifest::Manifest;
 use crate::report::Drops;
+use crate::retention::{Kept, Owner};
 
 /// What is in a folder.
 #[derive(Debug, Default)]
@@ -74,7 +75,8 @@ pub(crate) struct Found {
     pub(crate) metadata: u64,
     pub(crate) bytes: u64,
     pub(crate) files: u64,
-    pub(crate) kept: Map<u128, VecDeque<PathBuf>>,
+    /// Files that are still there, oldest first.
+    pub(crate) kept: Vec<Kept>,
     pub(crate) report: EarlierReport,
     /// Events in files without a session.
     plain_events: u64,
@@ -143,11 +145,12 @@ impl Found {
         if line.session.is_none() {
             self.plain_events += line.events;
         }
-        let removed = line.removed.as_ref().map(|name| folder.join(name));
-        if let Some(session) = line.session.as_ref().and_then(Manifest::session_of) {
-            let files = self.kept.entry(session).or_default();
-            files.retain(|file| Some(file) != removed.as_ref());
-            files.push_back(folder.join(&line.file));
+        let path = folder.join(&line.file);
+        if let Ok(about) = fs::metadata(&path) {
+            let session = line.session.as_ref().and_then(Manifest::session_of);
+            let owner = session.map_or(Owner::Source(line.source), Owner::Session);
+            let since = about.modified().unwrap_or(SystemTime::UNIX_EPOCH);
+            self.kept.push(Kept { path, bytes: about.len(), owner, since });
         }
     }
 }

@@ -153,6 +153,48 @@ fn a_session_keeps_as_many_files_as_requested_over_all_its_connections_and_resta
 }
 
 #[test]
+fn files_of_all_sources_have_no_more_bytes_than_they_may_and_those_removed_are_known() {
+    let folder = tempfile::tempdir().unwrap();
+    let out = folder.path().join("out");
+    let most = 40_000;
+    let limit = |how: &mut CollectOptions| how.store.bytes_max = Some(most);
+    let mut removed = 0;
+    for run in 0..3_u32 {
+        let begin = |session: u64| [head(session, run.into(), false), events(run * 500..run * 500 + 500)].concat();
+        let report = collect(folder.path(), &[begin(1), begin(2), events(0..500)], limit);
+        let sizes = fs::read_dir(&out)
+            .unwrap()
+            .map(|entry| entry.unwrap())
+            .filter(|entry| entry.file_name().to_string_lossy().contains(".heph"));
+        let bytes: u64 = sizes.map(|entry| entry.metadata().unwrap().len()).sum();
+        assert!(bytes <= most && bytes > most / 2, "{bytes}");
+        // Nothing that was removed is taken for lost.
+        assert_eq!((report.totals.lost, report.sessions.len()), (0, 2));
+        removed += report.removed_files;
+        assert!(removed > 0 && report.removed_bytes > 0);
+    }
+    let told = fs::read_to_string(out.join("index.jsonl")).unwrap();
+    let names = told.lines().filter_map(|line| serde_json::from_str::<serde_json::Value>(line).ok());
+    let told = names.map(|line| line["removed"].as_array().map_or(usize::from(line["removed"].is_string()), Vec::len));
+    assert_eq!(told.sum::<usize>() as u64, removed);
+}
+
+#[test]
+fn files_of_a_certain_age_are_removed() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut how = options(folder.path(), &["tcp://127.0.0.1:0"]);
+    how.store.rotate_events = Some(10);
+    how.store.age_max = Some(std::time::Duration::from_millis(300));
+    let running = start(how);
+    let mut stream = TcpStream::connect(running.address(0)).unwrap();
+    stream.write_all(&[head(1, 0, false), events(0..95)].concat()).unwrap();
+    running.wait_for(|summary| summary.total.removed_files == 9);
+    let report = running.stop();
+    // The last one is closed now.
+    assert_eq!((report.events, report.totals.lost, files(folder.path()).len()), (95, 0, 1));
+}
+
+#[test]
 fn what_is_stored_is_acknowledged_to_who_asks_for_it() {
     for (wants, gives) in [(true, true), (true, false), (false, true)] {
         let folder = tempfile::tempdir().unwrap();

@@ -93,6 +93,8 @@ fn to_library(options: &CollectArguments) -> Result<CollectOptions, Failure> {
             rotate_events: files.rotate_events,
             rotate_after: files.rotate_time,
             keep: files.keep,
+            bytes_max: files.max_bytes,
+            age_max: files.max_age,
             fsync: files.fsync,
         },
         caps: Caps {

@@ -86,9 +86,15 @@ pub(super) struct FileArguments {
     /// Start a new file after this time
     #[arg(long, value_name = "TIME", value_parser = some_duration)]
     pub(super) rotate_time: Option<Duration>,
-    /// Keep the last N closed files of each source and remove older ones
+    /// Keep the last N closed files of each recording (of each source, where none is named) and remove older ones
     #[arg(long, value_name = "N", value_parser = RangedU64ValueParser::<usize>::new().range(1..))]
     pub(super) keep: Option<usize>,
+    /// Remove the oldest closed files while all together have more bytes; suffixes k, M, G
+    #[arg(long, value_name = "BYTES", value_parser = byte_count)]
+    pub(super) max_bytes: Option<u64>,
+    /// Remove files that were closed longer ago than this
+    #[arg(long, value_name = "TIME", value_parser = some_duration)]
+    pub(super) max_age: Option<Duration>,
     /// Sync files to disk: never, after each batch, or about this often
     #[arg(long, value_name = "never|batch|TIME", value_parser = fsync, default_value = "1s")]
     pub(super) fsync: Fsync,

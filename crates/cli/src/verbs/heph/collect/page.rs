@@ -79,6 +79,7 @@ fn head(report: &Report, folder: &Path) -> String {
         }
     };
     add("damaged places", report.damaged_places, &format!(" ({} bytes skipped)", number(report.skipped_bytes)));
+    add("removed", report.removed_files, &format!(" files ({} bytes)", number(report.removed_bytes)));
     add("not written", report.unwritten_events, " events received while the disk was full");
     add("unfinished", report.unfinished_bytes, " bytes of incomplete packets");
     add("refused", report.refused(), " (connections or senders above the limits)");

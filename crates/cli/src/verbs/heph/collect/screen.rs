@@ -110,6 +110,8 @@ mod tests {
             totals: lost.clone(),
             without_session: lost,
             sessions: Vec::new(),
+            removed_files: 0,
+            removed_bytes: 0,
             unwritten_events: 0,
             collections: 1,
             earlier_kernel_dropped: 0,
