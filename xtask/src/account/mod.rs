@@ -6,6 +6,7 @@
 
 mod network;
 mod oracle;
+mod packets;
 mod programs;
 mod scenarios;
 

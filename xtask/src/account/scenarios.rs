@@ -5,11 +5,11 @@ use std::path::PathBuf;
 use std::process::Command;
 use std::time::{Duration, Instant};
 
-use heph_encoder::{Account, Header, Session, StreamAccount};
 use nix::sys::signal::Signal;
 use serde_json::Value;
 
 use super::network::{breaking, lossy};
+use super::packets;
 use super::programs::Collector;
 use super::{Bench, only_session, oracle, row};
 use crate::shell;
@@ -129,33 +129,19 @@ fn send_past_2_32(to: SocketAddr, begin: u64, events: u64) -> Result<(), String>
     let failed = |error: std::io::Error| error.to_string();
     let socket = UdpSocket::bind("127.0.0.1:0").map_err(failed)?;
     let id = 0x1234_5678_9abc;
-    let account = |recorded, is_closed, packet: &mut Vec<u8>| {
-        let all = StreamAccount { stream: 1, recorded, ..StreamAccount::default() };
-        let account = Account { id, is_closed, streams: &[all], all_streams: 1, all };
-        heph_encoder::account(packet, &account).map_err(|error| error.to_string())
-    };
-    let mut datagram = Vec::new();
-    let session = Session { id, program: "our own", part: 3, ..Session::default() };
-    heph_encoder::session(&mut datagram, &session).map_err(|error| error.to_string())?;
-    account(begin, false, &mut datagram)?;
+    let head = [packets::session(id, 3), packets::account(id, begin, false)].concat();
     // Three times, as a network that loses may lose two of them.
     for _ in 0..3 {
-        socket.send_to(&datagram, to).map_err(failed)?;
+        socket.send_to(&head, to).map_err(failed)?;
     }
     for n in (begin..begin + events).step_by(10) {
-        datagram.clear();
-        for counter in n..n + 10 {
-            let header =
-                Header { stream: 1, counter: counter as u32, start_ns: counter, end_ns: counter, ..Header::default() };
-            heph_encoder::event(&mut datagram, &header, "counted").finish().map_err(|error| error.to_string())?;
-        }
+        let datagram: Vec<u8> = (n..n + 10).flat_map(packets::event).collect();
         socket.send_to(&datagram, to).map_err(failed)?;
         std::thread::sleep(Duration::from_micros(100));
     }
-    datagram.clear();
-    account(begin + events, true, &mut datagram)?;
+    let end = packets::account(id, begin + events, true);
     for _ in 0..10 {
-        socket.send_to(&datagram, to).map_err(failed)?;
+        socket.send_to(&end, to).map_err(failed)?;
     }
     Ok(())
 }
