@@ -16,7 +16,7 @@ pub struct CollectOptions {
     pub end_of_file: EndOfFile,
     /// Whether addresses that other machines can reach are allowed.
     pub reach: Reach,
-    /// Whether recorders that ask for it are told what is stored.
+    /// Whether stored data is acknowledged to recorders that ask for it.
     pub acknowledges: bool,
     /// Where the files go.
     pub store: StoreOptions,

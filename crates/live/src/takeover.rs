@@ -68,7 +68,7 @@ pub(crate) struct EarlierReport {
     pub(crate) sources: u64,
 }
 
-/// What the files of earlier collections hold.
+/// What the files of earlier collections contain.
 #[derive(Debug, Default)]
 pub(crate) struct Found {
     pub(crate) events: u64,
@@ -193,7 +193,7 @@ struct Scan<'s> {
     end: u64,
 }
 
-/// What a file holds, and where its last packet ends.
+/// What a file contains, and where its last packet ends.
 struct Scanned {
     line: IndexLine,
     end: u64,

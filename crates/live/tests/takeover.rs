@@ -173,10 +173,11 @@ fn files_of_all_sources_have_no_more_bytes_than_they_may_and_those_removed_are_k
         removed += report.removed_files;
         assert!(removed > 0 && report.removed_bytes > 0);
     }
-    let told = fs::read_to_string(out.join("index.jsonl")).unwrap();
-    let names = told.lines().filter_map(|line| serde_json::from_str::<serde_json::Value>(line).ok());
-    let told = names.map(|line| line["removed"].as_array().map_or(usize::from(line["removed"].is_string()), Vec::len));
-    assert_eq!(told.sum::<usize>() as u64, removed);
+    let index = fs::read_to_string(out.join("index.jsonl")).unwrap();
+    let lines = index.lines().filter_map(|line| serde_json::from_str::<serde_json::Value>(line).ok());
+    let listed =
+        lines.map(|line| line["removed"].as_array().map_or(usize::from(line["removed"].is_string()), Vec::len));
+    assert_eq!(listed.sum::<usize>() as u64, removed);
 }
 
 #[test]

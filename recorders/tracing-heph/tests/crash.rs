@@ -161,8 +161,8 @@ fn what_children_record_is_refused_and_counted_and_their_parent_is_not_disturbed
     let trace = assert_complete(&folder.path(), true);
     assert_eq!((trace.named("of the child").len(), trace.named("after the fork").len()), (0, 3));
     for n in 0..3 {
-        let told = std::fs::read_to_string(folder.path().with_extension(format!("child{n}"))).unwrap();
-        assert_eq!(told, "100 100");
+        let counted = std::fs::read_to_string(folder.path().with_extension(format!("child{n}"))).unwrap();
+        assert_eq!(counted, "100 100");
     }
 }
 

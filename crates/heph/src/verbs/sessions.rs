@@ -7,7 +7,7 @@ use crate::verbs::finding::{Finding, FindingKind};
 use crate::wire::record::Metadata;
 use crate::wire::session::{Account, Counted, Session};
 
-/// Most sessions of a trace that are told apart.
+/// Most sessions of a trace that are distinguished.
 const SESSIONS_MAX: usize = 256;
 
 /// A session of which a part is in the trace.

@@ -64,8 +64,8 @@ impl SessionLoss {
         format!("{:032x}", self.session.id)
     }
 
-    /// The most that can be missing after the last events that arrived, as long as the recorder's memory was not full:
-    /// what it holds; 0 for a session that is closed.
+    /// The most events that can be missing after the last ones that arrived, as long as the recorder's memory was not
+    /// full: as many as fit into it. 0 for a closed session.
     pub fn tail_at_most(&self) -> u64 {
         if self.is_closed {
             return 0;

@@ -22,8 +22,8 @@ pub(crate) struct CollectArguments {
     /// Folder for the files; created if needed
     #[arg(short, long, value_name = "DIR")]
     pub(super) output: PathBuf,
-    /// Tell recorders that ask for it (tracing-heph, `acknowledged`) what is stored; they send the rest again when a
-    /// connection breaks
+    /// Acknowledge stored data to recorders that ask for it (tracing-heph, `acknowledged`); they send the rest again when
+    /// a connection breaks
     #[arg(long)]
     pub(super) ack: bool,
     /// Continue an earlier collection in the folder: what it left unfinished is completed, and the report goes on
