@@ -15,7 +15,7 @@ const HEAD_EVERY: Duration = Duration::from_secs(1);
 
 /// Streams of an account, which then fits into a usual datagram, and how often the last account is sent.
 const ACCOUNT_STREAMS: usize = 32;
-const ACCOUNT_COPIES: usize = 3;
+const ACCOUNT_COPIES: usize = 5;
 
 /// How long a full socket may hold the writer up.
 const WRITE_WAIT: Duration = Duration::from_millis(50);
