@@ -150,14 +150,18 @@ impl Worker {
         while let Ok(job) = jobs.recv() {
             let is_sync = matches!(job, Job::Sync(_));
             let worked = self.work(job);
-            // Losses are written again soon, and lines of the index wait, so that a full disk ends nothing.
-            self.note(worked.or_else(|error| if is_full(&error) { Ok(()) } else { Err(error) }));
+            self.note(worked);
             if is_sync {
                 self.is_syncing.store(false, Ordering::Release);
             }
         }
         let listed = self.list("");
         self.note(listed);
+    }
+
+    /// Without room on the disk this is done later: a full disk ends nothing.
+    fn or_later(done: Result<(), Error>) -> Result<(), Error> {
+        done.or_else(|error| if is_full(&error) { Ok(()) } else { Err(error) })
     }
 
     fn note(&self, done: Result<(), Error>) {
@@ -191,11 +195,12 @@ impl Worker {
             Job::Close(closing) => self.close(*closing),
             Job::Remove(files, line) => {
                 remove_all(&files)?;
-                self.list(&line)
+                Self::or_later(self.list(&line))
             }
             Job::Losses(json) => {
                 let path = self.folder.join(LOSSES);
-                replace(&path, &json).map_err(|error| Error::io(path.display(), error))
+                // They are written again soon.
+                Self::or_later(replace(&path, &json).map_err(|error| Error::io(path.display(), error)))
             }
         }
     }
@@ -214,13 +219,13 @@ impl Worker {
             Err(_) => fs::rename(&part, &path),
         }
         .map_err(failed)?;
-        let listed = self.list(&line);
+        Self::or_later(self.list(&line))?;
         remove_all(&remove)?;
         if self.forces {
             // The new name is part of the folder.
             File::open(&self.folder).and_then(|folder| folder.sync_all()).map_err(failed)?;
         }
-        listed
+        Ok(())
     }
 }
 

@@ -165,8 +165,8 @@ impl<'o> Collector<'o> {
             }
             self.wait(&mut ready)?;
             self.shared.tick();
-            self.accept(&ready)?;
             if !self.is_full {
+                self.accept(&ready)?;
                 self.take_datagrams()?;
                 self.read_connections(ready.get(self.listeners.len()..).unwrap_or_default())?;
                 self.read_files()?;
@@ -206,6 +206,7 @@ impl<'o> Collector<'o> {
         let mut places = Vec::new();
         let listening = self.listeners.iter().map(|listener| match listener.rests_until {
             Some(until) if now < until => None,
+            _ if self.is_full => None,
             _ => listener.bound.socket.listener(),
         });
         // Without room on the disk senders wait, or lose what they send, as they do with a collector that is too slow.
@@ -328,6 +329,8 @@ impl<'o> Collector<'o> {
 
     fn on_tick(&mut self) -> Result<(), Error> {
         if self.is_full {
+            // What is too old makes room.
+            self.shared.store.expire();
             return self.summarize_if_due();
         }
         let idle = self.options.caps.idle;

@@ -33,6 +33,8 @@ const OPTIONS_BYTES: usize = 1 << 16;
 pub(crate) struct Store {
     options: StoreOptions,
     archivist: Archivist,
+    /// Keeps others out of the folder.
+    _lock: File,
     /// Number of the next source's files.
     next: u32,
     synced: Instant,
@@ -62,32 +64,32 @@ impl Store {
 
     /// Creates the folder or examines its contents: what an earlier collection left there is completed and counted.
     pub(crate) fn open(options: &StoreOptions, sessions: &mut Sessions, tally: &mut Tally) -> Result<Self, Error> {
-        let folder = &options.folder.clone();
+        let folder = &options.folder;
         let failed = |error: io::Error| Error::io(folder.display(), error);
         fs::create_dir_all(folder).map_err(failed)?;
         let names = takeover::names(folder)?;
         if names.is_used && options.earlier == Earlier::Refuses {
             return Err(Error::usage(format!("{} holds an earlier collection", folder.display())));
         }
-        let mut options = options.clone();
-        // Only closed files can be removed, so none may take all the room.
-        if let Some(most) = options.bytes_max {
-            let eighth = (most / 8).max(1);
-            options.rotate_bytes = Some(options.rotate_bytes.map_or(eighth, |bytes| bytes.min(eighth)));
-        }
-        let options = &options;
+        let lock = takeover::lock(folder)?;
         let found = takeover::complete(folder, &names, sessions)?;
         tally.events = found.events;
         tally.metadata = found.metadata;
         tally.bytes = found.bytes;
         let archivist = Archivist::start(folder, options.fsync != Fsync::Never)?;
+        let mut options = options.clone();
+        // Only closed files can be removed, so none may take all the room.
+        if let Some(eighth) = options.bytes_max.map(|most| (most / 8).max(1)) {
+            options.rotate_bytes = Some(options.rotate_bytes.map_or(eighth, |bytes| bytes.min(eighth)));
+        }
         Ok(Self {
-            options: options.clone(),
+            retention: Retention::new(&options, found.kept),
+            options,
             archivist,
+            _lock: lock,
             next: names.last_source + 1,
             synced: Instant::now(),
             files: found.files,
-            retention: Retention::new(options, found.kept),
             open_bytes: 0,
             earlier: found.report,
             is_full: false,
@@ -212,7 +214,7 @@ impl Series {
         open.range = Some(open.range.map_or((start, end), |(from, to)| (from.min(start), to.max(end))));
         let pushed = open.push(packet);
         store.open_bytes += packet.len() as u64;
-        if pushed.is_ok() { Ok(()) } else { store.tolerate(pushed) }
+        store.tolerate(pushed)
     }
 
     /// Takes what arrived before the session was known.

@@ -2,14 +2,14 @@
 //! the index: they are completed, so that nothing is counted twice and nothing is left out.
 
 use std::collections::BTreeSet;
-use std::fs::{self, File};
+use std::fs::{self, File, TryLockError};
 use std::io::{self, Write};
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 use std::time::SystemTime;
 
 use anytrace_core::{Diagnostic, Error, Input, InputOptions, OpenOptions, Place};
-use anytrace_heph::tools::loss::{SessionKey, Sessions, StreamLoss};
+use anytrace_heph::tools::loss::{Offer, SessionKey, Sessions, StreamLoss};
 use anytrace_heph::{Damage, Reader, Record, Visitor};
 use serde_json::Value;
 
@@ -49,6 +49,20 @@ pub(crate) fn names(folder: &Path) -> Result<Names, Error> {
         }
     }
     Ok(names)
+}
+
+/// Keeps other collectors out of the folder while the file is open: they would complete what this one is writing.
+pub(crate) fn lock(folder: &Path) -> Result<File, Error> {
+    let path = folder.join(INDEX);
+    let file = File::options().create(true).append(true).open(&path);
+    let file = file.map_err(|error| Error::io(path.display(), error))?;
+    match file.try_lock() {
+        Err(TryLockError::WouldBlock) => {
+            Err(Error::usage(format!("{} is in use by another collector", folder.display())))
+        }
+        // Not every file system has locks.
+        Ok(()) | Err(TryLockError::Error(_)) => Ok(file),
+    }
 }
 
 /// The sums of earlier collections that their files do not show.
@@ -222,7 +236,7 @@ impl Visitor for Scan<'_> {
                 self.line.range =
                     Some(self.line.range.map_or((start, end), |(from, to)| (from.min(start), to.max(end))));
                 if let Some(key) = self.key
-                    && let anytrace_heph::tools::loss::Offer::New(at) = self.sessions.event(key, &event.header, false)
+                    && let Offer::New(at) = self.sessions.event(key, &event.header, false)
                 {
                     self.manifest.event(event.header.stream, at);
                 }

@@ -134,6 +134,24 @@ fn a_collection_goes_on_where_one_was_killed() {
 }
 
 #[test]
+fn a_collection_that_runs_is_not_taken_over() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut how = options(folder.path(), &["tcp://127.0.0.1:0"]);
+    how.store.earlier = Earlier::Continues;
+    let running = start(how.clone());
+    let mut stream = TcpStream::connect(running.address(0)).unwrap();
+    stream.write_all(&[head(1, 0, false), events(0..10)].concat()).unwrap();
+    running.wait_for_received(10);
+    let error = start(how.clone()).join().unwrap_err();
+    assert!(error.to_string().contains("in use by another collector"), "{error}");
+    stream.write_all(&events(10..20)).unwrap();
+    running.wait_for_received(20);
+    assert_eq!(running.stop().events, 20);
+    // Afterwards it is.
+    assert_eq!(collect(folder.path(), &[], |_| {}).events, 20);
+}
+
+#[test]
 fn a_session_keeps_as_many_files_as_requested_over_all_its_connections_and_restarts() {
     let folder = tempfile::tempdir().unwrap();
     let connection = |part: u32| [head(1, part.into(), false), events(part * 10..part * 10 + 10)].concat();

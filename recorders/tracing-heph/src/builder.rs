@@ -11,13 +11,14 @@ use quanta::Clock;
 
 use crate::clock::Timeline;
 use crate::core::{Core, Shown};
-use crate::ending::{self, Ending};
+use crate::ending;
 use crate::error::Error;
 use crate::fork;
 use crate::guard::Guard;
 use crate::layer::{HephLayer, Recorded, Substream};
-use crate::panic::flush_on_panic;
+use crate::panic;
 use crate::recorder::Recorder;
+use crate::registry::{self, Occasion};
 use crate::sink::{self, DATAGRAM_BYTES_MAX, Datagrams, File, FileOptions, Head, Peer, Sink, Stream};
 use crate::writer::Writer;
 
@@ -295,21 +296,35 @@ impl Builder {
         let timeline = Timeline::new(clock.clone());
         let core = Arc::new(Core::new(clock, self.memory_bytes, self.wait_when_full, self.shown));
         let sink = self.open(&core)?;
+        self.watch(&core)?;
         let writer = Writer::new(core.clone(), timeline, sink, self.flush_interval);
         let thread = thread::Builder::new().name("heph-writer".to_owned());
         let thread = thread.spawn(move || writer.run()).map_err(|error| Error::new("the writer's thread", error))?;
         core.set_writer(thread.thread().clone());
-        if self.flushes_on_panic {
-            flush_on_panic(&core);
-        }
+        Ok((Recorder::new(core.clone()), Guard::new(core, thread, self.close_timeout)))
+    }
+
+    /// Has what happens to the program concern the recorder, as far as wanted.
+    fn watch(&self, core: &Arc<Core>) -> Result<(), Error> {
+        let occasions = [
+            (Occasion::Panic, self.flushes_on_panic),
+            (Occasion::Exit, self.closes_on_exit),
+            (Occasion::Terminate, self.closes_on_terminate),
+        ];
+        let wanted = occasions.into_iter().filter(|(_, is_wanted)| *is_wanted).map(|(occasion, _)| occasion);
+        registry::add(core, wanted.collect());
         fork::watch();
-        let endings = [(Ending::Exit, self.closes_on_exit), (Ending::Terminate, self.closes_on_terminate)];
-        ending::watch(&core, endings.into_iter().filter(|ending| ending.1).map(|ending| ending.0).collect());
+        if self.flushes_on_panic {
+            panic::watch();
+        }
+        if self.closes_on_exit {
+            ending::watch();
+        }
         #[cfg(unix)]
         if self.closes_on_terminate {
             ending::close_on_terminate().map_err(|error| Error::new("SIGTERM", error))?;
         }
-        Ok((Recorder::new(core.clone()), Guard::new(core, thread, self.close_timeout)))
+        Ok(())
     }
 
     fn open(&mut self, core: &Arc<Core>) -> Result<Box<dyn Sink>, Error> {

@@ -7,34 +7,18 @@
 #![allow(unsafe_code)]
 
 use std::panic::catch_unwind;
-use std::sync::{Arc, Mutex, Once, TryLockError, Weak};
+use std::sync::{Mutex, Once};
 use std::time::Duration;
 
-use crate::core::Core;
+use crate::registry::{Occasion, concerned};
 use crate::unpoisoned;
 
 /// How long the end of the program may wait for a destination.
 const WAIT: Duration = Duration::from_secs(1);
 
-/// What closes a recording.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Ending {
-    /// `exit`, and the return of `main`.
-    Exit,
-    /// SIGTERM.
-    Terminate,
-}
-
-/// Recorders that are to be closed with the program, and by what.
-static RECORDERS: Mutex<Vec<(Weak<Core>, Vec<Ending>)>> = Mutex::new(Vec::new());
-
-/// Closes the recorder when the program ends so.
-pub(crate) fn watch(core: &Arc<Core>, endings: Vec<Ending>) {
+/// Closes the recorders that this concerns when the program ends by `exit`.
+pub(crate) fn watch() {
     static SET: Once = Once::new();
-    let mut recorders = unpoisoned(&RECORDERS);
-    recorders.retain(|(core, _)| core.strong_count() > 0);
-    recorders.push((Arc::downgrade(core), endings));
-    drop(recorders);
     SET.call_once(|| {
         // SAFETY: the function lives as long as the program and catches what unwinds. Where there is no room for it, only
         // the guard closes the recorder.
@@ -48,21 +32,12 @@ pub(crate) fn watch(core: &Arc<Core>, endings: Vec<Ending>) {
 #[cfg(unix)]
 extern "C" fn at_exit() {
     // A panic in here is reported by its hook; there is nobody else to report it to.
-    let _ = catch_unwind(|| close_all(Ending::Exit));
+    let _ = catch_unwind(|| close_all(Occasion::Exit));
 }
 
-/// Closes all recorders that this ending is to close.
-fn close_all(ending: Ending) {
-    // Not waited for: the thread that ends the program may be the one that has it.
-    let recorders = match RECORDERS.try_lock() {
-        Ok(recorders) => recorders.clone(),
-        Err(TryLockError::Poisoned(recorders)) => recorders.into_inner().clone(),
-        Err(TryLockError::WouldBlock) => return,
-    };
-    for (core, endings) in recorders {
-        if let Some(core) = core.upgrade().filter(|core| !core.is_closed() && endings.contains(&ending)) {
-            core.close(WAIT);
-        }
+fn close_all(occasion: Occasion) {
+    for core in concerned(occasion) {
+        core.close(WAIT);
     }
 }
 
@@ -81,7 +56,7 @@ pub(crate) fn close_on_terminate() -> std::io::Result<()> {
     let thread = std::thread::Builder::new().name("heph-signals".to_owned());
     thread.spawn(move || {
         for signal in signals.forever() {
-            close_all(Ending::Terminate);
+            close_all(Occasion::Terminate);
             // Ends the program as if nobody had caught it.
             let _ = signal_hook::low_level::emulate_default_handler(signal);
         }

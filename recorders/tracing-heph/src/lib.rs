@@ -63,6 +63,7 @@ mod lane;
 mod layer;
 mod panic;
 mod recorder;
+mod registry;
 mod session;
 mod sink;
 mod spans;

@@ -125,6 +125,18 @@ impl Session {
         let _ = heph_encoder::session(out, &session);
     }
 
+    /// Appends a packet with what the session has counted so far, without its streams.
+    pub(crate) fn push_sums(&self, out: &mut Vec<u8>) {
+        if !self.is_shown {
+            return;
+        }
+        let ledger = unpoisoned(&self.ledger);
+        let (all, all_streams) = (ledger.all(), ledger.streams);
+        let account = Account { id: self.id, is_closed: false, streams: &[], all_streams, all };
+        // As above.
+        let _ = heph_encoder::account(out, &account);
+    }
+
     /// Appends packets with what all streams have counted so far, with this many streams each.
     pub(crate) fn push_accounts(&self, is_closed: bool, at_once: usize, out: &mut Vec<u8>) {
         if !self.is_shown {

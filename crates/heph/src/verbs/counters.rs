@@ -9,6 +9,7 @@ use std::collections::{HashMap, VecDeque};
 use anytrace_core::Place;
 
 use crate::verbs::finding::{Finding, FindingKind};
+use crate::wire::counter::{JUMP, RESTART, is_plausible};
 use crate::wire::record::Header;
 
 /// How many records a gap stays open (page, section 4: the reorder window).
@@ -16,16 +17,6 @@ const WINDOW_RECORDS: u64 = 4096;
 
 /// How many bytes a gap stays open, so that a dump that waits for it buffers little.
 const WINDOW_BYTES: u64 = 1 << 20;
-
-/// A jump this far means that the writer restarted, and is not a loss (page, section 4).
-const RESTART: u32 = 1 << 20;
-
-/// A jump this far is doubtful where the time between the events is too short for it, or where the next event continues
-/// before it.
-const JUMP: u32 = 4096;
-
-/// No stream has more than one event in this time, in nanoseconds.
-const FASTEST_NS: u64 = 2;
 
 /// Most gaps open at once, and most pieces of one: a bound on work, for hostile input.
 const GAPS_MAX: usize = 64;
@@ -157,7 +148,7 @@ impl Counters {
     fn jump(&mut self, stream: usize, header: &Header, place: Place, findings: &mut Vec<Finding>) {
         let Some(known) = self.streams.get_mut(stream) else { return };
         let counter = header.counter;
-        let time_ns = header.end_ns.saturating_sub(known.last_end_ns);
+        let from_ns = known.last_end_ns;
         let other = known.other.take();
         let expected = known.next;
         let id = known.id;
@@ -166,6 +157,10 @@ impl Counters {
         let is_first = !std::mem::replace(&mut known.has_started, true);
         if is_first {
             known.first_counter = counter;
+        }
+        // The time of an event far ahead may be as wrong as its counter.
+        if ahead <= JUMP {
+            known.last_end_ns = from_ns.max(header.end_ns);
         }
         if ahead == 0 {
             known.next = after;
@@ -179,7 +174,6 @@ impl Counters {
                 let missing = gap.pieces.iter().fold(0_u32, |sum, piece| sum.wrapping_add(piece.1));
                 findings.push(Finding { place: gap.place, what: FindingKind::CounterDoubtful { stream: id, missing } });
             }
-            return;
         } else if is_first && ahead >= RESTART {
             known.next = after;
             findings.push(Finding { place, what: FindingKind::CounterStartsAt { stream: id, first: counter } });
@@ -188,10 +182,9 @@ impl Counters {
             if ahead > JUMP && !is_first {
                 known.other = Some(expected);
             }
-            if ahead > JUMP && header.end_ns > 0 && u64::from(ahead) > time_ns / FASTEST_NS {
+            if !is_plausible(ahead.into(), from_ns, header.end_ns) {
                 findings.push(Finding { place, what: FindingKind::CounterDoubtful { stream: id, missing: ahead } });
             } else if ahead >= RESTART {
-                known.other = Some(expected);
                 findings.push(Finding { place, what: FindingKind::CounterGap { stream: id, missing: ahead } });
             } else {
                 let head = is_first.then_some(counter);
@@ -206,9 +199,6 @@ impl Counters {
                 place,
                 what: FindingKind::CounterBack { stream: id, by: expected.wrapping_sub(counter) },
             });
-        }
-        if let Some(known) = self.streams.get_mut(stream).filter(|known| known.next == after) {
-            known.last_end_ns = known.last_end_ns.max(header.end_ns);
         }
     }
 

@@ -1,5 +1,6 @@
 //! The bytes: records, their parser, reader and writer, and what a reader does after damage.
 
+pub(crate) mod counter;
 pub(crate) mod dialect;
 pub(crate) mod fault;
 pub(crate) mod framer;

@@ -56,7 +56,7 @@ impl File {
 
     /// The head is in each file, so that each can be read alone.
     fn begin(&mut self, counts: &Counts) -> io::Result<()> {
-        let mut head = Outbox { bytes: self.head.next(), ..Outbox::default() };
+        let mut head = Outbox { bytes: self.head.next_file(), ..Outbox::default() };
         let end = head.bytes.len();
         head.write_to(&mut self.file, end, counts)?;
         self.head_bytes = end as u64;

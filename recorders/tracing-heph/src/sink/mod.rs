@@ -15,6 +15,7 @@ pub(crate) use file::{File, FileOptions};
 pub(crate) use stream::{Peer, Stream};
 
 use crate::core::Core;
+use crate::session::Session;
 use crate::stats::Counts;
 
 /// Takes packets on.
@@ -33,9 +34,12 @@ pub(crate) trait Sink: Send {
 
     /// How accounts are best sent.
     fn account_form(&self) -> AccountForm {
-        AccountForm { streams_at_once: 1024, copies: 1 }
+        AccountForm { streams_at_once: STREAMS_AT_ONCE, copies: 1 }
     }
 }
+
+/// Streams in a packet of an account, where packets may be long.
+const STREAMS_AT_ONCE: usize = 1024;
 
 /// How accounts are sent.
 #[derive(Debug, Clone, Copy)]
@@ -46,8 +50,8 @@ pub(crate) struct AccountForm {
     pub(crate) copies: usize,
 }
 
-/// What begins each file and each connection, so that it can be read alone: the epoch, the session, and what its streams
-/// have counted before.
+/// What begins each file and each connection, so that it can be read alone: the epoch, the session, and what it has counted
+/// before.
 #[derive(Debug)]
 pub(crate) struct Head {
     core: Arc<Core>,
@@ -65,11 +69,20 @@ impl Head {
         Self { wants_acks: true, ..self }
     }
 
-    /// The packets that begin the next part.
-    pub(crate) fn next(&mut self) -> Vec<u8> {
+    /// The packets that begin the next connection, with an account of each stream: what was sent before may be lost.
+    pub(crate) fn next_connection(&mut self) -> Vec<u8> {
+        self.next(|session, packets| session.push_accounts(false, STREAMS_AT_ONCE, packets))
+    }
+
+    /// The packets that begin the next file. The earlier ones are there: sums are enough, and a file may be small.
+    pub(crate) fn next_file(&mut self) -> Vec<u8> {
+        self.next(Session::push_sums)
+    }
+
+    fn next(&mut self, account: impl Fn(&Session, &mut Vec<u8>)) -> Vec<u8> {
         let mut packets = self.packets();
         if self.part > 0 {
-            self.core.session.push_accounts(false, 1024, &mut packets);
+            account(&self.core.session, &mut packets);
         }
         self.part += 1;
         packets
@@ -180,7 +193,7 @@ pub(crate) struct Writer {
 
 impl Writer {
     pub(crate) fn new(to: Box<dyn Write + Send>, mut head: Head) -> Self {
-        Self { to, head: Outbox { bytes: head.next(), ..Outbox::default() } }
+        Self { to, head: Outbox { bytes: head.next_file(), ..Outbox::default() } }
     }
 }
 

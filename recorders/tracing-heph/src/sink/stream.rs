@@ -146,7 +146,7 @@ impl Stream {
     fn connect(&mut self, counts: &Counts) -> io::Result<()> {
         match self.peer.connect() {
             Ok(connection) => {
-                self.beginning = Outbox { bytes: self.head.next(), ..Outbox::default() };
+                self.beginning = Outbox { bytes: self.head.next_connection(), ..Outbox::default() };
                 if let Some(window) = &mut self.window {
                     window.begin(self.beginning.bytes.len(), connection.acks()?)?;
                 }

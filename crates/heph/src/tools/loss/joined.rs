@@ -1,9 +1,11 @@
 //! One stream of a session: the counters of it that arrived.
 
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 
 use super::fate::Fate;
-use super::jump::{Candidate, JUMP, Verdict, is_plausible};
+use super::jump::{Candidate, Verdict};
+use crate::wire::counter::{self, is_plausible};
 use crate::wire::record::Header;
 use crate::wire::session::Counted;
 
@@ -33,6 +35,9 @@ pub struct Part {
     /// Arrivals out of order.
     pub out_of_order: u64,
 }
+
+/// Jumps up to here are taken as they are.
+const JUMP: u64 = counter::JUMP as u64;
 
 /// An event far ahead.
 #[derive(Debug, Clone, Copy)]
@@ -157,7 +162,8 @@ impl Joined {
             }
         }
         // An account that says so much is right.
-        if at > self.next + JUMP && at >= self.counted.recorded && self.candidate.is_none() {
+        let known = self.next.max(self.counted.recorded);
+        if at > known + JUMP && self.candidate.is_none() {
             let missing = at - self.next;
             let is_plausible = is_plausible(missing, self.last_ns, header.end_ns);
             self.candidate = Some(Candidate::new(ahead, missing, is_plausible));
@@ -284,20 +290,17 @@ impl Joined {
         self.below.first_key_value().map_or(self.top, |(&start, _)| start)
     }
 
-    /// What became of its events. `is_later`: the first part of the session was not given.
+    /// The stream if nothing comes after the event far ahead, which is then judged by itself.
+    pub(super) fn settled(&self, is_closed: bool) -> Cow<'_, Self> {
+        let Some(candidate) = &self.candidate else { return Cow::Borrowed(self) };
+        let mut settled = self.clone();
+        settled.settle_candidate(candidate.is_plausible && !is_closed, &mut 1);
+        Cow::Owned(settled)
+    }
+
+    /// What became of its events, once it is [`Self::settled`]. `is_later`: the first part of the session was not given.
     pub(super) fn fate(&self, is_closed: bool, is_later: bool) -> Fate {
-        let mut unique = self.unique();
-        let (mut doubtful_events, mut doubtful) = (self.stray_events, self.stray_missing);
-        let mut next = self.next;
-        if let Some(candidate) = &self.candidate {
-            if candidate.is_plausible && !is_closed {
-                unique += 1;
-                next = candidate.packet.at + 1;
-            } else {
-                doubtful_events += 1;
-                doubtful += candidate.missing;
-            }
-        }
+        let (unique, next) = (self.unique(), self.next);
         // What is above the last account's number was not recorded.
         let recorded = if is_closed && self.counted.recorded > 0 { self.counted.recorded } else { next };
         let recorded = recorded.max(self.counted.recorded);
@@ -307,7 +310,7 @@ impl Joined {
         // Of a stream of which nothing arrived, all may have come before.
         let lowest = if unique == 0 { u64::MAX } else { self.lowest() };
         let before = if is_later { lowest.min(missing) } else { 0 };
-        doubtful += unlikely.min(missing - before);
+        let doubtful = self.stray_missing + unlikely.min(missing - before);
         let lost = (missing - before).saturating_sub(unlikely);
         let dropped = self.counted.dropped.min(missing);
         Fate {
@@ -321,7 +324,7 @@ impl Joined {
             refused: self.counted.lost.min(lost.saturating_sub(dropped)),
             before,
             doubtful,
-            doubtful_events,
+            doubtful_events: self.stray_events,
         }
     }
 
@@ -368,7 +371,7 @@ mod tests {
                 let offer = stream.event(&header(first + counter), false, &mut room);
                 prop_assert_eq!(offer == Offer::New(first + counter), seen.insert(first + counter));
             }
-            let fate = stream.fate(false, true);
+            let fate = stream.settled(false).fate(false, true);
             prop_assert_eq!((fate.received, fate.arrived()), (counters.len() as u64, seen.len() as u64));
             let (low, high) = (*seen.first().unwrap(), *seen.last().unwrap());
             prop_assert_eq!(fate.lost, high + 1 - low - seen.len() as u64);
@@ -382,7 +385,7 @@ mod tests {
                 short.event(&header(*counter), false, &mut room);
             });
             if first == 0 {
-                prop_assert_eq!(short.fate(false, true).lost, fate.lost);
+                prop_assert_eq!(short.settled(false).fate(false, true).lost, fate.lost);
             }
         }
     }
@@ -397,7 +400,7 @@ mod tests {
                 }
                 stream.event(&header(counter), false, &mut room);
             }
-            let fate = stream.fate(false, false);
+            let fate = stream.settled(false).fate(false, false);
             if forged < 1 << 31 {
                 assert_eq!((fate.lost, fate.doubtful, fate.doubtful_events), (0, forged - 40, 1), "{forged}");
             }
@@ -410,16 +413,16 @@ mod tests {
         let (mut stream, mut room) = (Joined::new(1), 1000);
         stream.event(&header(0), false, &mut room);
         stream.event(&header(90_000), false, &mut room);
-        let fate = stream.fate(false, false);
+        let fate = stream.settled(false).fate(false, false);
         assert_eq!((fate.recorded, fate.lost, fate.doubtful), (90_001, 89_999, 0));
         // Not possible in the time, as long as only the counter says so.
         let (mut stream, mut room) = (Joined::new(1), 1000);
         stream.event(&header(0), false, &mut room);
         stream.event(&Header { end_ns: 100, ..header(90_000) }, false, &mut room);
-        let fate = stream.fate(false, false);
+        let fate = stream.settled(false).fate(false, false);
         assert_eq!((fate.recorded, fate.lost, fate.doubtful), (1, 0, 89_999));
         stream.account(Counted { recorded: 90_001, dropped: 89_000, lost: 900 }, &mut room);
-        let fate = stream.fate(true, false);
+        let fate = stream.settled(true).fate(true, false);
         assert_eq!((fate.recorded, fate.lost, fate.doubtful), (90_001, 89_999, 0));
         assert_eq!((fate.dropped, fate.refused, fate.lost_on_the_way()), (89_000, 900, 99));
     }

@@ -1,19 +1,9 @@
-//! Jumps of counters that a recorder cannot have made: one forged or damaged counter must not pass for a million losses.
+//! Jumps of counters that a recorder can hardly have made wait until other events show what they are.
 
-/// Jumps up to here are taken as they are.
-pub(super) const JUMP: u64 = 4096;
-
-/// No stream has more than one event in this time, in nanoseconds. The fastest recorders need several times as long,
-/// and to drop an event takes longer too.
-const FASTEST_NS: u64 = 2;
+use crate::wire::counter::JUMP;
 
 /// After this many events that continue before a jump, the jump was none.
 const STRAY_AFTER: u32 = 3;
-
-/// True when this many events can have been between two that ended at these times. Times of 0 say nothing.
-pub(super) fn is_plausible(missing: u64, from_ns: u64, to_ns: u64) -> bool {
-    missing <= JUMP || to_ns == 0 || missing <= to_ns.saturating_sub(from_ns) / FASTEST_NS
-}
 
 /// An event far ahead of its stream, until others show whether the stream continues there.
 #[derive(Debug, Clone)]
@@ -46,7 +36,7 @@ impl<P> Candidate<P> {
     /// `after`: how far behind the candidate the next event is, if it is; `is_before`: it continues what was before.
     pub(super) fn next(&mut self, after: Option<u64>, is_before: bool) -> Verdict {
         match after {
-            Some(after) if after <= JUMP => Verdict::Continues,
+            Some(after) if after <= u64::from(JUMP) => Verdict::Continues,
             _ if is_before => {
                 self.behind += 1;
                 if self.behind >= STRAY_AFTER { Verdict::Stray } else { Verdict::Open }

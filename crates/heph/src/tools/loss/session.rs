@@ -219,6 +219,7 @@ impl One {
         let mut all = Fate::default();
         let mut streams = Vec::new();
         for stream in &self.streams {
+            let stream = stream.settled(self.is_closed);
             let fate = stream.fate(self.is_closed, first_part > 0);
             all.add(&fate);
             if has_streams {

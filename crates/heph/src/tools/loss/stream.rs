@@ -3,9 +3,10 @@
 use std::borrow::Cow;
 
 use super::joined::Part;
-use super::jump::{Candidate, JUMP, Verdict, is_plausible};
-use super::writer::{Fit, RESTART, RING_MAX, Writer};
+use super::jump::{Candidate, Verdict};
+use super::writer::{Fit, RING_MAX, Writer};
 use super::{Arrival, LossOptions, Room, StreamLoss};
+use crate::wire::counter::{JUMP, RESTART, is_plausible};
 
 /// Most writers of a stream with which a counter is compared. Around a restart packets of the old writer still arrive,
 /// and a cloned log (page, section 1, 29) writes beside its original.
@@ -98,7 +99,7 @@ impl Stream {
             _ => self.choose(packet, options),
         };
         if let (Fit::Ahead(missing), None) = (fit, &self.candidate)
-            && u64::from(missing) > JUMP
+            && missing > JUMP
         {
             let is_plausible = is_plausible(missing.into(), self.last_end_ns, packet.end_ns);
             self.candidate = Some(Candidate::new(*packet, missing.into(), is_plausible));
@@ -123,7 +124,7 @@ impl Stream {
             .first()
             .map(|last| last.fit(packet.counter, packet.hash, self.packets, packet.now_ns, options));
         let is_before = match fit {
-            Some(Fit::Ahead(missing)) => u64::from(missing) <= JUMP,
+            Some(Fit::Ahead(missing)) => missing <= JUMP,
             Some(fit) => fit != Fit::None,
             None => false,
         };

@@ -3,9 +3,7 @@
 use std::collections::{BTreeMap, VecDeque};
 
 use super::{LossOptions, Room};
-
-/// A jump this far means that the writer restarted, and is not a loss (page, section 4).
-pub(super) const RESTART: u32 = 1 << 20;
+use crate::wire::counter::RESTART;
 
 /// Counters are kept in 64 bits that do not wrap; this is counter 0 of a writer's first round. There is room below it,
 /// because the first event to arrive need not be the first that was sent.
