@@ -271,6 +271,7 @@ fn program_killed(bench: &Bench) -> Result<String, String> {
 /// What is said to be lost is, and no more is than what is said to be possible.
 fn bounds(session: &Value, at_least: u64, at_most: u64, kept: u64) -> Result<(), String> {
     let number = |name: &str| session[name].as_u64().unwrap_or(u64::MAX);
+    // Without a bound any number may be missing.
     let (low, high) = (number("lost"), number("lost").saturating_add(number("tail_at_most")));
     if low > at_most - kept || high < at_least - kept {
         return Err(format!("{low} to {high} lost, by loss; {at_least} to {at_most} recorded, {kept} kept"));

@@ -192,6 +192,7 @@ impl SessionLoss {
             "last_part": self.last_part,
             "closed": self.is_closed,
             "tail_at_most": self.tail_at_most(),
+            "stream_count": self.stream_count,
         });
         for (name, number) in self.all.named() {
             made[name] = number.into();

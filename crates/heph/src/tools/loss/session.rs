@@ -52,6 +52,8 @@ pub struct SessionLoss {
     pub is_closed: bool,
     /// All streams together.
     pub all: Fate,
+    /// How many streams are known.
+    pub stream_count: u64,
     /// Streams, by number; none where only sums were asked for.
     pub streams: Vec<SessionStream>,
     /// Events of streams beyond the limit: counted, but not followed.
@@ -64,15 +66,18 @@ impl SessionLoss {
         format!("{:032x}", self.session.id)
     }
 
-    /// The most events that can be missing after the last ones that arrived, as long as the recorder's memory was not
-    /// full: as many as fit into it. 0 for a closed session.
-    pub fn tail_at_most(&self) -> u64 {
+    /// The most events that can be missing after the last ones that arrived: as many as fit into the recorder's memory, 0
+    /// for a closed session. `None` where that memory was full before, so that any number may have been dropped since.
+    pub fn tail_at_most(&self) -> Option<u64> {
         if self.is_closed {
-            return 0;
+            return Some(0);
         }
-        let threads = self.session.memory_bytes.saturating_add(self.streams.len() as u64 * THREAD_BYTES);
+        if self.all.dropped > 0 || self.session.memory_bytes == 0 {
+            return None;
+        }
+        let threads = self.session.memory_bytes.saturating_add(self.stream_count.saturating_mul(THREAD_BYTES));
         // Packets take full words of 8 bytes there.
-        threads / u64::from(EVENT_BYTES_MIN.next_multiple_of(8))
+        Some(threads / u64::from(EVENT_BYTES_MIN.next_multiple_of(8)))
     }
 }
 
@@ -245,6 +250,7 @@ impl One {
             last_part: self.parts.last().copied().unwrap_or(0),
             is_closed: self.is_closed,
             all,
+            stream_count: self.streams.len() as u64,
             streams,
             uncounted: self.uncounted,
         }

@@ -92,10 +92,9 @@ fn session_text(loss: &SessionLoss) -> String {
     if loss.is_closed {
         out.push_str("closed\n");
     } else {
-        let most = number(loss.tail_at_most());
         out.push_str("not closed: the tail is unknown");
-        if session.memory_bytes > 0 {
-            out.push_str(&format!(" (at most {most} more events, unless the recorder's memory was full)"));
+        if let Some(most) = loss.tail_at_most() {
+            out.push_str(&format!(" (at most {}, if the recorder's memory was not full)", counted(most, "more event")));
         }
         out.push('\n');
     }
