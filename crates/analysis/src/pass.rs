@@ -252,6 +252,10 @@ impl SpanSink for Pass<'_> {
         self.filter.set_source(source)
     }
 
+    fn wants_lives(&self) -> bool {
+        false
+    }
+
     fn wants_attributes(&self) -> bool {
         self.engines.iter().any(|engine| engine.wants_attributes())
     }

@@ -398,6 +398,13 @@ pub trait SpanSink {
         true
     }
 
+    /// True when lives are wanted: spans that say how long something existed, whatever ran in that time. They are on
+    /// tracks of their own; what ran is on others. Sums over both would count time twice, so that engines that sum have
+    /// none of them.
+    fn wants_lives(&self) -> bool {
+        true
+    }
+
     /// True when spans may arrive complete, as one edge with [`EdgeFlags::COMPLETE`], where the source knows the end of
     /// a span at its beginning: half as many edges. On each track they are still ordered by beginning.
     fn takes_complete(&self) -> bool {

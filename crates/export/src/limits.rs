@@ -194,6 +194,10 @@ impl SpanSink for Measured<'_> {
         self.inner.source(source)
     }
 
+    fn wants_lives(&self) -> bool {
+        self.inner.wants_lives()
+    }
+
     fn wants_attributes(&self) -> bool {
         self.inner.wants_attributes()
     }

@@ -44,6 +44,10 @@ impl<W: FnMut(&Tally) -> Result<(), Error>> SpanSink for Counted<W> {
         Ok(())
     }
 
+    fn wants_lives(&self) -> bool {
+        false
+    }
+
     fn wants_attributes(&self) -> bool {
         false
     }

@@ -58,13 +58,8 @@ pub(crate) static STREAM_TIME: Rule = Rule::note(
     "a long stream is read once: times with units count from its first packets, which need not be the earliest",
 );
 
-pub(crate) static TOO_MANY_TRACKS: Rule = Rule::error(
-    "heph/too-many-tracks",
-    "more lanes, or more overlapping spans in one lane, than can be shown separately",
-);
-
 /// Every rule of the format.
-pub(crate) static RULES: [&Rule; 30] = [
+pub(crate) static RULES: [&Rule; 29] = [
     &BAD_MAGIC,
     &SIZE_TOO_SMALL,
     &SIZE_TOO_BIG,
@@ -94,5 +89,4 @@ pub(crate) static RULES: [&Rule; 30] = [
     &PARTIAL_OVERLAP,
     &TOO_MANY_STREAMS,
     &STREAM_TIME,
-    &TOO_MANY_TRACKS,
 ];

@@ -26,7 +26,7 @@ const OUT_BYTES: usize = 1 << 15;
 
 /// Metadata packets of a source that are repeated in each file: this many options and bytes. Others are written where
 /// they arrived and not repeated.
-const OPTIONS_MAX: usize = 64;
+const OPTIONS_MAX: usize = 1024;
 const OPTIONS_BYTES: usize = 1 << 16;
 
 /// The folder and the thread that closes files.
@@ -244,7 +244,12 @@ impl Series {
         self.session = session.or(self.session);
         let is_account = metadata.option() == ACCOUNT_OPTION;
         // A later file begins with the remembered metadata; what was counted by then is in an earlier one.
-        if self.open.is_none() && self.files > 0 && !is_account && self.remember(metadata.option(), packet) {
+        // There is a name for each thread.
+        let option = match metadata.thread() {
+            Some((stream, _)) => format!("{} {stream}", metadata.option()),
+            None => metadata.option().to_owned(),
+        };
+        if self.open.is_none() && self.files > 0 && !is_account && self.remember(&option, packet) {
             self.opened(store, now);
             return Ok(());
         }
@@ -257,7 +262,7 @@ impl Series {
         store.open_bytes += packet.len() as u64;
         store.tolerate(pushed)?;
         if !is_account {
-            self.remember(metadata.option(), packet);
+            self.remember(&option, packet);
         }
         Ok(())
     }

@@ -1,7 +1,7 @@
 //! Metadata of a recording that its reader can account for: which session the packets belong to, and how many events it
-//! had.
+//! had. And the names of its threads.
 //!
-//! The format allows options of any name; readers that do not know these two skip them by their size. The value of each
+//! The format allows options of any name; readers that do not know these skip them by their size. The value of each
 //! is a list of attributes, encoded as those of an event.
 //!
 //! A *session* is one run of one recorder. Its streams and counters go on over connections, files and collectors; each
@@ -17,6 +17,9 @@ pub const SESSION_OPTION: &str = "anytrace.session";
 
 /// Name of the option that says what a session has counted so far.
 pub const ACCOUNT_OPTION: &str = "anytrace.account";
+
+/// Name of the option that names the thread of a stream.
+pub const THREAD_OPTION: &str = "anytrace.thread";
 
 /// The identity of a recording: attributes `id` (32 hexadecimal digits), `program`, `process`, `start`, `recorder`,
 /// `part`, `memory` and `ack` (0 or 1).
@@ -100,6 +103,16 @@ pub fn account<B: Buffer>(buffer: &mut B, account: &Account<'_>) -> Result<(), E
         value.u64s_of("lost", streams, |stream| stream.lost);
         value.u64("all_streams", account.all_streams).u64("all_recorded", account.all.recorded);
         value.u64("all_dropped", account.all.dropped).u64("all_lost", account.all.lost);
+    })
+}
+
+/// Appends the packet that names the thread of a stream: attributes `stream` and `name`.
+///
+/// # Errors
+/// [`Error`].
+pub fn thread<B: Buffer>(buffer: &mut B, stream: u32, name: &str) -> Result<(), Error> {
+    option_of(buffer, THREAD_OPTION, |value| {
+        value.u64("stream", u64::from(stream)).str("name", name);
     })
 }
 

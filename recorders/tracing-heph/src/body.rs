@@ -10,8 +10,16 @@ use tracing_core::{Metadata, event, span};
 
 use crate::core::Shown;
 
-/// Bytes that need no allocation: a name and a few fields. A longer body goes to the heap entirely.
-const INLINE_BYTES: usize = 104;
+/// Bytes that need no allocation: a name, numbers and a few fields. A longer body goes to the heap entirely.
+const INLINE_BYTES: usize = 152;
+
+/// Attributes that come first: the number of a span, of the one around it, and of a run that is not the first.
+const SPAN: &str = "span.id";
+const PARENT: &str = "span.parent";
+const POLL: &str = "span.poll";
+
+/// The target of tokio's events about wakers.
+pub(crate) const WAKER_TARGET: &str = "tokio::task::waker";
 
 /// A description and attributes, encoded as in a packet.
 #[derive(Debug, Clone)]
@@ -87,24 +95,34 @@ impl Body {
         self.heap.extend_from_slice(bytes);
     }
 
-    /// A span's name and fields.
-    pub(crate) fn of_span(attributes: &span::Attributes<'_>, shown: Shown) -> Self {
+    /// A span's name, numbers and fields.
+    pub(crate) fn of_span(attributes: &span::Attributes<'_>, shown: Shown, (own, parent): (u64, u64)) -> Self {
         let mut this = Self::default();
         let mut event = body(&mut this, attributes.metadata().name());
+        if shown.numbers {
+            event.u64(SPAN, own);
+            if parent != 0 {
+                event.u64(PARENT, parent);
+            }
+        }
         attributes.record(&mut Fields { event: &mut event, skips_message: false });
         show(&mut event, attributes.metadata(), shown);
         finish(event);
         this
     }
 
-    /// An event's message and other fields. Without a message, its name, which contains its source location.
-    pub(crate) fn of_event(event: &event::Event<'_>, shown: Shown) -> Self {
+    /// An event's message, the number of the span around it, and its other fields. Without a message, its name, which
+    /// contains its source location.
+    pub(crate) fn of_event(event: &event::Event<'_>, shown: Shown, around: u64) -> Self {
         let mut message = Message::default();
         event.record(&mut message);
         let skips_message = message.is_found;
         let mut this = message.body;
         let mut fields =
             if skips_message { Event::append(&mut this) } else { body(&mut this, event.metadata().name()) };
+        if shown.numbers && around != 0 {
+            fields.u64(PARENT, around);
+        }
         event.record(&mut Fields { event: &mut fields, skips_message });
         show(&mut fields, event.metadata(), shown);
         finish(fields);
@@ -131,10 +149,41 @@ impl Body {
     }
 
     /// Adds what only a life has.
-    pub(crate) fn busy_and_idle(&mut self, busy_ns: u64, idle_ns: u64) {
+    pub(crate) fn life(&mut self, busy_ns: u64, idle_ns: u64, polls: u64, is_open: bool) {
         let mut event = Event::append(self);
-        event.u64("busy_ns", busy_ns).u64("idle_ns", idle_ns);
+        event.u64("busy_ns", busy_ns).u64("idle_ns", idle_ns).u64("polls", polls);
+        if is_open {
+            event.bool("open", true);
+        }
         finish(event);
+    }
+
+    /// Adds to a task's wake-up which span the task is.
+    pub(crate) fn woken(&mut self, number: u64, is_own: bool) {
+        let mut event = Event::append(self);
+        event.u64("waker.task", number);
+        if is_own {
+            event.bool("waker.self", true);
+        }
+        finish(event);
+    }
+
+    /// A span's body with the number of a later run.
+    pub(crate) fn of_poll(body: &[u8], poll: u64) -> Self {
+        let at = numbers_end(body);
+        // A body without numbers stays as it is.
+        let Some((first, rest)) = at.and_then(|at| body.split_at_checked(at)) else { return Self::from(body) };
+        let mut this = Self::from(first);
+        let mut event = Event::append(&mut this);
+        event.u64(POLL, poll);
+        finish(event);
+        let _ = this.push(rest);
+        this
+    }
+
+    /// Adds the number of a later run.
+    pub(crate) fn set_poll(&mut self, poll: u64) {
+        *self = Self::of_poll(self, poll);
     }
 
     /// Takes an attribute out.
@@ -151,6 +200,39 @@ impl Body {
             }
         }
     }
+}
+
+/// Where the numbers of a span end in its body.
+fn numbers_end(body: &[u8]) -> Option<usize> {
+    let mut end = None;
+    let mut at = 2 + length_at(body, 0);
+    for wanted in [SPAN, PARENT] {
+        let Some(bytes) = body.get(at..).filter(|rest| name_of(rest) == wanted.as_bytes()).and_then(attribute_bytes)
+        else {
+            break;
+        };
+        at += bytes;
+        end = Some(at);
+    }
+    end
+}
+
+/// The id of the span of the task that is woken, or whose waker is cloned or dropped.
+pub(crate) fn woken(event: &event::Event<'_>) -> Option<u64> {
+    #[derive(Default)]
+    struct Task(Option<u64>);
+    impl Visit for Task {
+        fn record_u64(&mut self, field: &Field, value: u64) {
+            if field.name() == "task.id" {
+                self.0 = Some(value);
+            }
+        }
+
+        fn record_debug(&mut self, _: &Field, _: &dyn Debug) {}
+    }
+    let mut task = Task::default();
+    event.record(&mut task);
+    task.0
 }
 
 /// A body is never full, and its size is checked with that of the packet.

@@ -74,7 +74,7 @@ impl Default for Builder {
             flushes_on_panic: true,
             closes_on_exit: true,
             closes_on_terminate: false,
-            shown: Shown { session: true, ..Shown::default() },
+            shown: Shown { session: true, numbers: true, ..Shown::default() },
             recorded: Recorded { runs: true, lives: false },
             substream: Substream::default(),
         }
@@ -232,7 +232,8 @@ impl Builder {
     }
 
     /// Whether each span is also an event from its making to its close (false), with the time it was entered
-    /// (`busy_ns`) and the rest (`idle_ns`). These events have substreams of their own, see [`crate::LIFE`].
+    /// (`busy_ns`), the rest (`idle_ns`) and how often it was entered (`polls`). Spans that are open when the recording
+    /// ends have `open`. These events have substreams of their own, see [`crate::LIFE`].
     pub fn lives(mut self, lives: bool) -> Self {
         self.recorded.lives = lives;
         self
@@ -273,6 +274,13 @@ impl Builder {
     /// Heph does.
     pub fn with_session(mut self, is_shown: bool) -> Self {
         self.shown.session = is_shown;
+        self
+    }
+
+    /// Whether events have the numbers of their spans (true): `span.id`, the span around it, `span.parent`, and from the
+    /// second run of a span on `span.poll`. Readers need them to join the runs of a span.
+    pub fn with_numbers(mut self, is_shown: bool) -> Self {
+        self.shown.numbers = is_shown;
         self
     }
 

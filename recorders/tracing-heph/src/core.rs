@@ -12,6 +12,7 @@ use crate::chunk::Pool;
 use crate::feed::Feed;
 use crate::fork;
 use crate::session::Session;
+use crate::spans::{Spans, State};
 use crate::stats::{Counts, Stats};
 use crate::unpoisoned;
 
@@ -26,6 +27,8 @@ pub(crate) struct Shown {
     pub(crate) level: bool,
     pub(crate) thread_name: bool,
     pub(crate) session: bool,
+    /// Numbers of spans.
+    pub(crate) numbers: bool,
 }
 
 /// The progress of the writer.
@@ -49,6 +52,10 @@ pub(crate) struct Core {
     feeds: Mutex<Vec<Arc<Feed>>>,
     streams: AtomicU32,
     substreams: AtomicU64,
+    numbers: AtomicU64,
+    /// Where lives are recorded: the spans that are open.
+    spans: OnceLock<Arc<Spans>>,
+    is_ending: AtomicBool,
     is_closed: AtomicBool,
     /// True when no thread is in the middle of an event any more either.
     is_settled: AtomicBool,
@@ -85,6 +92,9 @@ impl Core {
             streams: AtomicU32::new(1),
             // Substream 0 is for events outside of spans.
             substreams: AtomicU64::new(1),
+            numbers: AtomicU64::new(1),
+            spans: OnceLock::new(),
+            is_ending: AtomicBool::new(false),
             is_closed: AtomicBool::new(false),
             is_settled: AtomicBool::new(false),
             is_abandoned: AtomicBool::new(false),
@@ -109,9 +119,9 @@ impl Core {
     }
 
     /// A place for the events of a thread that begins to record, and its stream.
-    pub(crate) fn add_thread(&self) -> (Arc<Feed>, u32) {
+    pub(crate) fn add_thread(&self, name: Option<&str>) -> (Arc<Feed>, u32) {
         let stream = self.streams.fetch_add(1, Ordering::Relaxed);
-        let feed = Arc::new(Feed::new(stream));
+        let feed = Arc::new(Feed::new(stream, name));
         self.session.add(&feed);
         unpoisoned(&self.feeds).push(feed.clone());
         (feed, stream)
@@ -125,6 +135,24 @@ impl Core {
     pub(crate) fn take_substreams(&self, count: u64) -> std::ops::Range<u64> {
         let first = self.substreams.fetch_add(count, Ordering::Relaxed);
         first..first.saturating_add(count)
+    }
+
+    pub(crate) fn take_numbers(&self, count: u64) -> std::ops::Range<u64> {
+        let first = self.numbers.fetch_add(count, Ordering::Relaxed);
+        first..first.saturating_add(count)
+    }
+
+    /// Has the spans that are open at the end recorded.
+    pub(crate) fn set_spans(&self, spans: Arc<Spans>) {
+        let _ = self.spans.set(spans);
+    }
+
+    /// The spans that are open, for the first who ends the recording.
+    pub(crate) fn take_open(&self) -> Vec<State> {
+        if self.is_closed() || self.is_writer() || self.is_ending.swap(true, Ordering::Relaxed) {
+            return Vec::new();
+        }
+        self.spans.get().map(|spans| spans.open()).unwrap_or_default()
     }
 
     /// True when nothing more is recorded: at the end, and in a child of the process.

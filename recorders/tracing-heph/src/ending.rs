@@ -7,9 +7,11 @@
 #![allow(unsafe_code)]
 
 use std::panic::catch_unwind;
-use std::sync::{Mutex, Once};
+use std::sync::{Arc, Mutex, Once};
 use std::time::Duration;
 
+use crate::core::Core;
+use crate::layer::life;
 use crate::registry::{Occasion, concerned};
 use crate::unpoisoned;
 
@@ -37,8 +39,17 @@ extern "C" fn at_exit() {
 
 fn close_all(occasion: Occasion) {
     for core in concerned(occasion) {
-        core.close(WAIT);
+        close(&core, WAIT);
     }
+}
+
+/// Records the spans that are open, and closes a recorder; false when that took too long.
+pub(crate) fn close(core: &Arc<Core>, timeout: Duration) -> bool {
+    let now = core.now();
+    for open in core.take_open() {
+        life(core, open, now, true);
+    }
+    core.close(timeout)
 }
 
 /// Has SIGTERM close the recorders that want it before it ends the program.

@@ -21,6 +21,8 @@ pub(crate) struct Chunks {
 #[derive(Debug, Default)]
 pub(crate) struct Feed {
     pub(crate) stream: u32,
+    /// Name of the thread, if it has one.
+    pub(crate) name: Option<Box<str>>,
     pub(crate) chunks: Mutex<Chunks>,
     /// Events so far, those dropped included. Only the thread itself sets it.
     pub(crate) recorded: AtomicU64,
@@ -35,8 +37,8 @@ pub(crate) struct Feed {
 }
 
 impl Feed {
-    pub(crate) fn new(stream: u32) -> Self {
-        Self { stream, ..Self::default() }
+    pub(crate) fn new(stream: u32, name: Option<&str>) -> Self {
+        Self { stream, name: name.map(Box::from), ..Self::default() }
     }
 
     /// What the stream has counted so far.

@@ -5,6 +5,7 @@ use std::thread::JoinHandle;
 use std::time::Duration;
 
 use crate::core::Core;
+use crate::ending;
 use crate::stats::Stats;
 
 /// How long the writer may take to see that it is to end, and to count what is left.
@@ -51,7 +52,7 @@ impl Guard {
         let Some(writer) = self.writer.take() else { return };
         // A writer that hangs in a destination nobody reads is abandoned rather than waited for; any other counts what it
         // could not write.
-        if self.core.close(self.close_timeout) || self.core.wait_for_end(COUNTING) {
+        if ending::close(&self.core, self.close_timeout) || self.core.wait_for_end(COUNTING) {
             // A panic of a caller's `Write` was already reported by the panic hook.
             let _ = writer.join();
         }

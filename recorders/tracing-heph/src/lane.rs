@@ -10,18 +10,22 @@ use heph_encoder::{Event, Header, head};
 use crate::chunk::{Chunk, OWN_BYTES};
 use crate::core::Core;
 use crate::feed::Feed;
+use crate::spans::Known;
 use crate::unpoisoned;
 
 /// Substreams that a thread takes at a time, so that threads do not wait for each other's numbers.
 const SUBSTREAMS_AT_ONCE: u64 = 64;
+
+/// The same for numbers of spans.
+const NUMBERS_AT_ONCE: u64 = 256;
 
 /// A span that the thread is in.
 #[derive(Debug, Clone, Copy)]
 struct Open {
     id: u64,
     start: u64,
-    /// Its substream, if that is known.
-    substream: Option<u64>,
+    /// What identifies it, if that is known.
+    known: Option<Known>,
     /// True when the thread was in the span before it entered it once more.
     is_again: bool,
 }
@@ -40,11 +44,12 @@ pub(crate) struct Lane {
     /// Events so far; modulo 2^32 the counter of the next.
     recorded: u64,
     substreams: std::ops::Range<u64>,
+    numbers: std::ops::Range<u64>,
     open: Vec<Open>,
     /// True when the thread waited for memory in vain, and there was none since.
     gave_up: bool,
     /// The last span that was made here, mostly entered next.
-    newest: (u64, u64),
+    newest: (u64, Known),
     /// The thread's name as an attribute, where that is asked for.
     tail: Vec<u8>,
 }
@@ -96,9 +101,10 @@ impl Lane {
             stream: 0,
             recorded: 0,
             substreams: 0..0,
+            numbers: 0..0,
             open: Vec::new(),
             gave_up: false,
-            newest: (0, 0),
+            newest: (0, Known::default()),
             tail: Vec::new(),
         }
     }
@@ -106,13 +112,13 @@ impl Lane {
     /// The thread's first event: threads that only make spans for others need neither a stream nor memory.
     #[cold]
     fn begin(&mut self) {
-        let (feed, stream) = self.core.add_thread();
+        let thread = std::thread::current();
+        let (feed, stream) = self.core.add_thread(thread.name());
         self.stream = stream;
         unpoisoned(&feed.chunks).queue.push_back(self.own.clone());
         self.chunk = Some(self.own.clone());
         self.feed = Some(feed);
         if self.core.shown.thread_name {
-            let thread = std::thread::current();
             // An event into a `Vec` fails above 4 GiB only.
             let _ = Event::append(&mut self.tail).str("thread", thread.name().unwrap_or("unnamed")).finish();
         }
@@ -219,34 +225,43 @@ impl Lane {
         self.substreams.next().unwrap_or(0)
     }
 
-    /// Gives a span that was just made the substream of its parent, or a new one, and remembers it.
+    /// Numbers a span that was just made, gives it the substream of its parent or a new one, and remembers it.
     #[inline]
-    pub(crate) fn made(&mut self, id: u64, parent: Option<u64>) -> u64 {
-        let substream = parent.unwrap_or_else(|| self.new_substream());
-        self.newest = (id, substream);
-        substream
-    }
-
-    /// The span that a new one or an event belongs to, the innermost but for spans entered again, and its substream if
-    /// that is known here.
-    #[inline]
-    pub(crate) fn current(&self) -> Option<(u64, Option<u64>)> {
-        let open = self.open.iter().rev().find(|open| !open.is_again)?;
-        Some((open.id, open.substream))
-    }
-
-    pub(crate) fn set_current_substream(&mut self, substream: u64) {
-        if let Some(open) = self.open.iter_mut().rev().find(|open| !open.is_again) {
-            open.substream = Some(substream);
+    pub(crate) fn made(&mut self, id: u64, substream: Option<u64>) -> Known {
+        let substream = substream.unwrap_or_else(|| self.new_substream());
+        if self.numbers.is_empty() {
+            self.numbers = self.core.take_numbers(NUMBERS_AT_ONCE);
         }
+        let known = Known { substream, number: self.numbers.next().unwrap_or(0) };
+        self.newest = (id, known);
+        known
+    }
+
+    /// The span that a new one or an event belongs to, the innermost but for spans entered again, and what identifies
+    /// it if that is known here.
+    #[inline]
+    pub(crate) fn current(&self) -> Option<(u64, Option<Known>)> {
+        let open = self.open.iter().rev().find(|open| !open.is_again)?;
+        Some((open.id, open.known))
+    }
+
+    pub(crate) fn set_current(&mut self, known: Known) {
+        if let Some(open) = self.open.iter_mut().rev().find(|open| !open.is_again) {
+            open.known = Some(known);
+        }
+    }
+
+    /// True when the thread is in this span.
+    pub(crate) fn is_in(&self, id: u64) -> bool {
+        self.open.iter().any(|open| open.id == id)
     }
 
     #[inline]
     pub(crate) fn enter(&mut self, id: u64) {
-        let is_again = self.open.iter().any(|open| open.id == id);
-        let substream = (self.newest.0 == id).then_some(self.newest.1);
+        let is_again = self.is_in(id);
+        let known = (self.newest.0 == id).then_some(self.newest.1);
         // The clock is read last, so that the span's time is the program's and not ours.
-        self.open.push(Open { id, start: self.core.now(), substream, is_again });
+        self.open.push(Open { id, start: self.core.now(), known, is_again });
     }
 
     /// Takes the innermost entry of the span out and gives its time. Spans may be left in another order than entered.

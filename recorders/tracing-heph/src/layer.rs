@@ -1,6 +1,5 @@
 //! Turns what `tracing` reports into Heph events.
 
-use std::num::NonZeroU64;
 use std::sync::Arc;
 
 use tracing_core::{Event, Subscriber, span};
@@ -8,10 +7,11 @@ use tracing_subscriber::Layer;
 use tracing_subscriber::layer::Context;
 use tracing_subscriber::registry::LookupSpan;
 
-use crate::body::Body;
+use crate::body::{self, Body};
+use crate::core::Core;
 use crate::lane::Lane;
 use crate::recorder::Recorder;
-use crate::spans::{FoundSpan, Spans};
+use crate::spans::{FoundSpan, Known, Spans, State};
 
 /// Set in the substreams of lives ([`crate::Builder::lives`]): a life's substream is that of the runs with this bit set.
 pub const LIFE: u64 = 1 << 52;
@@ -65,34 +65,16 @@ pub struct HephLayer {
     recorder: Recorder,
     recorded: Recorded,
     substream: Substream,
-    spans: Spans,
-}
-
-/// What is kept in the extensions of a span that has no room in the table, or whose fields were set later.
-#[derive(Debug)]
-struct Kept {
-    /// Its owner: a subscriber may contain several such layers.
-    owner: usize,
-    substream: u64,
-    made: u64,
-    busy: u64,
-    body: Body,
-    others: Option<Box<Kept>>,
-}
-
-impl Kept {
-    fn of(&self, owner: usize) -> Option<&Self> {
-        if self.owner == owner { Some(self) } else { self.others.as_ref()?.of(owner) }
-    }
-
-    fn of_mut(&mut self, owner: usize) -> Option<&mut Self> {
-        if self.owner == owner { Some(self) } else { self.others.as_mut()?.of_mut(owner) }
-    }
+    spans: Arc<Spans>,
 }
 
 impl HephLayer {
     pub(crate) fn new(recorder: Recorder, recorded: Recorded, substream: Substream) -> Self {
-        Self { recorder, recorded, substream, spans: Spans::new() }
+        let spans = Arc::new(Spans::new());
+        if recorded.lives {
+            recorder.core().set_spans(spans.clone());
+        }
+        Self { recorder, recorded, substream, spans }
     }
 
     /// Records into the same trace without `tracing`.
@@ -100,43 +82,31 @@ impl HephLayer {
         &self.recorder
     }
 
-    fn owner(&self) -> usize {
-        Arc::as_ptr(self.recorder.core()).addr()
-    }
-
     #[inline]
     fn with<R>(&self, f: impl FnOnce(&mut Lane) -> R) -> R {
         Lane::with(self.recorder.core(), f)
     }
 
-    /// The substream of a span that was made before.
-    fn substream_of<S>(&self, id: &span::Id, ctx: &Context<'_, S>) -> Option<u64>
-    where
-        S: Subscriber + for<'a> LookupSpan<'a>,
-    {
-        if let Some(found) = self.spans.find(id.into_u64()) {
-            return Some(found.substream());
-        }
-        let span = ctx.span(id)?;
-        let extensions = span.extensions();
-        extensions.get::<Kept>()?.of(self.owner()).map(|kept| kept.substream)
-    }
-}
-
-impl HephLayer {
-    /// The substream that the span has which the thread is in, if it is in one.
+    /// What identifies the span that the thread is in, if it is in one.
     #[inline]
-    fn current_substream<S>(&self, ctx: &Context<'_, S>) -> Option<u64>
-    where
-        S: Subscriber + for<'a> LookupSpan<'a>,
-    {
+    fn current(&self) -> Option<Known> {
         match self.with(|lane| lane.current())? {
-            (_, Some(substream)) => Some(substream),
+            (_, Some(known)) => Some(known),
             (id, None) => {
-                let substream = self.substream_of(&span_id(id)?, ctx)?;
-                self.with(|lane| lane.set_current_substream(substream));
-                Some(substream)
+                let known = self.spans.known(id)?;
+                self.with(|lane| lane.set_current(known));
+                Some(known)
             }
+        }
+    }
+
+    /// The span around a new one or an event.
+    #[inline]
+    fn around(&self, parent: Option<&span::Id>, is_contextual: bool) -> Option<Known> {
+        match parent {
+            Some(parent) => self.spans.known(parent.into_u64()),
+            None if is_contextual => self.current(),
+            None => None,
         }
     }
 
@@ -162,156 +132,111 @@ impl HephLayer {
             Some(end.saturating_sub(start))
         })
     }
+
+    /// The same of a span without a place. The maps are not locked meanwhile: a run may wait for memory.
+    #[cold]
+    fn run_other(&self, id: u64, found: Option<FoundSpan<'_>>, end: u64) -> Option<u64> {
+        let state = self.spans.with_other(id, |state| {
+            state.polls += 1;
+            state.clone()
+        });
+        // Made before the layer was there: its entry is forgotten.
+        let Some(mut state) = state else { return self.with(|lane| lane.exit(id)).and(None) };
+        let poll = found.map_or(state.polls - 1, FoundSpan::count_poll);
+        if poll > 0 {
+            state.body.set_poll(poll);
+        }
+        let busy = self.run(id, state.known.substream, end, &state.body)?;
+        if self.recorded.lives && found.is_none() {
+            self.spans.with_other(id, |state| state.busy = state.busy.saturating_add(busy));
+        }
+        Some(busy)
+    }
+
+    /// Adds to the wake-up of a task which span that is, and whether the task woke itself.
+    #[cold]
+    fn add_woken(&self, event: &Event<'_>, body: &mut Body) {
+        let Some(id) = body::woken(event) else { return };
+        let Some(known) = self.spans.known(id) else { return };
+        let is_own = self.with(|lane| lane.is_in(id));
+        body.woken(known.number, is_own);
+    }
 }
 
 impl<S> Layer<S> for HephLayer
 where
     S: Subscriber + for<'a> LookupSpan<'a>,
 {
-    fn on_new_span(&self, attributes: &span::Attributes<'_>, id: &span::Id, ctx: Context<'_, S>) {
-        let body = Body::of_span(attributes, self.recorder.core().shown);
-        let parent = if self.substream == Substream::Zero {
-            Some(0)
-        } else if let Some(parent) = attributes.parent() {
-            self.substream_of(parent, &ctx)
-        } else if attributes.is_contextual() {
-            self.current_substream(&ctx)
-        } else {
-            None
-        };
+    fn on_new_span(&self, attributes: &span::Attributes<'_>, id: &span::Id, _: Context<'_, S>) {
+        let parent = self.around(attributes.parent(), attributes.is_contextual());
         let number = id.into_u64();
-        let substream = self.with(|lane| lane.made(number, parent));
+        let is_zero = self.substream == Substream::Zero;
+        let substream = if is_zero { Some(0) } else { parent.map(|parent| parent.substream) };
+        let known = self.with(|lane| lane.made(number, substream));
+        let numbers = (known.number, parent.map_or(0, |parent| parent.number));
+        let body = Body::of_span(attributes, self.recorder.core().shown, numbers);
         let made = if self.recorded.lives { self.recorder.core().now() } else { 0 };
-        if !self.spans.insert(number, substream, made, &body) {
-            self.keep(id, substream, made, body, &ctx);
-        }
+        self.spans.insert(number, known, made, body);
     }
 
-    fn on_record(&self, id: &span::Id, values: &span::Record<'_>, ctx: Context<'_, S>) {
-        // Before the span is locked: a value's `Debug` may use the span itself.
+    fn on_record(&self, id: &span::Id, values: &span::Record<'_>, _: Context<'_, S>) {
+        // Before the span is looked for: a value's `Debug` may use the span itself.
         let news = Body::of_record(values);
-        let Some(span) = ctx.span(id) else { return };
-        let mut extensions = span.extensions_mut();
-        if let Some(kept) = extensions.get_mut::<Kept>().and_then(|kept| kept.of_mut(self.owner())) {
-            return kept.body.set(&news);
-        }
-        let Some(found) = self.spans.find(id.into_u64()) else { return };
-        let mut room = FoundSpan::room();
-        let mut body = Body::from(found.body(&mut room).unwrap_or_default());
-        body.set(&news);
-        let others = extensions.remove::<Kept>().map(Box::new);
-        let (substream, made) = (found.substream(), found.made());
-        extensions.insert(Kept { owner: self.owner(), substream, made, busy: 0, body, others });
-        found.moved();
+        self.spans.change(id.into_u64(), |body| body.set(&news));
     }
 
-    fn on_event(&self, event: &Event<'_>, ctx: Context<'_, S>) {
-        let body = Body::of_event(event, self.recorder.core().shown);
-        let substream = self.task().or_else(|| match event.parent() {
-            _ if self.substream == Substream::Zero => None,
-            Some(parent) => self.substream_of(parent, &ctx),
-            None if event.is_contextual() => self.current_substream(&ctx),
-            None => None,
-        });
+    fn on_event(&self, event: &Event<'_>, _: Context<'_, S>) {
+        let around = self.around(event.parent(), event.is_contextual());
+        let mut body = Body::of_event(event, self.recorder.core().shown, around.map_or(0, |around| around.number));
+        if event.metadata().target() == body::WAKER_TARGET {
+            self.add_woken(event, &mut body);
+        }
+        let substream = match self.task() {
+            Some(task) => task,
+            None if self.substream == Substream::Zero => 0,
+            None => around.map_or(0, |around| around.substream),
+        };
         let now = self.recorder.core().now();
-        self.with(|lane| lane.push(substream.unwrap_or(0), now, now, &body));
+        self.with(|lane| lane.push(substream, now, now, &body));
     }
 
     fn on_enter(&self, id: &span::Id, _: Context<'_, S>) {
         self.with(|lane| lane.enter(id.into_u64()));
     }
 
-    fn on_exit(&self, id: &span::Id, ctx: Context<'_, S>) {
+    fn on_exit(&self, id: &span::Id, _: Context<'_, S>) {
         // The clock is read first, so that the span's time is the program's and not ours.
         let end = self.recorder.core().now();
         let number = id.into_u64();
         let mut room = FoundSpan::room();
         let found = self.spans.find(number);
-        let busy = match found.and_then(|found| Some((found.substream(), found.body(&mut room)?))) {
-            Some((substream, body)) => self.run(number, substream, end, body),
-            None => self.run_kept(id, end, &ctx),
+        let busy = match found.and_then(|found| Some((found, found.body(&mut room)?))) {
+            Some((found, body)) => match found.count_poll() {
+                0 => self.run(number, found.known().substream, end, body),
+                poll => self.run(number, found.known().substream, end, &Body::of_poll(body, poll)),
+            },
+            None => self.run_other(number, found, end),
         };
         if let (true, Some(found), Some(busy)) = (self.recorded.lives, found, busy) {
             found.add_busy(busy);
         }
     }
 
-    fn on_close(&self, id: span::Id, ctx: Context<'_, S>) {
-        let found = self.spans.find(id.into_u64());
-        if self.recorded.lives {
-            let end = self.recorder.core().now();
-            let mut room = FoundSpan::room();
-            match found.and_then(|found| Some((found, found.body(&mut room)?))) {
-                Some((found, body)) => {
-                    let (substream, made, busy) = (found.substream(), found.made(), found.busy());
-                    self.life(substream, made..end, busy, Body::from(body));
-                }
-                None => self.life_kept(&id, found, end, &ctx),
-            }
+    fn on_close(&self, id: span::Id, _: Context<'_, S>) {
+        if !self.recorded.lives {
+            return self.spans.forget(id.into_u64());
         }
-        if let Some(found) = found {
-            found.remove();
+        let end = self.recorder.core().now();
+        if let Some(state) = self.spans.remove(id.into_u64()) {
+            life(self.recorder.core(), state, end, false);
         }
     }
 }
 
-/// The rare paths: spans that are kept in their extensions, and lives.
-impl HephLayer {
-    #[cold]
-    fn keep<S>(&self, id: &span::Id, substream: u64, made: u64, body: Body, ctx: &Context<'_, S>)
-    where
-        S: Subscriber + for<'a> LookupSpan<'a>,
-    {
-        let Some(span) = ctx.span(id) else { return };
-        let mut extensions = span.extensions_mut();
-        let others = extensions.remove::<Kept>().map(Box::new);
-        extensions.insert(Kept { owner: self.owner(), substream, made, busy: 0, body, others });
-    }
-
-    #[cold]
-    fn run_kept<S>(&self, id: &span::Id, end: u64, ctx: &Context<'_, S>) -> Option<u64>
-    where
-        S: Subscriber + for<'a> LookupSpan<'a>,
-    {
-        let owner = self.owner();
-        let span = ctx.span(id)?;
-        let busy = {
-            let extensions = span.extensions();
-            match extensions.get::<Kept>().and_then(|kept| kept.of(owner)) {
-                Some(kept) => self.run(id.into_u64(), kept.substream, end, &kept.body)?,
-                // Made before the layer was there: its entry is forgotten.
-                None => return self.with(|lane| lane.exit(id.into_u64())).and(None),
-            }
-        };
-        if self.recorded.lives && self.spans.find(id.into_u64()).is_none() {
-            let mut extensions = span.extensions_mut();
-            if let Some(kept) = extensions.get_mut::<Kept>().and_then(|kept| kept.of_mut(owner)) {
-                kept.busy = kept.busy.saturating_add(busy);
-            }
-        }
-        Some(busy)
-    }
-
-    fn life(&self, substream: u64, time: std::ops::Range<u64>, busy: u64, mut body: Body) {
-        let idle = time.end.saturating_sub(time.start).saturating_sub(busy);
-        let core = self.recorder.core();
-        body.busy_and_idle(core.duration_ns(busy), core.duration_ns(idle));
-        self.with(|lane| lane.push(substream | LIFE, time.start, time.end, &body));
-    }
-
-    #[cold]
-    fn life_kept<S>(&self, id: &span::Id, found: Option<FoundSpan<'_>>, end: u64, ctx: &Context<'_, S>)
-    where
-        S: Subscriber + for<'a> LookupSpan<'a>,
-    {
-        let Some(span) = ctx.span(id) else { return };
-        let extensions = span.extensions();
-        let Some(kept) = extensions.get::<Kept>().and_then(|kept| kept.of(self.owner())) else { return };
-        let busy = kept.busy.saturating_add(found.map_or(0, FoundSpan::busy));
-        self.life(kept.substream, kept.made..end, busy, kept.body.clone());
-    }
-}
-
-fn span_id(number: u64) -> Option<span::Id> {
-    NonZeroU64::new(number).map(span::Id::from_non_zero_u64)
+/// Records the life of a span that is closed, or still open at the end of the recording.
+pub(crate) fn life(core: &Arc<Core>, state: State, end: u64, is_open: bool) {
+    let State { known, made, busy, polls, mut body } = state;
+    let idle = end.saturating_sub(made).saturating_sub(busy);
+    body.life(core.duration_ns(busy), core.duration_ns(idle), polls, is_open);
+    Lane::with(core, |lane| lane.push(known.substream | LIFE, made, end, &body));
 }

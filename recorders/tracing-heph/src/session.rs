@@ -106,6 +106,22 @@ impl Session {
         unpoisoned(&self.ledger).ended.len() >= ENDED_MAX
     }
 
+    /// Appends the packet that names a thread, if it has a name.
+    pub(crate) fn push_thread(&self, feed: &Feed, out: &mut Vec<u8>) {
+        if let Some(name) = feed.name.as_deref().filter(|_| self.is_shown) {
+            // As below.
+            let _ = heph_encoder::thread(out, feed.stream, name);
+        }
+    }
+
+    /// Appends the names of all threads that are there, for a part that begins.
+    pub(crate) fn push_threads(&self, out: &mut Vec<u8>) {
+        let ledger = unpoisoned(&self.ledger);
+        let mut live: Vec<_> = ledger.live.values().collect();
+        live.sort_by_key(|feed| feed.stream);
+        live.into_iter().for_each(|feed| self.push_thread(feed, out));
+    }
+
     /// Appends the packet that begins a part.
     pub(crate) fn push_begin(&self, part: u64, wants_acks: bool, out: &mut Vec<u8>) {
         if !self.is_shown {

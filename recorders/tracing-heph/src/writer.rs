@@ -124,6 +124,7 @@ impl Writer {
     /// Takes note of the threads that began to record.
     fn take_feeds(&mut self) {
         let feeds = self.core.take_feeds();
+        feeds.iter().for_each(|feed| self.core.session.push_thread(feed, &mut self.out.bytes));
         self.readings.extend(feeds.into_iter().map(|feed| Reading { feed, at: 0 }));
     }
 

@@ -181,7 +181,7 @@ fn the_interval_flushes_waiting_events_and_a_kill_leaves_them() {
 
 #[test]
 fn a_program_killed_while_it_writes_leaves_a_readable_file() {
-    for length in [100_000_u64, 3_000_000, 5_000_000] {
+    for length in [300_000_u64, 3_000_000, 5_000_000] {
         let folder = Folder::new();
         let mut child = start("killed", &folder.path());
         wait_until("the file grows", || std::fs::metadata(folder.path()).is_ok_and(|file| file.len() > length));

@@ -305,6 +305,112 @@ fn a_life_has_its_busy_and_idle_time() {
 }
 
 #[test]
+fn runs_have_the_numbers_of_their_span_and_of_the_one_around() {
+    let trace = traced(
+        |builder| builder,
+        || {
+            let task = info_span!("task", late = Empty);
+            task.in_scope(|| info_span!("child").in_scope(|| info!("point")));
+            std::thread::scope(|scope| drop(scope.spawn(|| task.in_scope(|| ()))));
+            task.record("late", 3);
+            task.in_scope(|| ());
+            info!("outside");
+            info_span!(parent: &task, "given", text = "x".repeat(400)).in_scope(|| ());
+        },
+    );
+    let of = |name: &str| trace.named(name).iter().map(|event| event.numbers).collect::<Vec<_>>();
+    let runs = of("task");
+    let task = runs[0][0];
+    let mut sorted = runs.clone();
+    sorted.sort_unstable();
+    assert_eq!(sorted, [[task, 0, 0], [task, 0, 1], [task, 0, 2]]);
+    let [child, given] = [of("child")[0], of("given")[0]];
+    assert_eq!((child[1], given[1]), (task, task));
+    assert!(task != child[0] && child[0] != given[0] && task != given[0] && task > 0);
+    assert_eq!(of("point"), [[0, child[0], 0]]);
+    assert_eq!(of("outside"), [[0; 3]]);
+    // A value that is set later replaces the body, not the numbers.
+    let late = trace.events.iter().find(|event| event.get("late").is_some()).unwrap();
+    assert_eq!((late.numbers, late.get("late")), ([task, 0, 2], Some("i64 3")));
+}
+
+#[test]
+fn numbers_can_be_left_out() {
+    let trace = traced(
+        |builder| builder.with_numbers(false),
+        || {
+            let span = info_span!("span", n = 1);
+            span.in_scope(|| info!("point"));
+            span.in_scope(|| ());
+        },
+    );
+    assert_eq!(trace.events.len(), 3);
+    assert!(trace.events.iter().all(|event| event.numbers == [0; 3]));
+    assert_eq!(trace.events[2].get("n"), Some("i64 1"));
+}
+
+#[test]
+fn spans_that_are_open_at_the_end_are_written_as_such() {
+    let folder = Folder::new();
+    let (layer, guard) = HephLayer::builder().file(folder.path()).lives(true).build().unwrap();
+    let subscriber = tracing_subscriber::registry().with(layer);
+    let stats = tracing::subscriber::with_default(subscriber, || {
+        let waits = info_span!("waits", n = 7);
+        waits.in_scope(|| ());
+        let long = info_span!("long", text = "x".repeat(400));
+        info_span!("done").in_scope(|| ());
+        let stats = guard.close();
+        drop((waits, long));
+        stats
+    });
+    let trace = read_sound(&folder.path());
+    assert_eq!((stats.written, stats.recorded), (5, 5));
+    let open: Vec<_> = trace.events.iter().filter(|event| event.get("open").is_some()).collect();
+    let mut names: Vec<_> = open.iter().map(|event| (event.name.as_str(), event.get("polls").unwrap())).collect();
+    names.sort_unstable();
+    assert_eq!(names, [("long", "u64 0"), ("waits", "u64 1")]);
+    assert!(open.iter().all(|event| event.header.substream & LIFE != 0 && event.get("open") == Some("u64 1")));
+}
+
+/// What tokio emits with `tokio_unstable`: the waker's task is the id of its span.
+#[test]
+fn a_wake_up_says_which_task_and_whether_it_was_its_own() {
+    let trace = traced(
+        |builder| builder,
+        || {
+            let task = info_span!("runtime.spawn", kind = "task");
+            let other = info_span!("runtime.spawn", kind = "task");
+            let id = task.id().unwrap().into_u64();
+            let wake = || event!(target: "tokio::task::waker", Level::TRACE, op = "waker.wake", task.id = id);
+            task.in_scope(wake);
+            other.in_scope(wake);
+            wake();
+        },
+    );
+    let wakes: Vec<_> = trace.events.iter().filter(|event| event.get("op") == Some("str waker.wake")).collect();
+    let task = trace.named("runtime.spawn")[0].numbers[0];
+    assert!(wakes.iter().all(|wake| wake.get("waker.task") == Some(format!("u64 {task}").as_str())));
+    let own: Vec<_> = wakes.iter().map(|wake| wake.get("waker.self").is_some()).collect();
+    assert_eq!(own, [true, false, false]);
+    assert_eq!(wakes[2].numbers, [0; 3]);
+}
+
+#[test]
+fn threads_have_their_names() {
+    let trace = traced(
+        |builder| builder,
+        || {
+            let dispatch = tracing::dispatcher::get_default(Clone::clone);
+            let thread = std::thread::Builder::new().name("worker seven".to_owned());
+            let record = move || tracing::dispatcher::with_default(&dispatch, || info!("here"));
+            thread.spawn(record).unwrap().join().unwrap();
+        },
+    );
+    let stream = trace.named("here")[0].header.stream;
+    assert_eq!(trace.threads.get(&stream).map(String::as_str), Some("worker seven"));
+}
+
+#[test]
 fn lives_alone() {
     let trace = traced(
         |builder| builder.lives(true).runs(false),

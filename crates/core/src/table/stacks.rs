@@ -48,6 +48,10 @@ impl SpanSink for StackRows<'_> {
         Ok(())
     }
 
+    fn wants_lives(&self) -> bool {
+        false
+    }
+
     fn wants_attributes(&self) -> bool {
         false
     }

@@ -58,6 +58,11 @@ impl Actors {
         }
     }
 
+    /// How many are known.
+    pub(crate) fn len(&self) -> usize {
+        self.known.len()
+    }
+
     /// The actor whose id is this substream.
     pub(crate) fn by_substream(&self, substream: u64) -> Option<Actor<'_>> {
         let known = self.known.get(&substream).filter(|_| substream != 0)?;

@@ -55,7 +55,7 @@ impl Chunk {
         [event.description_bytes, event.attribute_bytes, event.nesting_bytes] =
             bytes.map(|bytes| u32::try_from(bytes.len()).unwrap_or(0));
         bytes.iter().for_each(|bytes| self.arena.extend_from_slice(bytes));
-        let key = (event.stream, event.lane);
+        let key = (event.home, event.lane);
         let lane = match self.lanes.get(self.last as usize) {
             Some(last) if last.key == key => self.last,
             _ => self.lane(key),

@@ -1,21 +1,33 @@
 //! The first pass: passes every event to the sorter, and collects what must be known about the entire trace before the
 //! first span is emitted.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use anytrace_core::hash::Map;
 use anytrace_core::{Diagnostic, Error, Place, Sink, Summary};
 
 use super::actors::{self, Actors};
-use super::event::StoredEvent;
+use super::event::{StoredEvent, TASKS};
+use super::layer::{Ids, Repolled};
 use super::names::Names;
 use super::sorter::Sorter;
 use super::{Lanes, report_oddities};
 use crate::lanes::runtime::{self, Kind};
-use crate::wire::dialect::Signs;
+use crate::wire::dialect::{LIFE, Signs};
 use crate::wire::fault::Damage;
 use crate::wire::reader::{Reader, Visitor};
 use crate::wire::record::{Event, Record};
+use crate::wire::session::Session;
+
+/// The order in which events are wanted.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Order {
+    /// Lane by lane.
+    Lanes(Lanes),
+    /// Stream by stream, by start, whatever the substream; lives of spans after all streams. Runs of spans that have
+    /// numbers are in substream 0: they nest on their thread.
+    Tracks,
+}
 
 /// Most streams whose counters are followed and whose role is stored.
 const STREAMS_MAX: usize = 65_536;
@@ -42,6 +54,13 @@ pub(crate) struct Facts {
     pub(crate) workers: BTreeSet<u32>,
     /// Names of actors by their ids.
     pub(crate) actors: Actors,
+    /// The recording, if it is one only.
+    pub(crate) session: Option<Session>,
+    has_other_session: bool,
+    /// Names of threads by stream.
+    pub(crate) threads: BTreeMap<u32, Box<str>>,
+    /// Spans that were entered more than once.
+    pub(crate) repolled: Repolled,
     signs: Signs,
 }
 
@@ -68,11 +87,11 @@ pub(crate) struct Collected {
 /// Reads a trace. Attributes are stored if they are needed.
 pub(crate) fn collect(
     mut reader: Reader,
-    lanes: Lanes,
+    order: Order,
     wants_attributes: bool,
     sink: &mut dyn Sink,
 ) -> Result<Collected, Error> {
-    let mut collector = Collector { sorter: Sorter::default(), taker: Taker::new(lanes), wants_attributes, sink };
+    let mut collector = Collector { sorter: Sorter::default(), taker: Taker::new(order), wants_attributes, sink };
     let summary = reader.read(&mut collector)?;
     let Collector { sorter, taker, sink, .. } = collector;
     taker.facts.report(sink)?;
@@ -111,7 +130,7 @@ impl Visitor for Collector<'_> {
 
 /// Turns packets into what is stored of them.
 pub(crate) struct Taker {
-    lanes: Lanes,
+    order: Order,
     pub(crate) names: Names,
     pub(crate) facts: Facts,
     /// The kind of runtime event that each description denotes.
@@ -123,9 +142,9 @@ pub(crate) struct Taker {
 }
 
 impl Taker {
-    pub(crate) fn new(lanes: Lanes) -> Self {
+    pub(crate) fn new(order: Order) -> Self {
         let (names, facts, kinds) = (Names::default(), Facts::default(), Vec::new());
-        Self { lanes, names, facts, kinds, streams: Map::default(), last: (0, None), last_worker: None }
+        Self { order, names, facts, kinds, streams: Map::default(), last: (0, None), last_worker: None }
     }
 
     #[inline]
@@ -149,10 +168,16 @@ impl Taker {
         }
         let (first, last) = self.facts.range.unwrap_or((u64::MAX, 0));
         self.facts.range = Some((first.min(header.start_ns), last.max(end)));
+        let (home, lane, substream) = match self.order {
+            Order::Lanes(Lanes::Stream) => (header.stream, 0, header.substream),
+            Order::Lanes(Lanes::Substream) => (header.stream, header.substream, header.substream),
+            Order::Tracks => self.track(event),
+        };
         StoredEvent {
             stream: header.stream,
-            lane: if self.lanes == Lanes::Stream { 0 } else { header.substream },
-            substream: header.substream,
+            home,
+            lane,
+            substream,
             start: header.start_ns,
             end,
             order: self.order(header.stream, header.counter),
@@ -160,6 +185,22 @@ impl Taker {
             backward,
             name,
             ..StoredEvent::BEFORE
+        }
+    }
+
+    /// Home, lane and substream of an event by [`Order::Tracks`].
+    #[inline]
+    fn track(&mut self, event: &Event<'_>) -> (u32, u64, u64) {
+        let header = &event.header;
+        match Ids::of(event.attributes()) {
+            None => (header.stream, 0, header.substream),
+            Some(_) if header.substream & LIFE != 0 => (TASKS, 0, header.substream & !LIFE),
+            Some(ids) => {
+                if ids.poll > 0 {
+                    self.facts.repolled.add(ids.span);
+                }
+                (header.stream, 0, 0)
+            }
         }
     }
 
@@ -210,6 +251,16 @@ impl Taker {
     #[cold]
     pub(crate) fn option(&mut self, place: Place, packet: &Record<'_>) {
         let Record::Metadata(metadata) = packet else { return };
+        if let Some(session) = metadata.session() {
+            let is_other = self.facts.session.as_ref().is_some_and(|known| known.id != session.id);
+            self.facts.has_other_session |= is_other;
+            self.facts.session = Some(session).filter(|_| !self.facts.has_other_session);
+        }
+        if let Some((stream, name)) = metadata.thread()
+            && self.facts.threads.len() < STREAMS_MAX
+        {
+            self.facts.threads.insert(stream, name.into());
+        }
         let Some(now) = metadata.epoch_ns() else { return };
         if self.facts.epochs_ns.contains(&now) {
             return;

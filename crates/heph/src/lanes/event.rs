@@ -2,10 +2,15 @@
 
 use crate::wire::record::{Attributes, Event};
 
+/// The home of lives of spans, whose threads mean nothing.
+pub(crate) const TASKS: u32 = u32::MAX;
+
 /// An event as the sorter returns it.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct Sorted<'a> {
     pub(crate) stream: u32,
+    /// The stream, or [`TASKS`].
+    pub(crate) home: u32,
     /// What distinguishes lanes of the stream: the substream, or 0 if a stream is one lane.
     pub(crate) lane: u64,
     /// The counter without wrap-around; its low half is the counter.
@@ -52,6 +57,8 @@ impl<'a> Sorted<'a> {
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct StoredEvent {
     pub(crate) stream: u32,
+    /// What is sorted by first: the stream, or [`TASKS`].
+    pub(crate) home: u32,
     /// What distinguishes lanes of a stream.
     pub(crate) lane: u64,
     /// The substream on the wire.
@@ -76,6 +83,7 @@ impl StoredEvent {
         let (attributes, rest) = split(rest, self.attribute_bytes);
         Sorted {
             stream: self.stream,
+            home: self.home,
             lane: self.lane,
             order: self.order,
             substream: self.substream,
@@ -94,10 +102,10 @@ impl StoredEvent {
         self.description_bytes as usize + self.attribute_bytes as usize + self.nesting_bytes as usize
     }
 
-    /// The sort order: the rule's key within a lane, lanes by stream and substream.
+    /// The sort order: the rule's key within a lane, lanes by home and substream.
     #[inline]
     pub(crate) fn key(&self) -> (u32, u64, u64, u64, u64, u64) {
-        (self.stream, self.lane, self.start, !self.end, !self.order, !self.seq)
+        (self.home, self.lane, self.start, !self.end, !self.order, !self.seq)
     }
 }
 
@@ -110,12 +118,14 @@ const HAS_BYTES: u8 = 2;
 const IS_BACKWARD: u8 = 4;
 const HAS_MORE_BYTES: u8 = 8;
 const HAS_SUBSTREAM: u8 = 16;
+const HAS_STREAM: u8 = 32;
 
 /// Appends an event to a run; `last` is the previous one in the run.
 #[inline]
 pub(crate) fn encode(out: &mut Vec<u8>, last: &StoredEvent, next: &StoredEvent, bytes: &[u8]) {
-    let is_other_lane = next.stream != last.stream || next.lane != last.lane;
+    let is_other_lane = next.home != last.home || next.lane != last.lane;
     let has_substream = next.substream != next.lane;
+    let has_stream = next.stream != next.home;
     let has_more = next.description_bytes > 0 || next.nesting_bytes > 0;
     let flag = |is_set: bool, bit: u8| if is_set { bit } else { 0 };
     out.push(
@@ -123,11 +133,15 @@ pub(crate) fn encode(out: &mut Vec<u8>, last: &StoredEvent, next: &StoredEvent, 
             | flag(next.attribute_bytes > 0, HAS_BYTES)
             | flag(next.backward > 0, IS_BACKWARD)
             | flag(has_more, HAS_MORE_BYTES)
-            | flag(has_substream, HAS_SUBSTREAM),
+            | flag(has_substream, HAS_SUBSTREAM)
+            | flag(has_stream, HAS_STREAM),
     );
     if is_other_lane {
-        varint(out, u64::from(next.stream));
+        varint(out, u64::from(next.home));
         varint(out, next.lane);
+    }
+    if has_stream {
+        varint(out, u64::from(next.stream));
     }
     if has_substream {
         varint(out, next.substream);
@@ -159,10 +173,11 @@ pub(crate) fn decode(bytes: &[u8], last: &StoredEvent) -> Option<(StoredEvent, u
     let flags = *rest.split_off_first()?;
     let mut next = *last;
     if flags & IS_OTHER_LANE != 0 {
-        next.stream = u32::try_from(take(&mut rest)?).ok()?;
+        next.home = u32::try_from(take(&mut rest)?).ok()?;
         next.lane = take(&mut rest)?;
         next.start = 0;
     }
+    next.stream = if flags & HAS_STREAM != 0 { u32::try_from(take(&mut rest)?).ok()? } else { next.home };
     next.substream = if flags & HAS_SUBSTREAM != 0 { take(&mut rest)? } else { next.lane };
     next.start = next.start.wrapping_add(take(&mut rest)?);
     next.end = next.start.wrapping_add(take(&mut rest)?);
@@ -220,6 +235,7 @@ impl StoredEvent {
     /// The predecessor of the first event of a run.
     pub(crate) const BEFORE: Self = Self {
         stream: 0,
+        home: 0,
         lane: 0,
         substream: 0,
         start: 0,
@@ -248,12 +264,12 @@ mod tests {
             sizes in (0..3_u32, 0..3_u32, 0..3_u32), backward in 0..2_u64, same_lane in any::<bool>(),
         ) {
             let made = |(stream, substream, start, order): (u32, u64, u64, u64)| StoredEvent {
-                stream, lane: substream, substream, start, end: start | order, order, seq: start ^ order,
+                stream, home: if start % 2 == 0 { stream } else { TASKS }, lane: substream, substream, start, end: start | order, order, seq: start ^ order,
                 ..StoredEvent::BEFORE
             };
             let (last, mut next) = (made(a), made(b));
             if same_lane {
-                (next.stream, next.lane) = (last.stream, last.lane);
+                (next.home, next.lane) = (last.home, last.lane);
             }
             (next.description_bytes, next.attribute_bytes, next.nesting_bytes) = sizes;
             next.backward = backward;
@@ -264,7 +280,7 @@ mod tests {
             let (found, used) = decode(&out, &last).unwrap();
             prop_assert_eq!(found.key(), next.key());
             prop_assert_eq!((found.backward, found.bytes()), (backward, next.bytes()));
-            prop_assert_eq!(found.substream, next.substream);
+            prop_assert_eq!((found.stream, found.substream), (next.stream, next.substream));
             prop_assert_eq!(used + bytes.len(), out.len());
             prop_assert!((0..used).all(|cut| decode(&out[..cut], &last).is_none()));
         }

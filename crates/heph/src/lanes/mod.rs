@@ -5,6 +5,7 @@ pub(crate) mod actors;
 mod chunk;
 pub(crate) mod collect;
 pub(crate) mod event;
+pub(crate) mod layer;
 pub(crate) mod marks;
 pub(crate) mod names;
 pub(crate) mod rule;

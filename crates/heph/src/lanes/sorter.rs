@@ -248,6 +248,7 @@ mod tests {
                 let start = mixed % 1000;
                 let event = StoredEvent {
                     stream: (mixed >> 12) as u32 % 3,
+                    home: (mixed >> 12) as u32 % 3,
                     lane: (mixed >> 16) % 5,
                     substream: (mixed >> 16) % 5,
                     start,

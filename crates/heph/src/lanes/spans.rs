@@ -1,82 +1,45 @@
 //! Emits a trace as spans for any engine or output.
 //!
-//! Each lane is a track; events that cross others of their lane are emitted on further tracks of it, as complete spans.
-//! A span is on its parent's track if it nests there, else on the first free one. Events of no length are instants, on
-//! the track of the enclosing span; nothing nests in them.
+//! A stream is a thread of its output, with as many tracks as it needs: lanes share them, one after the other in time
+//! ([`rows`]). Events that cross others of their lane are emitted on further tracks, as complete spans. Events of no
+//! length are instants, on the track of the enclosing span; nothing nests in them.
+//!
+//! What `tracing-heph` records is known better: runs of all spans nest on their thread, which is one lane; lives of
+//! spans are tasks, grouped by the names of their roots, whichever threads they ran on; arrows join the runs of a span.
 
-use std::collections::BTreeSet;
+mod rows;
+mod tracks;
 
 use anytrace_core::hash::Map;
 use anytrace_core::span::{
-    Edge, EdgeBatch, EdgeFlags, EdgeKind, Items, NO_CPU, NameId, SpanSource, TimeUnit, Track, TrackId, Value,
+    Edge, EdgeBatch, EdgeFlags, EdgeKind, Items, NO_CPU, NameId, SpanSource, TimeUnit, TrackId, Value,
 };
 use anytrace_core::{Error, Sink, SpanSink, Summary};
 
-use super::Lanes;
+use self::rows::{RowId, Rows, Shown};
+use self::tracks::Tracks;
 use super::actors::Runs;
-use super::collect::{Collected, Facts, collect};
-use super::event::Sorted;
+use super::collect::{Collected, Facts, Order, collect};
+use super::event::{Sorted, TASKS};
+use super::layer::Ids;
 use super::names::{NO_ROOM, Names};
-use super::rule::Sweep;
 use crate::lanes::runtime::{self, Kind};
-use crate::rules;
 use crate::wire::reader::Reader;
 use crate::wire::record;
-
-/// How many tracks there may be. Events beyond the limits are counted and reported: they cannot be shown without cutting
-/// or moving times.
-struct TrackLimits {
-    /// Of one lane.
-    lane: usize,
-    /// Of lanes that have tracks to themselves.
-    owned: u32,
-    /// Shared by later lanes of a stream, one after the other in time. A server that starts a lane for each request
-    /// needs few of them, however long it runs.
-    shared: u32,
-}
-
-const TRACK_LIMITS: TrackLimits = TrackLimits { lane: 1024, owned: 1 << 18, shared: 1 << 16 };
 
 /// Most distinct names of attributes.
 const KEYS_MAX: usize = 65_536;
 
 /// Emits a trace as spans.
 pub(crate) fn emit(reader: Reader, out: &mut dyn SpanSink, sink: &mut dyn Sink) -> Result<Summary, Error> {
-    emit_within(TRACK_LIMITS, reader, out, sink)
-}
-
-fn emit_within(
-    limits: TrackLimits,
-    reader: Reader,
-    out: &mut dyn SpanSink,
-    sink: &mut dyn Sink,
-) -> Result<Summary, Error> {
     let wants_attributes = out.wants_attributes();
+    let wants_lives = out.wants_lives();
     // The runs of actors are needed if attributes are.
-    let Collected { sorter, names, facts, summary } = collect(reader, Lanes::Substream, wants_attributes, sink)?;
-    let mut emitter = SpanEmitter::new(&names, &facts, limits, wants_attributes, out)?;
-    sorter.each(&mut |event| emitter.event(event))?;
-    let not_emitted = emitter.finish()?;
-    if not_emitted > 0 {
-        sink.report(rules::TOO_MANY_TRACKS.at(0).found(format!("{not_emitted} events are not shown")))?;
-    }
+    let Collected { sorter, names, facts, summary } = collect(reader, Order::Tracks, wants_attributes, sink)?;
+    let mut emitter = SpanEmitter::new(&names, &facts, wants_attributes, out)?;
+    sorter.each(&mut |event| if wants_lives || event.home != TASKS { emitter.event(event) } else { Ok(()) })?;
+    emitter.finish()?;
     Ok(summary)
-}
-
-/// A track and its open spans, outermost first.
-struct Row {
-    track: TrackId,
-    open: Vec<Shown>,
-    /// The latest end of anything on it.
-    end: u64,
-    is_shared: bool,
-}
-
-#[derive(Clone, Copy)]
-struct Shown {
-    end: u64,
-    seq: u64,
-    name: NameId,
 }
 
 struct SpanEmitter<'a> {
@@ -89,28 +52,18 @@ struct SpanEmitter<'a> {
     out: &'a mut dyn SpanSink,
     batch: EdgeBatch,
     kinds: Vec<Kind>,
-    /// The row of each open span, and its identity. A point has those of the enclosing span.
-    sweep: Sweep<(u32, Option<u64>)>,
-    lane: Option<(u32, u64)>,
-    rows: Vec<Row>,
+    home: Option<u32>,
+    rows: Rows,
+    tracks: Tracks<'a>,
     runs: Runs,
-    limits: TrackLimits,
-    tracks: u32,
-    /// Shared tracks of the stream that no lane uses now, by the time from which they are free. Lanes come in order of
-    /// their numbers, not of time: the one that became free last is taken, so that earlier ones stay for earlier lanes.
-    free: BTreeSet<(u64, TrackId)>,
-    /// Tracks of the stream so far.
-    lanes_of_stream: u32,
     keys: Keys,
     scratch: Vec<u8>,
-    not_emitted: u64,
 }
 
 impl<'a> SpanEmitter<'a> {
     fn new(
         names: &'a Names,
         facts: &'a Facts,
-        limits: TrackLimits,
         wants_attributes: bool,
         out: &'a mut dyn SpanSink,
     ) -> Result<Self, Error> {
@@ -133,123 +86,65 @@ impl<'a> SpanEmitter<'a> {
             out,
             batch: EdgeBatch::default(),
             kinds: names.all().map(kind).collect(),
-            sweep: Sweep::new(),
-            lane: None,
-            rows: Vec::new(),
+            home: None,
+            rows: Rows::default(),
+            tracks: Tracks::new(names, facts),
             runs: Runs::default(),
-            limits,
-            tracks: 0,
-            free: BTreeSet::new(),
-            lanes_of_stream: 0,
             keys,
             scratch: Vec::new(),
-            not_emitted: 0,
         })
     }
 
     fn event(&mut self, event: &Sorted<'_>) -> Result<(), Error> {
-        let lane = (event.stream, event.lane);
-        if self.lane != Some(lane) {
-            self.end_lane()?;
-            if self.lane.is_none_or(|before| before.0 != event.stream) {
-                self.lanes_of_stream = 0;
-                self.free.clear();
-            }
-            self.lane = Some(lane);
+        if self.home != Some(event.home) {
+            self.end_home()?;
+            self.home = Some(event.home);
         }
-        let own = Some(event.identity());
-        let placed = self.sweep.place(event.start, event.end, (u32::MAX, own), &mut |_| {});
-        let parent = placed.parent.and_then(|parent| parent.1);
-        let is_instant = event.start == event.end;
-        let around = placed.parent.map(|parent| parent.0);
-        let row = if is_instant { self.row_of_instant(event, around)? } else { self.row_for(event, around)? };
-        let Some(row) = row else {
-            self.not_emitted += 1;
-            return Ok(());
-        };
-        if placed.is_open {
-            self.sweep.set_top((row, if is_instant { parent } else { own }));
-        }
-        if is_instant { self.instant(row as usize, event, parent) } else { self.begin(row as usize, event, parent) }
-    }
-
-    /// The row of an instant: that of the enclosing span, else the lane's first.
-    fn row_of_instant(&mut self, event: &Sorted<'_>, around: Option<u32>) -> Result<Option<u32>, Error> {
-        let row = around.filter(|row| (*row as usize) < self.rows.len()).unwrap_or(0);
-        if self.rows.is_empty() && !self.new_row(event)? {
-            return Ok(None);
-        }
-        self.end_before(row as usize, event)?;
-        Ok(Some(row))
-    }
-
-    /// The row of an event; `None` if there are too many.
-    fn row_for(&mut self, event: &Sorted<'_>, parent: Option<u32>) -> Result<Option<u32>, Error> {
-        if let Some(row) = parent
-            && (row as usize) < self.rows.len()
-        {
-            self.end_before(row as usize, event)?;
-            let top = self.rows.get(row as usize).and_then(|row| row.open.last());
-            if top.is_none_or(|top| top.end >= event.end) {
-                return Ok(Some(row));
-            }
-        }
-        for row in 0..self.rows.len() {
+        while let Some(row) = self.rows.next_ended(event) {
             self.end_before(row, event)?;
-            if self.rows.get(row).is_some_and(|row| row.open.is_empty()) {
-                return Ok(u32::try_from(row).ok());
-            }
         }
-        if self.rows.len() >= self.limits.lane || !self.new_row(event)? {
-            return Ok(None);
-        }
-        Ok(u32::try_from(self.rows.len() - 1).ok())
-    }
-
-    /// Gives the lane another row; false if there is no track for it.
-    #[cold]
-    fn new_row(&mut self, event: &Sorted<'_>) -> Result<bool, Error> {
-        let is_shared = self.tracks >= self.limits.owned;
-        let free = self.free.range(..=(event.start, TrackId::MAX)).next_back().copied();
-        let track = match free {
-            Some(free) if is_shared => {
-                self.free.remove(&free);
-                free.1
+        let tracks = &self.tracks;
+        let place = self.rows.place(event.substream, event, || tracks.group(event));
+        let parent = place.parent.and_then(|(_, identity)| identity);
+        let around = place.parent.map(|(row, _)| row);
+        let is_instant = event.start == event.end;
+        let row = if is_instant {
+            let row = around.filter(|row| (*row as usize) < self.rows.len()).or_else(|| self.rows.first(place.group));
+            match row {
+                Some(row) => row,
+                None => self.new_row(event, place.group)?,
             }
-            _ if self.tracks >= self.limits.owned.saturating_add(self.limits.shared) => return Ok(false),
-            _ => self.new_track(event, is_shared)?,
+        } else {
+            match around.filter(|row| self.has_room(*row, event)).or_else(|| self.rows.free(place.group)) {
+                Some(row) => row,
+                None => self.new_row(event, place.group)?,
+            }
         };
-        self.rows.push(Row { track, open: Vec::new(), end: event.end, is_shared });
-        Ok(true)
+        self.end_before(row, event)?;
+        self.rows.set_row(&place, row, if is_instant { parent } else { Some(event.identity()) });
+        if is_instant { self.instant(row, event, parent) } else { self.begin(row, event, parent) }
     }
 
-    fn new_track(&mut self, event: &Sorted<'_>, is_shared: bool) -> Result<TrackId, Error> {
-        let facts = self.facts;
-        let stream = event.stream;
-        let is_runtime = !facts.workers.is_empty();
-        let mut name = runtime::stream_name(stream, facts.workers.contains(&stream), is_runtime);
-        if is_shared {
-            name.push_str(", more substreams");
-        } else if event.lane != 0 {
-            match facts.actors.by_substream(event.lane) {
-                Some(actor) => name.push_str(&format!(", {} {}", actor.name, actor.id)),
-                None => name.push_str(&format!(", substream {}", event.lane)),
-            }
-        }
-        let (thread, lane) = (u64::from(stream), self.lanes_of_stream);
+    /// True when an event nests in what is open on a row.
+    fn has_room(&mut self, row: RowId, event: &Sorted<'_>) -> bool {
+        let Some(row) = self.rows.get(row) else { return false };
+        // What has ended by now is no obstacle.
+        let top = row.open.iter().rev().find(|top| top.end > event.start);
+        top.is_some_and(|top| top.end >= event.end)
+    }
+
+    #[cold]
+    fn new_row(&mut self, event: &Sorted<'_>, group: rows::Group) -> Result<RowId, Error> {
         self.flush()?;
-        let id = self.tracks;
-        self.out.track(id, &Track { thread, lane, name: Some(name), ..Track::default() })?;
-        self.lanes_of_stream += 1;
-        self.tracks += 1;
-        Ok(id)
+        let track = self.tracks.add(event, group, self.out)?;
+        Ok(self.rows.add(track, group))
     }
 
     /// Ends the spans of a row that are over when an event begins.
     #[inline]
-    fn end_before(&mut self, row: usize, event: &Sorted<'_>) -> Result<(), Error> {
+    fn end_before(&mut self, row: RowId, event: &Sorted<'_>) -> Result<(), Error> {
         let is_point = event.start == event.end;
-        while let Some(row) = self.rows.get_mut(row)
+        while let Some(row) = self.rows.get(row)
             && let Some(&top) = row.open.last()
             && (top.end < event.start || top.end == event.start && !is_point)
         {
@@ -269,11 +164,9 @@ impl<'a> SpanEmitter<'a> {
         }
     }
 
-    fn instant(&mut self, row: usize, event: &Sorted<'_>, parent: Option<u64>) -> Result<(), Error> {
+    fn instant(&mut self, row: RowId, event: &Sorted<'_>, parent: Option<u64>) -> Result<(), Error> {
         let name = self.name_of(event)?;
-        let Some(row) = self.rows.get_mut(row) else { return Ok(()) };
-        row.end = row.end.max(event.end);
-        let track = row.track;
+        let Some(track) = self.rows.get(row).map(|row| row.track) else { return Ok(()) };
         self.push(event.seq, event.start, track, name, EdgeKind::Instant)?;
         if self.wants_identities {
             self.batch.identify(event.identity(), parent);
@@ -281,12 +174,10 @@ impl<'a> SpanEmitter<'a> {
         if self.wants_attributes { self.attributes(event) } else { Ok(()) }
     }
 
-    fn begin(&mut self, row: usize, event: &Sorted<'_>, parent: Option<u64>) -> Result<(), Error> {
+    fn begin(&mut self, row: RowId, event: &Sorted<'_>, parent: Option<u64>) -> Result<(), Error> {
         let name = self.name_of(event)?;
-        let Some(row) = self.rows.get_mut(row) else { return Ok(()) };
-        row.open.push(Shown { end: event.end, seq: event.seq, name });
-        row.end = row.end.max(event.end);
-        let track = row.track;
+        self.rows.begin(row, Shown { end: event.end, seq: event.seq, name });
+        let Some(track) = self.rows.get(row).map(|row| row.track) else { return Ok(()) };
         self.push(event.seq, event.start, track, name, EdgeKind::Begin)?;
         if self.wants_identities {
             self.batch.identify(event.identity(), parent);
@@ -294,7 +185,24 @@ impl<'a> SpanEmitter<'a> {
         if self.takes_complete {
             self.batch.attribute(self.end_key, Value::U64(event.end));
         }
-        if self.wants_attributes { self.attributes(event) } else { Ok(()) }
+        if !self.wants_attributes {
+            return Ok(());
+        }
+        self.attributes(event)?;
+        self.arrows(event, track, name)
+    }
+
+    /// Joins a run to the one before and the next of its span.
+    fn arrows(&mut self, event: &Sorted<'_>, track: TrackId, name: NameId) -> Result<(), Error> {
+        let ids = if event.home == TASKS { None } else { Ids::of(event.attributes()) };
+        let Some(ids) = ids.filter(|ids| self.facts.repolled.contains(ids.span)) else { return Ok(()) };
+        let key = self.keys.id(super::layer::SPAN.as_bytes(), self.out)?;
+        let first = if ids.poll > 0 { Some(EdgeKind::FlowIn) } else { None };
+        for kind in first.into_iter().chain([EdgeKind::FlowOut]) {
+            self.push(event.seq, event.start, track, name, kind)?;
+            self.batch.attribute(key, Value::U64(ids.span));
+        }
+        Ok(())
     }
 
     fn attributes(&mut self, event: &Sorted<'_>) -> Result<(), Error> {
@@ -311,6 +219,10 @@ impl<'a> SpanEmitter<'a> {
             Some(Kind::Run) => self.runs.run(event),
             Some(Kind::User) | None => self.actor(event)?,
             Some(_) => {}
+        }
+        if event.substream != 0 && event.home != TASKS {
+            let key = self.keys.id(b"substream", self.out)?;
+            self.batch.attribute(key, Value::U64(event.substream));
         }
         if event.backward > 0 {
             let key = self.keys.id(b"end before start by ns", self.out)?;
@@ -351,24 +263,20 @@ impl<'a> SpanEmitter<'a> {
         Ok(())
     }
 
-    fn end_lane(&mut self) -> Result<(), Error> {
-        self.sweep.finish(&mut |_| {});
-        for mut row in std::mem::take(&mut self.rows) {
-            while let Some(top) = row.open.pop().filter(|_| !self.takes_complete) {
-                self.push(top.seq, top.end, row.track, top.name, EdgeKind::End)?;
-            }
-            if row.is_shared {
-                self.free.insert((row.end, row.track));
+    fn end_home(&mut self) -> Result<(), Error> {
+        for (mut open, track) in std::mem::take(&mut self.rows).into_open() {
+            while let Some(top) = open.pop().filter(|_| !self.takes_complete) {
+                self.push(top.seq, top.end, track, top.name, EdgeKind::End)?;
             }
         }
+        self.tracks.end_home();
         Ok(())
     }
 
-    /// Ends all spans; returns how many events could not be emitted.
-    fn finish(mut self) -> Result<u64, Error> {
-        self.end_lane()?;
-        self.flush()?;
-        Ok(self.not_emitted)
+    /// Ends all spans.
+    fn finish(mut self) -> Result<(), Error> {
+        self.end_home()?;
+        self.flush()
     }
 }
 

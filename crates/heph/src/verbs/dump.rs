@@ -68,7 +68,7 @@ impl<'a> TextDump<'a> {
                 out.push(b'=');
                 push_dec(out, ns);
             }
-            None if metadata.session().is_some() || metadata.account().is_some() => {
+            None if metadata.is_known_list() => {
                 return push_attributes(out, metadata.attributes(), self.out.to);
             }
             None => {

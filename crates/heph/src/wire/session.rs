@@ -1,7 +1,7 @@
-//! The two options by which a recorder lets its readers account for every event: the session that packets belong to, and
-//! what its streams have counted.
+//! The options by which a recorder lets its readers account for every event: the session that packets belong to, and
+//! what its streams have counted; and one for the names of threads.
 //!
-//! Both are written by `tracing-heph` and read by any reader as options of a name it need not know. The value is a list
+//! All are written by `tracing-heph` and read by any reader as options of a name it need not know. The value is a list
 //! of attributes, encoded as those of an event (the recorder's crate `heph-encoder`, module `session`).
 
 use crate::wire::record::{Attributes, Metadata, Value};
@@ -11,6 +11,9 @@ pub const SESSION_OPTION: &str = "anytrace.session";
 
 /// Name of the option that says what a session has counted so far.
 pub const ACCOUNT_OPTION: &str = "anytrace.account";
+
+/// Name of the option that names the thread of a stream.
+pub const THREAD_OPTION: &str = "anytrace.thread";
 
 /// The identity of a recording.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -112,6 +115,27 @@ impl Metadata<'_> {
         Some(made)
     }
 
+    /// The stream and the name of its thread, if the option says that.
+    pub fn thread(&self) -> Option<(u32, &str)> {
+        if self.option != THREAD_OPTION.as_bytes() {
+            return None;
+        }
+        let (mut stream, mut name) = (None, None);
+        for attribute in self.attributes() {
+            match (attribute.name, attribute.value) {
+                ("stream", Value::Unsigned(number)) => stream = u32::try_from(number).ok(),
+                ("name", Value::Text(text)) => name = Some(text),
+                _ => {}
+            }
+        }
+        stream.zip(name)
+    }
+
+    /// True when the value is a list of attributes, as those of a session, an account or a thread.
+    pub(crate) fn is_known_list(&self) -> bool {
+        self.session().is_some() || self.account().is_some() || self.thread().is_some()
+    }
+
     /// The value as a list of attributes, as far as it is one.
     pub(crate) fn attributes(&self) -> Attributes<'_> {
         Attributes::unchecked(self.value)
@@ -174,6 +198,14 @@ mod tests {
             // The number comes first: without it there is no session; what follows it may be missing.
             assert_eq!(metadata(&cut).session().is_some(), end >= 10 + SESSION_OPTION.len() + 39, "{end}");
         }
+    }
+
+    #[test]
+    fn a_thread_has_its_stream_and_name() {
+        let mut bytes = Vec::new();
+        heph_encoder::thread(&mut bytes, 7, "tokio-rt-worker").unwrap();
+        assert_eq!(metadata(&bytes).thread(), Some((7, "tokio-rt-worker")));
+        assert_eq!((metadata(&bytes).session(), metadata(&bytes).account()), (None, None));
     }
 
     #[test]

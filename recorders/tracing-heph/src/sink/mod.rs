@@ -82,6 +82,7 @@ impl Head {
     fn next(&mut self, account: impl Fn(&Session, &mut Vec<u8>)) -> Vec<u8> {
         let mut packets = self.packets();
         if self.part > 0 {
+            self.core.session.push_threads(&mut packets);
             account(&self.core.session, &mut packets);
         }
         self.part += 1;

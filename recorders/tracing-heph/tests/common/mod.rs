@@ -8,12 +8,17 @@ use std::time::{Duration, Instant};
 use anytrace_core::{Collect, Format, Input, OpenOptions, Step};
 use anytrace_heph::{Account, Header, Heph, Reader, Record, Session, Value};
 
+/// Attributes that say which span an event is of.
+const NUMBERS: [&str; 3] = ["span.id", "span.parent", "span.poll"];
+
 /// An event as it was read.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Seen {
     pub header: Header,
     pub name: String,
-    /// Name, and type and value in words.
+    /// Numbers: of the span, of the one around it, of the run.
+    pub numbers: [u64; 3],
+    /// The others: name, and type and value in words.
     pub attributes: Vec<(String, String)>,
 }
 
@@ -32,6 +37,8 @@ pub struct Trace {
     pub epochs: Vec<u64>,
     pub sessions: Vec<Session>,
     pub accounts: Vec<Account>,
+    /// Names of threads by stream.
+    pub threads: BTreeMap<u32, String>,
     pub events: Vec<Seen>,
     /// True when the epoch is the first packet.
     pub starts_with_epoch: bool,
@@ -72,6 +79,8 @@ impl Trace {
                     self.epochs.push(epoch_ns);
                 } else if let Some(session) = metadata.session() {
                     self.sessions.push(session);
+                } else if let Some((stream, name)) = metadata.thread() {
+                    self.threads.insert(stream, name.to_owned());
                 } else {
                     self.accounts.push(metadata.account().unwrap());
                 }
@@ -79,7 +88,17 @@ impl Trace {
             Record::Event(event) => self.events.push(Seen {
                 header: event.header,
                 name: event.description().to_owned(),
-                attributes: event.attributes().map(|a| (a.name.to_owned(), in_words(a.value))).collect(),
+                numbers: NUMBERS.map(|wanted| {
+                    let mut all = event.attributes().filter(|a| a.name == wanted);
+                    let found = all.next().map(|a| if let Value::Unsigned(number) = a.value { number } else { 0 });
+                    assert!(all.next().is_none(), "{wanted} twice");
+                    found.unwrap_or(0)
+                }),
+                attributes: event
+                    .attributes()
+                    .filter(|a| !NUMBERS.contains(&a.name))
+                    .map(|a| (a.name.to_owned(), in_words(a.value)))
+                    .collect(),
             }),
         }
     }

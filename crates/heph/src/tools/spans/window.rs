@@ -14,7 +14,7 @@ use super::line::About;
 use super::printer::Printer;
 use super::tree_options::Streaming;
 use crate::lanes::Lanes;
-use crate::lanes::collect::Taker;
+use crate::lanes::collect::{Order, Taker};
 use crate::lanes::event::StoredEvent;
 use crate::lanes::names::NO_ROOM;
 use crate::wire::fault::Damage;
@@ -40,7 +40,7 @@ pub(super) fn emit(
     sink: &mut dyn Sink,
 ) -> Result<(), Error> {
     let mut window = Window {
-        taker: Taker::new(lanes),
+        taker: Taker::new(Order::Lanes(lanes)),
         lanes: BTreeMap::new(),
         buffered: 0,
         bytes: 0,

@@ -17,7 +17,7 @@ pub use lengths::Lengths;
 pub use queues::{QUEUE_STEPS, Queue, Step};
 
 use crate::lanes::Lanes;
-use crate::lanes::collect::{Collected, collect};
+use crate::lanes::collect::{Collected, Order, collect};
 use crate::wire::reader::Reader;
 
 /// Options of [`stats`].
@@ -152,7 +152,8 @@ pub fn stats(
     options: &StatsOptions,
     sink: &mut dyn Sink,
 ) -> Result<HephStats, Error> {
-    let Collected { sorter, names, facts, .. } = collect(Reader::new(input, open)?, options.lanes, true, sink)?;
+    let Collected { sorter, names, facts, .. } =
+        collect(Reader::new(input, open)?, Order::Lanes(options.lanes), true, sink)?;
     let mut gather = gather::Gather::new(&names, &facts, options);
     sorter.each(&mut |event| {
         gather.event(event);

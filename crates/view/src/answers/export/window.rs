@@ -107,6 +107,10 @@ impl<S: SpanSink + ?Sized> SpanSink for Windowed<'_, S> {
         self.inner.source(source)
     }
 
+    fn wants_lives(&self) -> bool {
+        self.inner.wants_lives()
+    }
+
     fn wants_attributes(&self) -> bool {
         self.inner.wants_attributes()
     }
