@@ -63,6 +63,12 @@ impl Actors {
         self.known.len()
     }
 
+    /// The name of the actor with this id.
+    #[cfg(feature = "tools")]
+    pub(crate) fn name_of(&self, id: u64) -> Option<&str> {
+        self.known.get(&id).map(|known| &*known.name)
+    }
+
     /// The actor whose id is this substream.
     pub(crate) fn by_substream(&self, substream: u64) -> Option<Actor<'_>> {
         let known = self.known.get(&substream).filter(|_| substream != 0)?;

@@ -7,7 +7,7 @@ use anytrace_core::hash::Map;
 use anytrace_core::{Diagnostic, Error, Place, Sink, Summary};
 
 use super::actors::{self, Actors};
-use super::event::{StoredEvent, TASKS};
+use super::event::{NOWHERE, StoredEvent, TASKS};
 use super::layer::{Ids, Repolled};
 use super::names::Names;
 use super::sorter::Sorter;
@@ -27,6 +27,9 @@ pub(crate) enum Order {
     /// Stream by stream, by start, whatever the substream; lives of spans after all streams. Runs of spans that have
     /// numbers are in substream 0: they nest on their thread.
     Tracks,
+    /// Task by task: what `tools::tasks` needs.
+    #[cfg(feature = "tools")]
+    Tasks,
 }
 
 /// Most streams whose counters are followed and whose role is stored.
@@ -61,6 +64,9 @@ pub(crate) struct Facts {
     pub(crate) threads: BTreeMap<u32, Box<str>>,
     /// Spans that were entered more than once.
     pub(crate) repolled: Repolled,
+    /// True if there are lives of spans, or wake-ups of tasks; only by [`Order::Tasks`].
+    pub(crate) has_lives: bool,
+    pub(crate) has_wakes: bool,
     signs: Signs,
 }
 
@@ -116,6 +122,9 @@ impl Visitor for Collector<'_> {
         let description = if kept.name == super::names::NO_ROOM { event.description } else { &[] };
         let (attributes, nesting) =
             if self.wants_attributes { (event.attributes, event.nesting) } else { (&[][..], &[][..]) };
+        if kept.home == NOWHERE {
+            return Ok(());
+        }
         self.sorter.push(kept, [description, attributes, nesting])
     }
 
@@ -172,6 +181,8 @@ impl Taker {
             Order::Lanes(Lanes::Stream) => (header.stream, 0, header.substream),
             Order::Lanes(Lanes::Substream) => (header.stream, header.substream, header.substream),
             Order::Tracks => self.track(event),
+            #[cfg(feature = "tools")]
+            Order::Tasks => self.task(event, kind == Kind::Run),
         };
         StoredEvent {
             stream: header.stream,
@@ -202,6 +213,17 @@ impl Taker {
                 (header.stream, 0, 0)
             }
         }
+    }
+
+    /// The same by [`Order::Tasks`].
+    #[cfg(feature = "tools")]
+    fn task(&mut self, event: &Event<'_>, is_run: bool) -> (u32, u64, u64) {
+        let substream = event.header.substream;
+        let Some((home, lane)) = crate::tools::tasks::task_of(event, is_run) else { return (NOWHERE, 0, 0) };
+        self.facts.has_lives |= substream & LIFE != 0;
+        self.facts.has_wakes |= home == crate::tools::tasks::SPANS && event.header.start_ns == event.header.end_ns
+            && Ids::of(event.attributes()).is_none_or(|ids| ids.span == 0);
+        (home, lane, substream)
     }
 
     #[cold]

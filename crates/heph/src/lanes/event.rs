@@ -5,6 +5,9 @@ use crate::wire::record::{Attributes, Event};
 /// The home of lives of spans, whose threads mean nothing.
 pub(crate) const TASKS: u32 = u32::MAX;
 
+/// The home of events that are not sorted.
+pub(crate) const NOWHERE: u32 = u32::MAX - 1;
+
 /// An event as the sorter returns it.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct Sorted<'a> {
@@ -40,6 +43,11 @@ impl<'a> Sorted<'a> {
     /// The attributes in wire order.
     pub(crate) fn attributes(&self) -> Attributes<'a> {
         self.event().attributes()
+    }
+
+    /// The attributes as they are on the wire.
+    pub(crate) fn attribute_bytes(&self) -> &'a [u8] {
+        self.attributes
     }
 
     /// What identifies it in its trace: stream and counter, and how often the counter had wrapped around.

@@ -248,7 +248,7 @@ impl<'a> SpanEmitter<'a> {
         if self.batch.is_full() {
             self.flush()?;
         }
-        let is_complete = self.takes_complete && kind != EdgeKind::Instant;
+        let is_complete = self.takes_complete && kind == EdgeKind::Begin;
         let flags = if is_complete { EdgeFlags::COMPLETE } else { EdgeFlags::NONE };
         let (attributes, cpu) = ((0, 0), NO_CPU);
         self.batch.push(Edge { seq, time, track, name, attributes, cpu, kind, flags });

@@ -4,3 +4,4 @@ pub mod compat;
 pub mod loss;
 pub mod spans;
 pub mod stats;
+pub mod tasks;

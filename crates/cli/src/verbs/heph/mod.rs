@@ -8,6 +8,7 @@ mod opening;
 mod replay;
 mod spans;
 mod stats;
+mod tasks;
 
 use clap::{Args, Subcommand};
 
@@ -64,6 +65,15 @@ enum HephVerb {
     #[command(after_help = "Example:\n  anytrace heph stats app.heph\n  \
                             anytrace heph stats new.heph --against old.heph --fail-above p99=10%")]
     Stats(stats::StatsArguments),
+    /// List tasks: how often each was polled, how long it was busy, idle and waiting to be polled
+    #[command(after_help = "A task is a span recorded by tracing-heph, an actor of Heph's runtime, or a substream. Lives need\n\
+                            the recorder's lives(true), wake-ups tokio's tokio_unstable with its feature tracing.\n\n\
+                            Warnings: self-wakes, lost-waker, never-yields, long-polls.\n\n\
+                            Example:\n  anytrace heph tasks app.heph\n  \
+                            anytrace heph tasks app.heph --sort longest --long-poll 1ms\n  \
+                            anytrace heph tasks app.heph --format json | jq '.tasks[] | select(.warnings[0])'\n  \
+                            anytrace heph tasks traces/source-0001-000001.heph.part --every 1s")]
+    Tasks(tasks::TasksArguments),
 }
 
 /// Runs one of the group's verbs.
@@ -75,5 +85,6 @@ pub(crate) fn run(options: &HephArguments) -> Result<Verdict, Failure> {
         HephVerb::Replay(options) => replay::run(options),
         HephVerb::Spans(options) => spans::run(options),
         HephVerb::Stats(options) => stats::run(options),
+        HephVerb::Tasks(options) => tasks::run(options),
     }
 }

@@ -25,6 +25,7 @@ struct Seen {
     flows: Vec<(EdgeKind, u64, u64)>,
     instants: usize,
     without_lives: bool,
+    complete: bool,
 }
 
 impl SpanSink for Seen {
@@ -34,6 +35,10 @@ impl SpanSink for Seen {
 
     fn wants_identities(&self) -> bool {
         true
+    }
+
+    fn takes_complete(&self) -> bool {
+        self.complete
     }
 
     fn wants_lives(&self) -> bool {
@@ -57,6 +62,10 @@ impl SpanSink for Seen {
             *last = edge.time;
             let open = self.open.entry(edge.track).or_default();
             match edge.kind {
+                EdgeKind::Begin if edge.flags.has(EdgeFlags::COMPLETE) => {
+                    let Some((_, Value::U64(end))) = batch.attributes(edge).next() else { panic!("no end") };
+                    self.spans.push((edge.time, end, edge.track));
+                }
                 EdgeKind::Begin => open.push(edge.time),
                 EdgeKind::End => self.spans.push((open.pop().unwrap(), edge.time, edge.track)),
                 EdgeKind::Instant => self.instants += 1,
@@ -169,9 +178,12 @@ fn runs_are_on_threads_and_lives_on_rows_by_the_names_of_their_roots() {
 #[test]
 fn arrows_join_the_runs_of_a_span_and_no_others() {
     use EdgeKind::{FlowIn, FlowOut};
-    let mut flows = emitted(tasks(), Seen::default()).flows;
-    flows.sort_by_key(|flow| flow.1);
-    assert_eq!(flows, [(FlowOut, 0, 1), (FlowIn, 28, 1), (FlowOut, 28, 1), (FlowIn, 50, 1), (FlowOut, 50, 1)]);
+    for complete in [false, true] {
+        let mut out = emitted(tasks(), Seen { complete, ..Seen::default() });
+        out.flows.sort_by_key(|flow| flow.1);
+        assert_eq!(out.flows, [(FlowOut, 0, 1), (FlowIn, 28, 1), (FlowOut, 28, 1), (FlowIn, 50, 1), (FlowOut, 50, 1)]);
+        assert_eq!(out.spans.len(), 10);
+    }
 }
 
 #[test]

@@ -39,7 +39,8 @@ impl HephStats {
     }
 }
 
-fn lengths(lengths: &Lengths) -> Value {
+/// Lengths as an object.
+pub(in crate::tools) fn lengths(lengths: &Lengths) -> Value {
     json!({
         "count": lengths.count,
         "total_ns": number(lengths.total_ns),

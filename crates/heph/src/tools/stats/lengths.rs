@@ -25,7 +25,7 @@ pub struct Lengths {
 
 impl Lengths {
     /// Summarizes the lengths; also returns each power of two from which lengths occur, with their number.
-    pub(super) fn of(lengths: Quantiles) -> (Self, Vec<(u64, u64)>) {
+    pub(in crate::tools) fn of(lengths: Quantiles) -> (Self, Vec<(u64, u64)>) {
         let (count, total_ns) = (lengths.count(), lengths.sum());
         let (min_ns, max_ns) = (lengths.min(), lengths.max());
         let sorted = lengths.sorted();

@@ -13,6 +13,7 @@ mod queues;
 use anytrace_core::{Error, Input, OpenOptions, Sink};
 
 pub use compare::{Change, StatsThreshold, compare, statistics, threshold};
+pub(super) use json::lengths as lengths_json;
 pub use lengths::Lengths;
 pub use queues::{QUEUE_STEPS, Queue, Step};
 
