@@ -75,7 +75,7 @@ impl Opening {
     /// Names for what the trace has only numbers for.
     pub(crate) fn span_options(&self) -> SpanOptions {
         let symbols = self.symbols.as_ref().map(|symbols| Box::new(Shared(Arc::clone(symbols))) as Box<dyn Symbols>);
-        SpanOptions { tail_chains: false, symbols }
+        SpanOptions { tail_chains: false, symbols, ..SpanOptions::default() }
     }
 
     /// An error about this file. What was read of a file that became shorter meanwhile is wrong, whatever came of it.

@@ -125,7 +125,8 @@ pub(crate) enum Verb {
     Stats(StatsArguments),
     /// Draw a flame graph, or print its folded stacks
     #[command(after_help = "Example:\n  anytrace flame app.xray -m ./app -o app.svg\n  \
-                            anytrace flame after.xray --against before.xray -o diff.svg")]
+                            anytrace flame after.xray --against before.xray -o diff.svg\n  \
+                            anytrace flame app.heph --async --idle -o tasks.svg")]
     Flame(FlameArguments),
     /// Show in the terminal when each thread was busy, and with what
     #[command(after_help = "Example:\n  anytrace timeline -m ./app --time 1ms..2ms app.xray")]

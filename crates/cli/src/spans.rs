@@ -5,6 +5,7 @@ mod parts;
 use std::path::Path;
 
 use anytrace_analysis::pass::{Done, Pass};
+use anytrace_core::span::Causes;
 use anytrace_core::{Format, SpanOptions};
 
 use crate::arguments::{InputArguments, SpanArguments};
@@ -30,6 +31,17 @@ pub(crate) fn read_spans(
     path: &Path,
     spans: &SpanArguments,
     input: &InputArguments,
+    pass: Pass<'_>,
+) -> Result<SpansRead, Failure> {
+    read_caused(path, spans, None, input, pass)
+}
+
+/// The same, with spans within those that caused them.
+pub(crate) fn read_caused(
+    path: &Path,
+    spans: &SpanArguments,
+    causes: Option<Causes>,
+    input: &InputArguments,
     mut pass: Pass<'_>,
 ) -> Result<SpansRead, Failure> {
     let name = path.display().to_string();
@@ -45,7 +57,10 @@ pub(crate) fn read_spans(
             }
             let (symbols, counted) = spans.symbols.load_counted(format)?.unzip();
             named = counted;
-            let options = SpanOptions { tail_chains: spans.tail_chains, symbols };
+            if causes.is_some() && !format.has_causes() {
+                return Err(no_causes(&name, format));
+            }
+            let options = SpanOptions { tail_chains: spans.tail_chains, symbols, causes };
             let _progress = Progress::watch(&input_bytes);
             let trace = open::enter(format, input_bytes, input)?;
             trace.spans(&options, &mut pass, &mut reporter).map_err(|error| Failure::of(&name, &error))?;
@@ -58,6 +73,12 @@ pub(crate) fn read_spans(
         named.complain(&name);
     }
     Ok(SpansRead { done, format: format.map_or("unknown", Format::name), verdict: reporter.verdict() })
+}
+
+fn no_causes(name: &str, format: &dyn Format) -> Failure {
+    let with: Vec<_> = anytrace_formats::all().iter().filter(|f| f.has_causes()).map(|f| f.name()).collect();
+    let have = with.join(", ");
+    Failure::usage(format!("{name}: {} traces do not say what caused a span; formats that do: {have}", format.name()))
 }
 
 fn no_spans(name: &str, format: &dyn Format) -> Failure {

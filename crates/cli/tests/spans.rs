@@ -80,7 +80,7 @@ fn assert_engines_agree_on(format: &str, name: &str, bytes: Vec<u8>, tail_chains
         ],
     );
     let Ok(trace) = format.open(Input::from_bytes(name, bytes), &OpenOptions::default()) else { return };
-    let options = SpanOptions { tail_chains, symbols: None };
+    let options = SpanOptions { tail_chains, symbols: None, ..SpanOptions::default() };
     if trace.spans(&options, &mut pass, &mut Collect::default()).is_err() {
         return;
     }

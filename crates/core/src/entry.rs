@@ -69,6 +69,11 @@ pub trait Format: Sync {
         false
     }
 
+    /// True when traces of this format may say which span caused another: [`crate::span::SpanOptions::causes`].
+    fn has_causes(&self) -> bool {
+        false
+    }
+
     /// True when [`Trace::accesses`] works for traces of this format.
     fn has_accesses(&self) -> bool {
         false

@@ -435,9 +435,21 @@ pub trait SpanSink {
     fn edges(&mut self, batch: &EdgeBatch) -> Result<(), Error>;
 }
 
+/// What is shown of spans within those that caused them.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Causes {
+    /// The time they ran.
+    Busy,
+    /// The time they ran, and that in which they and nothing they caused waited.
+    BusyAndWaiting,
+}
+
 /// How a trace is turned into spans.
 #[derive(Default)]
 pub struct SpanOptions {
+    /// Spans are within those that caused them, whatever threads they ran on; only the sums of times mean something.
+    /// Formats without causes ([`crate::Format::has_causes`]) show their spans as always.
+    pub causes: Option<Causes>,
     /// Spans that were left by a jump enclose the function that was jumped to.
     pub tail_chains: bool,
     /// Names from outside the trace, from [`crate::Format::symbols`].

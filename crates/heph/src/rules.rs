@@ -53,13 +53,16 @@ pub(crate) static PARTIAL_OVERLAP: Rule =
 pub(crate) static TOO_MANY_STREAMS: Rule =
     Rule::note("heph/too-many-streams", "more streams than the limit; streams above it are not checked for losses");
 
+pub(crate) static WITHOUT_NUMBER: Rule =
+    Rule::note("heph/without-number", "events that say of no span what caused them; they are not in the tree by causes");
+
 pub(crate) static STREAM_TIME: Rule = Rule::note(
     "heph/stream-time",
     "a long stream is read once: times with units count from its first packets, which need not be the earliest",
 );
 
 /// Every rule of the format.
-pub(crate) static RULES: [&Rule; 29] = [
+pub(crate) static RULES: [&Rule; 30] = [
     &BAD_MAGIC,
     &SIZE_TOO_SMALL,
     &SIZE_TOO_BIG,
@@ -89,4 +92,5 @@ pub(crate) static RULES: [&Rule; 29] = [
     &PARTIAL_OVERLAP,
     &TOO_MANY_STREAMS,
     &STREAM_TIME,
+    &WITHOUT_NUMBER,
 ];

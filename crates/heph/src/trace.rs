@@ -73,6 +73,10 @@ impl Format for Heph {
     }
 
     #[cfg(feature = "lanes")]
+    fn has_causes(&self) -> bool {
+        cfg!(feature = "lanes")
+    }
+
     fn has_spans(&self) -> bool {
         true
     }
@@ -218,8 +222,16 @@ impl Trace for Opened {
     }
 
     #[cfg(feature = "lanes")]
-    fn spans(self: Box<Self>, _: &SpanOptions, out: &mut dyn SpanSink, sink: &mut dyn Sink) -> Result<Summary, Error> {
-        crate::lanes::spans::emit(self.reader, out, sink)
+    fn spans(
+        self: Box<Self>,
+        options: &SpanOptions,
+        out: &mut dyn SpanSink,
+        sink: &mut dyn Sink,
+    ) -> Result<Summary, Error> {
+        match options.causes {
+            Some(causes) => crate::lanes::spans::causes::emit(self.reader, causes, out, sink),
+            None => crate::lanes::spans::emit(self.reader, out, sink),
+        }
     }
 
     #[cfg(feature = "lanes")]

@@ -184,6 +184,7 @@ fn every_rule_has_a_case() {
         "heph/nested-array-recovered",
         "heph/stream-time",
         "heph/too-many-streams",
+        "heph/without-number",
     ];
     for rule in Heph.rules() {
         let is_here = cases.iter().any(|case| format!("heph/{}", case.0) == rule.code);

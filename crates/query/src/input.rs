@@ -193,7 +193,7 @@ impl TraceFile {
     /// Names for what the trace has only numbers for.
     pub(crate) fn span_options(&self, format: &'static dyn Format) -> Result<SpanOptions, Error> {
         let symbols = (!self.sources.is_empty()).then(|| format.symbols(&self.sources, self.mangling)).transpose()?;
-        Ok(SpanOptions { tail_chains: false, symbols })
+        Ok(SpanOptions { tail_chains: false, symbols, ..SpanOptions::default() })
     }
 
     /// Counts rows that were read.

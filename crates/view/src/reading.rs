@@ -117,7 +117,7 @@ fn preview(view: &View, file: &File, format: &'static dyn Format) {
 pub(crate) fn span_options(view: &View, format: &dyn Format) -> Result<SpanOptions, Error> {
     let (sources, mangling) = (&view.options.symbols, view.options.mangling);
     let symbols = if sources.is_empty() { None } else { Some(format.symbols(sources, mangling)?) };
-    Ok(SpanOptions { tail_chains: false, symbols })
+    Ok(SpanOptions { tail_chains: false, symbols, ..SpanOptions::default() })
 }
 
 /// Opens a trace; `None` where the file is empty.

@@ -117,7 +117,7 @@ fn every_trace_keeps_the_promises_of_the_lane() {
             let log = log_of(&bytes);
             let slow = log_of_input(dripping("x", &bytes, 101), &SpanOptions::default()).0;
             assert!(log.lines == slow.lines, "{}", path.display());
-            let options = SpanOptions { tail_chains: true, symbols: None };
+            let options = SpanOptions { tail_chains: true, symbols: None, ..SpanOptions::default() };
             log_of_input(Input::from_bytes("x", bytes), &options);
         }
     }
@@ -168,7 +168,7 @@ fn tail_calls_are_chained_on_request() {
     let bytes = sample("tail.xray");
     let plain = log_of(&bytes).lines;
     assert!(plain.contains(" tail") && !plain.contains(" chained"));
-    let options = SpanOptions { tail_chains: true, symbols: None };
+    let options = SpanOptions { tail_chains: true, symbols: None, ..SpanOptions::default() };
     let chained = log_of_input(Input::from_bytes("x", bytes), &options).0.lines;
     assert!(chained.contains(" chained"), "{chained}");
     let count = |lines: &str, sign: char| {
@@ -192,7 +192,7 @@ impl Symbols for Fixed {
 #[test]
 fn names_come_from_the_trace_then_from_symbols_then_from_numbers() {
     let place = Location { file: "a.cpp".into(), line: 7 };
-    let options = || SpanOptions { tail_chains: false, symbols: Some(Box::new(Fixed(place.clone()))) };
+    let options = || SpanOptions { tail_chains: false, symbols: Some(Box::new(Fixed(place.clone()))), ..SpanOptions::default() };
     let names = |name: &str| log_of_input(Input::from_bytes("x", sample(name)), &options()).0.names;
     let binary = names("basic-exc.xray");
     assert!(binary.contains(&"main@a.cpp:7".to_owned()) && binary.contains(&"other".to_owned()), "{binary:?}");

@@ -225,6 +225,12 @@ pub(crate) struct FlameArguments {
     /// Weight of a stack
     #[arg(long, value_enum, default_value_t = WeightArgument::Time)]
     pub(crate) by: WeightArgument,
+    /// Stacks by what caused a span (its parent), whatever threads it ran on; for traces of tracing-heph
+    #[arg(long = "async", conflicts_with_all = ["by", "duration"])]
+    pub(crate) by_cause: bool,
+    /// Add the time in which spans waited; needs lives of spans in the trace
+    #[arg(long, requires = "by_cause", conflicts_with = "time")]
+    pub(crate) idle: bool,
     /// Compare with this trace: growth is red, shrinkage is blue; may be repeated
     #[arg(long = "against", alias = "diff", value_name = "BASE")]
     pub(crate) diff: Vec<PathBuf>,

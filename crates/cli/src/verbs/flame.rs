@@ -7,13 +7,14 @@ use std::path::Path;
 
 use anytrace_analysis::flame::{FlameGraph, Side, StackWeights, Weight};
 use anytrace_analysis::pass::Pass;
+use anytrace_core::span::Causes;
 use anytrace_export::flame::FoldedLines;
 
 use crate::arguments::{FlameArguments, FlameForm, WeightArgument};
 use crate::extension::form_of;
 use crate::failure::Failure;
 use crate::output::Output;
-use crate::spans::{Request, read_spans};
+use crate::spans::{Request, read_caused};
 use crate::units::grouped;
 use crate::{Verdict, paint, terminal};
 
@@ -77,12 +78,18 @@ fn add(graph: &mut FlameGraph, side: Side, file: &Path, options: &FlameArguments
         with_stacks: true,
         engine: &|| StackWeights::new(by),
     };
-    let (read, weights) = match request.read()? {
+    let causes = match (options.by_cause, options.idle) {
+        (false, _) => None,
+        (true, false) => Some(Causes::Busy),
+        (true, true) => Some(Causes::BusyAndWaiting),
+    };
+    let indexed = if causes.is_some() { None } else { request.read()? };
+    let (read, weights) = match indexed {
         Some(read) => read,
         None => {
             let mut weights = StackWeights::new(by);
             let pass = Pass::new(filter(), true, vec![&mut weights]);
-            (read_spans(file, &options.spans, &options.input, pass)?, weights)
+            (read_caused(file, &options.spans, causes, &options.input, pass)?, weights)
         }
     };
     if let Some(stacks) = read.done.stacks

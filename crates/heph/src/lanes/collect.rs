@@ -8,7 +8,7 @@ use anytrace_core::{Diagnostic, Error, Place, Sink, Summary};
 
 use super::actors::{self, Actors};
 use super::event::{NOWHERE, StoredEvent, TASKS};
-use super::layer::{Ids, Repolled};
+use super::layer::{Ancestors, Ids, Repolled};
 use super::names::Names;
 use super::sorter::Sorter;
 use super::{Lanes, report_oddities};
@@ -27,6 +27,8 @@ pub(crate) enum Order {
     /// Stream by stream, by start, whatever the substream; lives of spans after all streams. Runs of spans that have
     /// numbers are in substream 0: they nest on their thread.
     Tracks,
+    /// As [`Self::Tracks`], and names and parents of spans are wanted.
+    Causes,
     /// Task by task: what `tools::tasks` needs.
     #[cfg(feature = "tools")]
     Tasks,
@@ -64,6 +66,8 @@ pub(crate) struct Facts {
     pub(crate) threads: BTreeMap<u32, Box<str>>,
     /// Spans that were entered more than once.
     pub(crate) repolled: Repolled,
+    /// Names and parents of spans; only by [`Order::Causes`].
+    pub(crate) ancestors: Ancestors,
     /// True if there are lives of spans, or wake-ups of tasks; only by [`Order::Tasks`].
     pub(crate) has_lives: bool,
     pub(crate) has_wakes: bool,
@@ -180,7 +184,7 @@ impl Taker {
         let (home, lane, substream) = match self.order {
             Order::Lanes(Lanes::Stream) => (header.stream, 0, header.substream),
             Order::Lanes(Lanes::Substream) => (header.stream, header.substream, header.substream),
-            Order::Tracks => self.track(event),
+            Order::Tracks | Order::Causes => self.track(event, name),
             #[cfg(feature = "tools")]
             Order::Tasks => self.task(event, kind == Kind::Run),
         };
@@ -201,9 +205,15 @@ impl Taker {
 
     /// Home, lane and substream of an event by [`Order::Tracks`].
     #[inline]
-    fn track(&mut self, event: &Event<'_>) -> (u32, u64, u64) {
+    fn track(&mut self, event: &Event<'_>, name: u32) -> (u32, u64, u64) {
         let header = &event.header;
-        match Ids::of(event.attributes()) {
+        let ids = Ids::of(event.attributes());
+        if self.order == Order::Causes
+            && let Some(ids) = ids.filter(|ids| ids.span != 0)
+        {
+            self.facts.ancestors.add(ids.span, name, ids.parent);
+        }
+        match ids {
             None => (header.stream, 0, header.substream),
             Some(_) if header.substream & LIFE != 0 => (TASKS, 0, header.substream & !LIFE),
             Some(ids) => {

@@ -72,9 +72,52 @@ impl Repolled {
     }
 }
 
+/// Spans of a page of [`Ancestors`].
+const SPANS: u64 = 4096;
+
+/// Most such pages: 64 million spans, half a GiB.
+const SPAN_PAGES_MAX: usize = 1 << 14;
+
+/// Names and parents of spans.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Ancestors {
+    /// Name and parent, each plus one where it is known.
+    pages: Map<u64, Box<[(u32, u32)]>>,
+}
+
+impl Ancestors {
+    pub(crate) fn add(&mut self, span: u64, name: u32, parent: u64) {
+        let page = span / SPANS;
+        if self.pages.len() >= SPAN_PAGES_MAX && !self.pages.contains_key(&page) {
+            return;
+        }
+        let page = self.pages.entry(page).or_insert_with(|| vec![(0, 0); SPANS as usize].into());
+        if let Some(entry) = page.get_mut((span % SPANS) as usize) {
+            // Parents were made before their children: a chain of them ends, whatever the trace says.
+            let parent = u32::try_from(parent).unwrap_or(0);
+            *entry = (name.saturating_add(1), if u64::from(parent) < span { parent } else { 0 });
+        }
+    }
+
+    /// Name and parent of a span; the parent is 0 if there is none.
+    pub(crate) fn get(&self, span: u64) -> Option<(u32, u64)> {
+        let &(name, parent) = self.pages.get(&(span / SPANS))?.get((span % SPANS) as usize)?;
+        Some((name.checked_sub(1)?, parent.into()))
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn ancestors_are_found_and_chains_end() {
+        let mut all = Ancestors::default();
+        all.add(4097, 3, 12);
+        all.add(12, 0, 0);
+        all.add(20, 1, 20);
+        assert_eq!([4097, 12, 20, 13, 9000].map(|span| all.get(span)), [Some((3, 12)), Some((0, 0)), Some((1, 0)), None, None]);
+    }
 
     #[test]
     fn a_set_of_spans_has_what_was_added() {

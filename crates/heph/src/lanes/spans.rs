@@ -7,6 +7,7 @@
 //! What `tracing-heph` records is known better: runs of all spans nest on their thread, which is one lane; lives of
 //! spans are tasks, grouped by the names of their roots, whichever threads they ran on; arrows join the runs of a span.
 
+pub(crate) mod causes;
 mod rows;
 mod tracks;
 

@@ -133,7 +133,7 @@ impl Names {
             None => {
                 let (symbols, named) = options.timeline_output.symbols.load_counted(format)?.unzip();
                 let tail_chains = options.timeline_output.tail_chains;
-                self.loaded.insert((SpanOptions { tail_chains, symbols }, named))
+                self.loaded.insert((SpanOptions { tail_chains, symbols, ..SpanOptions::default() }, named))
             }
         };
         Ok(span_options)
