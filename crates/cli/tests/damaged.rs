@@ -77,6 +77,7 @@ const CASES: [Case; 36] = [
     json("relay.heph", "heph spans --format json TRACE"),
     json("relay.heph", "heph spans --summary --format json TRACE"),
     json("relay.heph", "heph stats --format json TRACE"),
+    json("relay.heph", "heph tasks --format json TRACE"),
     text("relay.heph", "heph loss --format json TRACE"),
     text("relay.heph", "heph convert --compat TRACE -o -"),
     json("threads4.xray", "xray account --format json TRACE"),

@@ -155,6 +155,8 @@ const HEPH: &[&str] = &[
     "timeline FILE",
     "heph spans FILE",
     "heph stats FILE",
+    "heph tasks FILE",
+    "heph tasks FILE --which spans",
     "heph loss FILE",
     "heph convert FILE --compat --force -o OUT",
 ];

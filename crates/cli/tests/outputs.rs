@@ -263,6 +263,7 @@ fn a_full_standard_output_is_no_success() {
         format!("apitrace jsonl {apitrace}"),
         format!("heph spans {heph}"),
         format!("heph stats {heph}"),
+        format!("heph tasks {heph}"),
         format!("xray account {xray}"),
         format!("xray stack {xray}"),
         format!("xray fdr-dump {xray}"),

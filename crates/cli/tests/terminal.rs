@@ -139,6 +139,7 @@ report {heph} -o {out}
 ! heph spans --format json {heph}
 ! heph stats {heph}
 ! heph stats --against {relay} {heph}
+! heph tasks {heph}
 ! xray account -m {map} {yaml}
 ! xray account -m {map} --format csv {yaml}
 ! xray account -m {map} --format json {yaml}

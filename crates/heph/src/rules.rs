@@ -53,8 +53,10 @@ pub(crate) static PARTIAL_OVERLAP: Rule =
 pub(crate) static TOO_MANY_STREAMS: Rule =
     Rule::note("heph/too-many-streams", "more streams than the limit; streams above it are not checked for losses");
 
-pub(crate) static WITHOUT_NUMBER: Rule =
-    Rule::note("heph/without-number", "events that say of no span what caused them; they are not in the tree by causes");
+pub(crate) static WITHOUT_NUMBER: Rule = Rule::note(
+    "heph/without-number",
+    "events that say of no span what caused them; they are not in the tree by causes",
+);
 
 pub(crate) static STREAM_TIME: Rule = Rule::note(
     "heph/stream-time",

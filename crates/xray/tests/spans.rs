@@ -192,7 +192,8 @@ impl Symbols for Fixed {
 #[test]
 fn names_come_from_the_trace_then_from_symbols_then_from_numbers() {
     let place = Location { file: "a.cpp".into(), line: 7 };
-    let options = || SpanOptions { tail_chains: false, symbols: Some(Box::new(Fixed(place.clone()))), ..SpanOptions::default() };
+    let options =
+        || SpanOptions { tail_chains: false, symbols: Some(Box::new(Fixed(place.clone()))), ..SpanOptions::default() };
     let names = |name: &str| log_of_input(Input::from_bytes("x", sample(name)), &options()).0.names;
     let binary = names("basic-exc.xray");
     assert!(binary.contains(&"main@a.cpp:7".to_owned()) && binary.contains(&"other".to_owned()), "{binary:?}");

@@ -21,7 +21,8 @@
 //! below it are a *substream* ([`Substream`] has other choices), so that futures that take turns on a thread stay
 //! apart. Each exit of a span writes an event with the time since the enter, the span's name and its fields; a span that
 //! is entered for each poll of a future has as many events. [`Builder::lives`] adds one event a span, from its making
-//! to its close, in a substream of its own ([`LIFE`]). Events of `tracing` are points, their message the description.
+//! to its close, in a substream of its own ([`LIFE`]). Spans have numbers, and runs say which span they are of, which is
+//! around it, and which run of it this is ([`Builder::with_numbers`]). Events of `tracing` are points, their message the description.
 //!
 //! Fields keep their types: `u64`, `i64`, `f64`, `str`; `bool` is 0 or 1; numbers of 128 bits, errors (with what caused
 //! them), `Debug` and `Display` are text. A field that is set later (`Span::record`) is in all events from
@@ -41,7 +42,8 @@
 //!
 //! # Limits
 //!
-//! A span is written when it is left: those open at the end are not in the trace. `follows_from` is not recorded.
+//! A run is written when it is left: those open at the end are not in the trace, but with [`Builder::lives`] their spans
+//! are. `follows_from` is not recorded.
 //! What a thread records while its thread-local storage is being destroyed gets a stream of its own. What the child of a
 //! `fork` records is refused and counted ([`Stats::lost`] there): it needs a recorder of its own. Two layers in one subscriber work, each with its own trace.
 //!

@@ -108,6 +108,7 @@ const HEPH: &[&str] = &[
     "heph spans FILE",
     "heph spans FILE --streaming",
     "heph stats FILE",
+    "heph tasks FILE",
     "heph loss FILE",
     "heph convert FILE --compat --force -o OUT",
     "heph collect --no-follow --follow FILE --summary none -o OUT",

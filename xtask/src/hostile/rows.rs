@@ -130,6 +130,7 @@ pub(super) const ROWS: &[Row] = &[
     row("heph loss", HEPH, &[Trace], Verdict),
     row("heph spans", HEPH, &[Trace], Damage),
     row("heph stats", HEPH, &[Trace], Damage),
+    row("heph tasks", HEPH, &[Trace], Damage),
     with(row("heph collect", HEPH, &[], Other), &["--no-follow", "--follow", "@trace", "--summary", "none"]),
     with(row("heph replay", HEPH, &[Trace], Verdict), &["--speed", "max"]),
     to_output(row("xray account", XRAY, &[Trace], Damage)),

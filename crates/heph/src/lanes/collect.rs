@@ -231,7 +231,8 @@ impl Taker {
         let substream = event.header.substream;
         let Some((home, lane)) = crate::tools::tasks::task_of(event, is_run) else { return (NOWHERE, 0, 0) };
         self.facts.has_lives |= substream & LIFE != 0;
-        self.facts.has_wakes |= home == crate::tools::tasks::SPANS && event.header.start_ns == event.header.end_ns
+        self.facts.has_wakes |= home == crate::tools::tasks::SPANS
+            && event.header.start_ns == event.header.end_ns
             && Ids::of(event.attributes()).is_none_or(|ids| ids.span == 0);
         (home, lane, substream)
     }

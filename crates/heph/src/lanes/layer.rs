@@ -116,7 +116,10 @@ mod tests {
         all.add(4097, 3, 12);
         all.add(12, 0, 0);
         all.add(20, 1, 20);
-        assert_eq!([4097, 12, 20, 13, 9000].map(|span| all.get(span)), [Some((3, 12)), Some((0, 0)), Some((1, 0)), None, None]);
+        assert_eq!(
+            [4097, 12, 20, 13, 9000].map(|span| all.get(span)),
+            [Some((3, 12)), Some((0, 0)), Some((1, 0)), None, None]
+        );
     }
 
     #[test]

@@ -83,7 +83,8 @@ fn spans(
 ) -> Result<u64, Failure> {
     let name = input.name().to_owned();
     let (symbols, named) = options.timeline_output.symbols.load_counted(format)?.unzip();
-    let span_options = SpanOptions { tail_chains: options.timeline_output.tail_chains, symbols, ..SpanOptions::default() };
+    let span_options =
+        SpanOptions { tail_chains: options.timeline_output.tail_chains, symbols, ..SpanOptions::default() };
     let _progress = Progress::watch(&input);
     let trace = open::enter(format, input, &options.input)?;
     let summary = trace.spans(&span_options, timeline, reporter).map_err(|error| Failure::of(&name, &error))?;

@@ -66,13 +66,15 @@ enum HephVerb {
                             anytrace heph stats new.heph --against old.heph --fail-above p99=10%")]
     Stats(stats::StatsArguments),
     /// List tasks: how often each was polled, how long it was busy, idle and waiting to be polled
-    #[command(after_help = "A task is a span recorded by tracing-heph, an actor of Heph's runtime, or a substream. Lives need\n\
+    #[command(
+        after_help = "A task is a span recorded by tracing-heph, an actor of Heph's runtime, or a substream. Lives need\n\
                             the recorder's lives(true), wake-ups tokio's tokio_unstable with its feature tracing.\n\n\
                             Warnings: self-wakes, lost-waker, never-yields, long-polls.\n\n\
                             Example:\n  anytrace heph tasks app.heph\n  \
                             anytrace heph tasks app.heph --sort longest --long-poll 1ms\n  \
                             anytrace heph tasks app.heph --format json | jq '.tasks[] | select(.warnings[0])'\n  \
-                            anytrace heph tasks traces/source-0001-000001.heph.part --every 1s")]
+                            anytrace heph tasks traces/source-0001-000001.heph.part --every 1s"
+    )]
     Tasks(tasks::TasksArguments),
 }
 

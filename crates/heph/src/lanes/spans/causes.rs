@@ -80,12 +80,7 @@ struct Emitter<'a> {
 }
 
 impl<'a> Emitter<'a> {
-    fn new(
-        names: &'a Names,
-        facts: &'a Facts,
-        causes: Causes,
-        out: &'a mut dyn SpanSink,
-    ) -> Result<Self, Error> {
+    fn new(names: &'a Names, facts: &'a Facts, causes: Causes, out: &'a mut dyn SpanSink) -> Result<Self, Error> {
         let origin = facts.range.map_or(0, |range| range.0);
         let epoch_ns = facts.epochs_ns.first().map(|&ns| i128::from(ns));
         out.source(&SpanSource { format: "heph", unit: TimeUnit::Nanoseconds, origin, epoch_ns })?;
@@ -283,3 +278,6 @@ impl<'a> Emitter<'a> {
         Ok(self.unnumbered)
     }
 }
+
+#[cfg(test)]
+mod tests;

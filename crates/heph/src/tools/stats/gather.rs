@@ -15,6 +15,7 @@ use crate::lanes::event::Sorted;
 use crate::lanes::names::{NO_ROOM, Names};
 use crate::lanes::rule::{OpenSpan, Sweep};
 use crate::lanes::runtime::{self, Kind};
+use crate::wire::dialect::LIFE;
 
 /// Most actors distinguished.
 const ACTORS_MAX: usize = 65_536;
@@ -43,6 +44,9 @@ pub(super) struct Gather<'a> {
     is_thread_safe: Vec<bool>,
     by_name: Vec<DescriptionStats>,
     other: DescriptionStats,
+    /// Lives of spans, which are no time of their own.
+    lives: Vec<Quantiles>,
+    other_lives: Quantiles,
     sweep: Sweep<u32>,
     /// The events that divide a worker's time.
     parts: Sweep<Kind>,
@@ -72,6 +76,8 @@ impl<'a> Gather<'a> {
             is_thread_safe: texts.iter().map(|name| *name == runtime::THREAD_SAFE_RUN).collect(),
             by_name: texts.iter().map(|_| DescriptionStats::default()).collect(),
             other: DescriptionStats::default(),
+            lives: texts.iter().map(|_| Quantiles::default()).collect(),
+            other_lives: Quantiles::default(),
             sweep: Sweep::new(),
             parts: Sweep::new(),
             lane: None,
@@ -96,6 +102,9 @@ impl<'a> Gather<'a> {
             self.lane = Some(lane);
         }
         let length = event.end - event.start;
+        if event.substream & LIFE != 0 {
+            return self.lives.get_mut(event.name as usize).unwrap_or(&mut self.other_lives).push(length);
+        }
         let (by_name, other) = (&mut self.by_name, &mut self.other);
         let mut closed = |done: OpenSpan<u32>| {
             let of = by_name.get_mut(done.what as usize).unwrap_or(&mut *other);
@@ -206,6 +215,13 @@ impl<'a> Gather<'a> {
             .collect();
         descriptions
             .sort_by(|a, b| b.lengths.total_ns.cmp(&a.lengths.total_ns).then(a.description.cmp(&b.description)));
+        let mut lives: Vec<(Vec<u8>, Lengths)> = (0..)
+            .zip(self.lives)
+            .chain([(NO_ROOM, self.other_lives)])
+            .filter(|(_, lengths)| lengths.count() > 0)
+            .map(|(number, lengths)| (describe(number), Lengths::of(lengths).0))
+            .collect();
+        lives.sort_by(|a, b| b.1.total_ns.cmp(&a.1.total_ns).then(a.0.cmp(&b.0)));
         let mut actors: Vec<ActorStats> = self
             .actors
             .into_iter()
@@ -234,6 +250,7 @@ impl<'a> Gather<'a> {
             dialect: self.facts.dialect(self.overlaps > 0),
             partial_overlaps: self.overlaps,
             descriptions,
+            lives,
             actors,
             other_runs: self.other_runs,
             runs,

@@ -28,6 +28,7 @@ impl HephStats {
             "dialect": self.dialect,
             "partial_overlaps": self.partial_overlaps,
             "descriptions": self.descriptions.iter().map(described).collect::<Vec<_>>(),
+            "lives": self.lives.iter().map(life).collect::<Vec<_>>(),
             "actors": self.actors.iter().map(actor).collect::<Vec<_>>(),
             "runs_of_other_actors": self.other_runs,
             "runs": lengths(&self.runs),
@@ -64,6 +65,10 @@ fn with(mut first: Value, second: Value) -> Value {
 fn described(row: &Described) -> Value {
     let own = json!({"description": name(&row.description), "self_ns": number(row.self_ns)});
     with(own, lengths(&row.lengths))
+}
+
+fn life((description, all): &(Vec<u8>, Lengths)) -> Value {
+    with(json!({"description": name(description)}), lengths(all))
 }
 
 fn actor(actor: &ActorStats) -> Value {

@@ -51,6 +51,9 @@ pub struct HephStats {
     pub partial_overlaps: u64,
     /// By description, the one with the greatest total first.
     pub descriptions: Vec<Described>,
+    /// Lives of spans by description, the one with the greatest total first: from their making to their close, whatever
+    /// ran in that time. The runs are among [`Self::descriptions`].
+    pub lives: Vec<(Vec<u8>, Lengths)>,
     /// Actors, the busiest first.
     pub actors: Vec<ActorStats>,
     /// Runs of actors that are not among [`Self::actors`] because there are too many.

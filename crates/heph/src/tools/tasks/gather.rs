@@ -21,6 +21,9 @@ use crate::wire::record::{Event, Value};
 /// Most lengths of one task's polls that are kept as they are.
 const LENGTHS_MAX: usize = 1 << 16;
 
+/// Most tasks with warnings that are named.
+const WARNED_MAX: usize = 1000;
+
 /// Most names that have sums.
 const NAMES_MAX: usize = 16_384;
 
@@ -166,6 +169,9 @@ impl<'a> Gather<'a> {
         self.found.tasks += 1;
         for warning in &task.warnings {
             *self.found.warnings.entry(warning.code()).or_default() += 1;
+        }
+        if !task.warnings.is_empty() && self.found.warned.len() < WARNED_MAX {
+            self.found.warned.push((task.id, task.name.clone(), task.warnings.clone()));
         }
         if self.sums.len() < NAMES_MAX || self.sums.contains_key(&task.name) {
             let sums = self.sums.entry(task.name.clone()).or_default();

@@ -34,6 +34,11 @@ impl HephTasks {
             "tasks": self.list.iter().map(task).collect::<Vec<_>>(),
             "names": self.names.iter().map(named).collect::<Vec<_>>(),
             "tasks_of_other_names": self.other_names,
+            "warned": self.warned.iter().map(|(id, name, all)| json!({
+                "id": id,
+                "name": name,
+                "warnings": all.iter().map(|one| warning(*one)).collect::<Vec<_>>(),
+            })).collect::<Vec<_>>(),
             "warnings": self.warnings,
         })
     }

@@ -179,6 +179,8 @@ pub struct HephTasks {
     pub names: Vec<Named>,
     /// Tasks whose name is not in the list of names because there are too many.
     pub other_names: u64,
+    /// The first tasks with warnings, in the list or not: id, name, warnings.
+    pub warned: Vec<(u64, String, Vec<Warning>)>,
     /// Number of tasks for each kind of warning.
     pub warnings: BTreeMap<&'static str, u64>,
     /// True if the trace has wake-ups.

@@ -28,6 +28,7 @@ pub(super) fn page(name: &str, stats: &HephStats, top: usize) -> String {
     }
     out.push('\n');
     descriptions(stats, top, &mut out);
+    lives(stats, top, &mut out);
     actors(stats, top, &mut out);
     histogram(stats, &mut out);
     longest(stats, &mut out);
@@ -81,4 +82,20 @@ fn descriptions(stats: &HephStats, top: usize, out: &mut String) {
     }
     out.push_str(&rows.render());
     rest(out, stats.descriptions.len(), top);
+}
+
+fn lives(stats: &HephStats, top: usize, out: &mut String) {
+    if stats.lives.is_empty() {
+        return;
+    }
+    out.push_str(&heading("Lives of spans"));
+    let mut rows = table(&[("count", Align::Right), ("total", Align::Right)], "description");
+    for (description, all) in stats.lives.iter().take(top) {
+        let mut cells = vec![grouped(all.count.into()), nanoseconds(all.total_ns)];
+        cells.extend(lengths(all));
+        cells.push(escaped(description));
+        rows.row(cells);
+    }
+    out.push_str(&rows.render());
+    rest(out, stats.lives.len(), top);
 }

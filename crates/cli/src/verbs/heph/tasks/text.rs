@@ -20,7 +20,7 @@ pub(super) fn page(name: &str, found: &HephTasks, top: usize) -> String {
     }
     list(found, &mut out);
     names(found, top, &mut out);
-    warnings(found, &mut out);
+    warnings(found, top, &mut out);
     if !found.has_lives {
         out.push_str("note: without lives of spans, a task lasts from its first poll to the end of its last\n");
     }
@@ -79,8 +79,7 @@ fn row(task: &Task, has_wakes: bool, has_places: bool) -> Vec<String> {
 fn fields(task: &Task) -> String {
     // The name is in its own column.
     let shown = task.fields.iter().filter(|(name, value)| !value.is_empty() && name != "task.name");
-    let all: Vec<String> =
-        shown.map(|(name, value)| format!("{name}={}", escaped(value.as_bytes()))).collect();
+    let all: Vec<String> = shown.map(|(name, value)| format!("{name}={}", escaped(value.as_bytes()))).collect();
     let all = all.join(" ");
     match all.char_indices().nth(FIELDS_CHARS) {
         Some((at, _)) => format!("{}…", all.get(..at).unwrap_or_default()),
@@ -120,20 +119,21 @@ fn sums(named: &Named) -> Vec<String> {
     cells
 }
 
-fn warnings(found: &HephTasks, out: &mut String) {
+fn warnings(found: &HephTasks, top: usize, out: &mut String) {
     if found.warnings.is_empty() {
         return;
     }
     out.push_str(&heading("Warnings"));
     let yellow = paint::severity(anytrace_core::Severity::Warning);
-    for task in &found.list {
-        for warning in &task.warnings {
-            let name = printable(&task.name);
-            out.push_str(&format!("  {yellow}{}{yellow:#}: task {} ({name}) {}\n", warning.code(), task.id, words(*warning)));
+    for (id, name, all) in found.warned.iter().take(top) {
+        for warning in all {
+            let (code, name) = (warning.code(), printable(name));
+            out.push_str(&format!("  {yellow}{code}{yellow:#}: task {id} ({name}) {}\n", words(*warning)));
         }
     }
-    let all: Vec<String> = found.warnings.iter().map(|(code, count)| format!("{code} {}", grouped((*count).into()))).collect();
-    out.push_str(&format!("  tasks with warnings, by kind: {}\n", all.join(", ")));
+    let count = |(code, count): (&&str, &u64)| format!("{code} {}", grouped((*count).into()));
+    let all: Vec<String> = found.warnings.iter().map(count).collect();
+    out.push_str(&format!("  tasks by warning: {}\n", all.join(", ")));
 }
 
 fn words(warning: Warning) -> String {
