@@ -69,6 +69,7 @@ impl Opening {
             damage.into_iter().try_for_each(|one| sink.report(one))?;
             return Ok(None);
         };
+        let (input, _) = format.completed(&self.path, input)?;
         format.open(input, &OpenOptions { threads: workers(threads), ..OpenOptions::default() }).map(Some)
     }
 

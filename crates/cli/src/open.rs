@@ -7,6 +7,7 @@ use anytrace_formats::{Recognized, all, by_name, recognize};
 
 use crate::arguments::InputArguments;
 use crate::failure::Failure;
+use crate::paint;
 
 /// An input whose format is known.
 pub(crate) enum Opened {
@@ -27,6 +28,7 @@ pub(crate) fn open(path: &Path, options: &InputArguments) -> Result<Opened, Fail
 fn open_where(path: &Path, options: &InputArguments, fits: fn(&dyn Format) -> bool) -> Result<Opened, Failure> {
     let name = path.display().to_string();
     let input = Input::open(path, InputOptions { no_map: options.no_mmap }).map_err(|error| Failure::bare(&error))?;
+    let trace = |format: &'static dyn Format, input| Ok(Opened::Trace(format, completed(format, path, input)?));
     if let Some(wanted) = &options.input_format {
         let format = by_name(wanted)
             .ok_or_else(|| Failure::usage(format!("unknown format {wanted}; known formats: {}", names())))?;
@@ -34,16 +36,16 @@ fn open_where(path: &Path, options: &InputArguments, fits: fn(&dyn Format) -> bo
             return Ok(Opened::Empty(damage(&input)));
         }
         let is_jsonl = format.recognizes_jsonl(&input.head());
-        return Ok(if is_jsonl { Opened::Jsonl(format, input) } else { Opened::Trace(format, input) });
+        return if is_jsonl { Ok(Opened::Jsonl(format, input)) } else { trace(format, input) };
     }
     match recognize(&input.head()) {
         Recognized::Empty => Ok(Opened::Empty(damage(&input))),
-        Recognized::Trace(format) => Ok(Opened::Trace(format, input)),
+        Recognized::Trace(format) => trace(format, input),
         Recognized::Jsonl(format) => Ok(Opened::Jsonl(format, input)),
         Recognized::Ambiguous(names) => {
             let fitting: Vec<_> = names.iter().filter_map(|name| by_name(name)).filter(|one| fits(*one)).collect();
             match fitting.as_slice() {
-                [only] => Ok(Opened::Trace(*only, input)),
+                [only] => trace(*only, input),
                 _ => {
                     Err(Failure::usage(format!("{name}: could be {}; choose with --input-format", names.join(" or "))))
                 }
@@ -51,6 +53,16 @@ fn open_where(path: &Path, options: &InputArguments, fits: fn(&dyn Format) -> bo
         }
         Recognized::Unknown => Err(unknown(&name, &input, fits)),
     }
+}
+
+/// Adds what belongs to a trace beside its file, and says so.
+pub(crate) fn completed(format: &dyn Format, path: &Path, input: Input) -> Result<Input, Failure> {
+    let name = anytrace_core::text::printable(&path.display().to_string());
+    let (input, note) = format.completed(path, input).map_err(|error| Failure::of(&name, &error))?;
+    if let Some(note) = note {
+        paint::complain("note", format!("{name}: {note}"));
+    }
+    Ok(input)
 }
 
 /// What to report of bytes that no format knows. Where some formats do not count, naming one would help little.

@@ -3,6 +3,7 @@
 //! Virtual calls happen here, once per file; inside a format everything is its own borrowed record.
 
 use std::io::Write;
+use std::path::Path;
 
 use crate::index::{Index, MarkSink, Needs, Open};
 use crate::layer::Compression;
@@ -55,6 +56,15 @@ pub trait Format: Sync {
     /// # Errors
     /// Usage errors (an option the format does not have) and I/O. Damage is reported by the verbs.
     fn open(&self, input: Input, options: &OpenOptions) -> Result<Box<dyn Trace>, Error>;
+
+    /// The trace with what belongs to it in files beside it: what a program that was killed had recorded and not written
+    /// yet. With it a line for people that says what was added; most traces are as they are.
+    ///
+    /// # Errors
+    /// I/O.
+    fn completed(&self, _path: &Path, input: Input) -> Result<(Input, Option<String>), Error> {
+        Ok((input, None))
+    }
 
     /// Reads files that name what a trace has only numbers for: programs with an instrumentation map, for example.
     ///

@@ -50,6 +50,8 @@
 #[cfg(feature = "lanes")]
 #[cfg_attr(not(feature = "tools"), allow(dead_code, reason = "the format-specific commands use all of it"))]
 mod lanes;
+#[cfg(feature = "lanes")]
+pub mod memory;
 mod options;
 mod rules;
 #[cfg(feature = "tools")]

@@ -1,6 +1,8 @@
 //! The entry points: how the toolkit uses this format.
 
 use std::io::Write;
+#[cfg(feature = "lanes")]
+use std::path::Path;
 
 use anytrace_core::{
     Confidence, DumpForm, DumpOptions, Error, Format, FormatOption, Head, ImportOptions, Info, Input, Limits,
@@ -70,6 +72,19 @@ impl Format for Heph {
     fn open(&self, input: Input, options: &OpenOptions) -> Result<Box<dyn Trace>, Error> {
         options.only("heph", &[], OPTIONS)?;
         Ok(Box::new(Opened { reader: Reader::new(input, options)?, limits: options.limits }))
+    }
+
+    #[cfg(feature = "lanes")]
+    fn completed(&self, path: &Path, input: Input) -> Result<(Input, Option<String>), Error> {
+        let Some(rest) = crate::memory::rest_of(path)?.filter(|rest| rest.events > 0) else { return Ok((input, None)) };
+        let note = format!("with {} events that were not written yet, from {}", rest.events, rest.file.display());
+        let fate = if rest.is_running {
+            "process {} still records"
+        } else {
+            "process {} is gone; `anytrace heph recover` makes one file of both"
+        };
+        let note = format!("{note}: {}", fate.replace("{}", &rest.process.to_string()));
+        Ok((crate::memory::completed(path, &rest)?, Some(note)))
     }
 
     #[cfg(feature = "lanes")]

@@ -132,11 +132,11 @@ pub(crate) fn open(source: &Source) -> Result<Option<(&'static dyn Format, Input
     }
     if let Some(wanted) = &source.format {
         let format = by_name(wanted).ok_or_else(|| Error::usage(format!("unknown format {wanted}")))?;
-        return Ok(Some((format, input)));
+        return Ok(Some((format, format.completed(&source.path, input)?.0)));
     }
     match recognize(&input.head()) {
         Recognized::Empty => Ok(None),
-        Recognized::Trace(format) => Ok(Some((format, input))),
+        Recognized::Trace(format) => Ok(Some((format, format.completed(&source.path, input)?.0))),
         Recognized::Jsonl(format) => Err(Error::usage(format!(
             "{name}: these are {} records as JSON lines; `anytrace convert --to {}` makes a trace of them",
             format.title(),

@@ -186,6 +186,20 @@ impl Body {
         *self = Self::of_poll(self, poll);
     }
 
+    /// As much of it as fits into this many bytes: the description and the first attributes, or nothing.
+    pub(crate) fn within(&self, bytes: usize) -> &[u8] {
+        let mut end = 2 + length_at(self, 0);
+        if end > bytes {
+            return &[];
+        }
+        while let Some(more) = self.get(end..).filter(|rest| !rest.is_empty()).and_then(attribute_bytes)
+            && end + more <= bytes
+        {
+            end += more;
+        }
+        self.get(..end).unwrap_or_default()
+    }
+
     /// Takes an attribute out.
     fn remove(&mut self, name: &[u8]) {
         let mut at = 2 + length_at(self, 0);

@@ -2,7 +2,7 @@
 
 use std::fmt;
 use std::io::{self, Write};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::thread;
 use std::time::Duration;
@@ -16,6 +16,7 @@ use crate::error::Error;
 use crate::fork;
 use crate::guard::Guard;
 use crate::layer::{HephLayer, Recorded, Substream};
+use crate::memory::{self, Memory};
 use crate::panic;
 use crate::recorder::Recorder;
 use crate::registry::{self, Occasion};
@@ -46,6 +47,7 @@ pub struct Builder {
     flushes_on_panic: bool,
     closes_on_exit: bool,
     closes_on_terminate: bool,
+    survives: bool,
     shown: Shown,
     recorded: Recorded,
     substream: Substream,
@@ -74,6 +76,7 @@ impl Default for Builder {
             flushes_on_panic: true,
             closes_on_exit: true,
             closes_on_terminate: false,
+            survives: false,
             shown: Shown { session: true, numbers: true, ..Shown::default() },
             recorded: Recorded { runs: true, lives: false },
             substream: Substream::default(),
@@ -214,6 +217,16 @@ impl Builder {
         self
     }
 
+    /// Whether events that are not written yet survive the program, however it ends: `kill -9`, `abort`, a crash (false;
+    /// for recordings in a file). The memory they wait in is then in a file beside the trace, `trace.heph.memory`, sparse
+    /// and as large as [`Self::memory_bytes`], which is deleted when the recording is closed. `anytrace` reads both as
+    /// one trace, `anytrace heph recover` makes one file of them, and `anytrace heph open` shows which spans were open.
+    /// An event longer than 64 KiB, and the first events of more than 4,096 threads at once, may be missing.
+    pub fn survive_kill(mut self, survives: bool) -> Self {
+        self.survives = survives;
+        self
+    }
+
     /// Whether SIGTERM closes the recording before it ends the program (false: a program may have its own way to end). It
     /// takes a thread, and waits for the destination for at most one second.
     #[cfg(unix)]
@@ -302,14 +315,38 @@ impl Builder {
     pub fn build_recorder(mut self) -> Result<(Recorder, Guard), Error> {
         let clock = Clock::new();
         let timeline = Timeline::new(clock.clone());
-        let core = Arc::new(Core::new(clock, self.memory_bytes, self.wait_when_full, self.shown));
-        let sink = self.open(&core)?;
+        let memory = self.memory()?;
+        if let Some(memory) = &memory {
+            let (count, ns, ns_per_count) = timeline.line();
+            memory.set_line(count, ns, ns_per_count);
+        }
+        let core = Arc::new(Core::new(clock, self.memory_bytes, memory, self.wait_when_full, self.shown));
+        let sink = self.open(&core).inspect_err(|_| {
+            // It has nothing that could be read.
+            if let Some(memory) = &core.memory {
+                memory.remove();
+            }
+        })?;
         self.watch(&core)?;
         let writer = Writer::new(core.clone(), timeline, sink, self.flush_interval);
         let thread = thread::Builder::new().name("heph-writer".to_owned());
         let thread = thread.spawn(move || writer.run()).map_err(|error| Error::new("the writer's thread", error))?;
         core.set_writer(thread.thread().clone());
         Ok((Recorder::new(core.clone()), Guard::new(core, thread, self.close_timeout)))
+    }
+
+    /// The file that outlives the program, if one is wanted.
+    fn memory(&self) -> Result<Option<Arc<Memory>>, Error> {
+        if !self.survives {
+            return Ok(None);
+        }
+        let failed = |what: &Path, error| Error::new(what.display().to_string(), error);
+        let Some(Destination::File(path)) = &self.destination else {
+            let other = io::Error::new(io::ErrorKind::InvalidInput, "only a recording in a file survives the program");
+            return Err(Error::new("survive_kill", other));
+        };
+        let memory = Memory::create(path, self.overwrites, self.memory_bytes);
+        memory.map(Some).map_err(|error| failed(&memory::path_of(path), error))
     }
 
     /// Has what happens to the program concern the recorder, as far as wanted.

@@ -3,12 +3,14 @@
 //! A recording thread fills a chunk word by word and then publishes how far it got; the writer reads up to there at any
 //! time, so that the events of a thread that went to sleep also reach the file. Words are atomics, stored and loaded
 //! without order between them: on every usual processor that is a plain move. The one ordered store, of the number of
-//! words that are ready, makes all before it visible. So nothing is locked and nothing is unsafe.
+//! words that are ready, makes all before it visible. So nothing is locked. Chunks may be in a file that outlives the
+//! program ([`crate::memory`]).
 
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Condvar, Mutex};
 use std::time::Duration;
 
+use crate::memory::{Kind, Memory, Shared};
 use crate::unpoisoned;
 
 /// Bytes of a word.
@@ -29,21 +31,15 @@ const FREE_MAX: usize = 32;
 /// A block of memory that one thread appends packets to and another reads them from.
 #[derive(Debug)]
 pub(crate) struct Chunk {
-    words: Box<[AtomicU64]>,
-    /// How many of them are ready to be read.
-    ready: AtomicUsize,
+    /// The first is how many of those after it are ready to be read.
+    words: Shared<AtomicU64>,
 }
 
 impl Chunk {
+    /// On the heap, with this many bytes in all.
     fn new(bytes: usize) -> Self {
         let words = (0..bytes.div_ceil(WORD)).map(|_| AtomicU64::new(0)).collect();
-        Self { words, ready: AtomicUsize::new(0) }
-    }
-
-    /// The chunk that a thread starts with and comes back to when there is no other: many threads record little, and
-    /// none should have to do without memory because others hold it.
-    pub(crate) fn own() -> Arc<Self> {
-        Arc::new(Self::new(OWN_BYTES))
+        Self { words: Shared::on_heap(words) }
     }
 
     pub(crate) fn is_own(&self) -> bool {
@@ -52,11 +48,23 @@ impl Chunk {
 
     /// Makes it empty. Only when nobody writes to it or reads from it.
     pub(crate) fn clear(&self) {
-        self.ready.store(0, Ordering::Relaxed);
+        self.set_ready(0, Ordering::Relaxed);
     }
 
+    /// Bytes in all.
     fn bytes(&self) -> usize {
         self.words.len() * WORD
+    }
+
+    fn packets(&self) -> &[AtomicU64] {
+        self.words.get(1..).unwrap_or_default()
+    }
+
+    #[inline]
+    fn set_ready(&self, ready: usize, order: Ordering) {
+        if let Some(word) = self.words.first() {
+            word.store(ready as u64, order);
+        }
     }
 
     /// Stores a packet, given as its head and two parts of its body, from word `at` on and publishes it; returns the
@@ -64,7 +72,7 @@ impl Chunk {
     #[inline]
     pub(crate) fn push(&self, at: usize, head: &[u8; 40], body: &[u8], tail: &[u8]) -> Option<usize> {
         let end = at + words_of(head.len() + body.len() + tail.len());
-        let (head_words, words) = self.words.get(at..end)?.split_at(head.len() / WORD);
+        let (head_words, words) = self.packets().get(at..end)?.split_at(head.len() / WORD);
         for (word, bytes) in head_words.iter().zip(head.as_chunks::<WORD>().0) {
             word.store(u64::from_ne_bytes(*bytes), Ordering::Relaxed);
         }
@@ -73,25 +81,25 @@ impl Chunk {
         } else {
             store(words, &[body, tail].concat());
         }
-        self.ready.store(end, Ordering::Release);
+        self.set_ready(end, Ordering::Release);
         Some(end)
     }
 
     /// How many words may be read.
     pub(crate) fn ready(&self) -> usize {
-        self.ready.load(Ordering::Acquire)
+        self.words.first().map_or(0, |ready| ready.load(Ordering::Acquire) as usize)
     }
 
     /// Appends the packet at word `at` to `out`; gives the word after it. A packet says its size in its bytes 4 to 7
     /// and takes complete words here.
     pub(crate) fn pop(&self, at: usize, out: &mut Vec<u8>) -> usize {
         let load = |word: &AtomicU64| word.load(Ordering::Relaxed).to_ne_bytes();
-        let [_, _, _, _, size @ ..] = self.words.get(at).map_or([0; WORD], load);
+        let [_, _, _, _, size @ ..] = self.packets().get(at).map_or([0; WORD], load);
         let size = u32::from_be_bytes(size) as usize;
         // The sizes are our own; a wrong one must not keep the writer at one place for ever.
         let end = at + words_of(size).max(1);
         let start = out.len();
-        let words = self.words.get(at..end).unwrap_or_default();
+        let words = self.packets().get(at..end).unwrap_or_default();
         out.resize(start + words.len() * WORD, 0);
         let to = out.get_mut(start..).unwrap_or_default();
         for (to, word) in to.as_chunks_mut::<WORD>().0.iter_mut().zip(words) {
@@ -133,23 +141,34 @@ pub(crate) struct Pool {
     bytes_max: usize,
     /// Memory came back.
     given: Condvar,
+    /// Where chunks are that outlive the program.
+    memory: Option<Arc<Memory>>,
 }
 
 impl Pool {
-    pub(crate) fn new(bytes_max: usize) -> Self {
+    pub(crate) fn new(bytes_max: usize, memory: Option<Arc<Memory>>) -> Self {
         Self {
             free: Mutex::new(Vec::new()),
             free_count: AtomicUsize::new(0),
             used_bytes: AtomicUsize::new(0),
             bytes_max,
             given: Condvar::new(),
+            memory,
         }
+    }
+
+    /// The chunk that a thread starts with and comes back to when there is no other: many threads record little, and
+    /// none should have to do without memory because others hold it.
+    pub(crate) fn own(&self) -> Arc<Chunk> {
+        let words = self.memory.as_ref().and_then(|memory| memory.take(Kind::Own));
+        Arc::new(words.map_or_else(|| Chunk::new(OWN_BYTES), |words| Chunk { words }))
     }
 
     /// A chunk with room for a packet of this many bytes, if the bound on memory allows.
     pub(crate) fn take(&self, packet_bytes: usize) -> Option<Arc<Chunk>> {
-        if packet_bytes > CHUNK_BYTES {
-            return self.allocate(packet_bytes);
+        // Beside the packet there is the word that says how much is ready.
+        if packet_bytes > CHUNK_BYTES - WORD {
+            return self.allocate(packet_bytes + WORD);
         }
         // Looked at before the lock, so that losing events is cheap.
         if self.free_count.load(Ordering::Relaxed) > 0
@@ -207,7 +226,11 @@ impl Pool {
         if self.used_bytes.load(Ordering::Relaxed).saturating_add(bytes) > self.bytes_max {
             return None;
         }
-        let chunk = Chunk::new(bytes);
+        let mapped = match &self.memory {
+            Some(memory) if bytes == CHUNK_BYTES => memory.take(Kind::Full),
+            _ => None,
+        };
+        let chunk = mapped.map_or_else(|| Chunk::new(bytes), |words| Chunk { words });
         let bytes = chunk.bytes();
         if self.used_bytes.fetch_add(bytes, Ordering::Relaxed).saturating_add(bytes) > self.bytes_max {
             self.used_bytes.fetch_sub(bytes, Ordering::Relaxed);
@@ -247,7 +270,7 @@ mod tests {
 
     #[test]
     fn a_full_chunk_takes_nothing() {
-        let chunk = Chunk::new(48);
+        let chunk = Chunk::new(56);
         let head = head(&Header::default(), 9).unwrap();
         assert_eq!(chunk.push(0, &head, &[0; 9], &[]), None);
         assert_eq!(chunk.ready(), 0);
@@ -256,18 +279,18 @@ mod tests {
 
     #[test]
     fn memory_is_bounded_and_comes_back() {
-        let pool = Pool::new(3 * CHUNK_BYTES + 100);
+        let pool = Pool::new(3 * CHUNK_BYTES + 100, None);
         let taken: Vec<_> = std::iter::from_fn(|| pool.take(100)).collect();
         assert_eq!(taken.len(), 3);
         assert!(pool.take(CHUNK_BYTES + 1).is_none());
         taken.into_iter().for_each(|chunk| pool.give(chunk));
         assert!(pool.take(CHUNK_BYTES + 1).is_none(), "free chunks still count");
-        assert!(pool.take(CHUNK_BYTES).is_some());
+        assert!(pool.take(CHUNK_BYTES - WORD).is_some());
     }
 
     #[test]
     fn after_a_burst_memory_is_given_back() {
-        let pool = Pool::new(100 * CHUNK_BYTES);
+        let pool = Pool::new(100 * CHUNK_BYTES, None);
         let taken: Vec<_> = std::iter::from_fn(|| pool.take(100)).collect();
         taken.into_iter().for_each(|chunk| pool.give(chunk));
         pool.trim();

@@ -86,6 +86,11 @@ impl Timeline {
         self.pieces.get(after.saturating_sub(1)).map_or(0, |piece| piece.ns(count))
     }
 
+    /// The line as it is now: a count, its nanoseconds, nanoseconds a count.
+    pub(crate) fn line(&self) -> (u64, u64, f64) {
+        (self.last.from.count, self.last.from.ns, self.last.ns_per_count)
+    }
+
     /// Compares the line with the clock, when it is time to. All counts that were asked for so far are
     /// before now, all that come to be later are after it.
     pub(crate) fn keep_up(&mut self) {

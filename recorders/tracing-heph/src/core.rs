@@ -11,6 +11,7 @@ use quanta::Clock;
 use crate::chunk::Pool;
 use crate::feed::Feed;
 use crate::fork;
+use crate::memory::Memory;
 use crate::session::Session;
 use crate::spans::{Spans, State};
 use crate::stats::{Counts, Stats};
@@ -44,6 +45,8 @@ pub(crate) struct Core {
     clock: Clock,
     pub(crate) epoch_ns: u64,
     pub(crate) pool: Pool,
+    /// The file that outlives the program, where one is wanted.
+    pub(crate) memory: Option<Arc<Memory>>,
     pub(crate) shown: Shown,
     /// How long a thread waits when there is no memory.
     pub(crate) wait_when_full: Duration,
@@ -76,14 +79,25 @@ impl fmt::Debug for Core {
 
 impl Core {
     /// The zero of the clock's time is now.
-    pub(crate) fn new(clock: Clock, memory_bytes: usize, wait_when_full: Duration, shown: Shown) -> Self {
+    pub(crate) fn new(
+        clock: Clock,
+        memory_bytes: usize,
+        memory: Option<Arc<Memory>>,
+        wait_when_full: Duration,
+        shown: Shown,
+    ) -> Self {
         let since_1970 = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
         let epoch_ns = u64::try_from(since_1970.as_nanos()).unwrap_or(u64::MAX);
+        let session = Session::new(epoch_ns, memory_bytes, shown.session);
+        if let Some(memory) = &memory {
+            memory.describe(session.id(), epoch_ns);
+        }
         Self {
             clock,
             epoch_ns,
-            session: Session::new(epoch_ns, memory_bytes, shown.session),
-            pool: Pool::new(memory_bytes),
+            session,
+            pool: Pool::new(memory_bytes, memory.clone()),
+            memory,
             shown,
             wait_when_full,
             counts: Counts::default(),
@@ -165,6 +179,12 @@ impl Core {
     #[inline]
     pub(crate) fn is_forked(&self) -> bool {
         self.forks != fork::forks()
+    }
+
+    /// True in a child of the process, where memory is shared with the parent: nothing there may be written to.
+    #[inline]
+    pub(crate) fn is_foreign(&self) -> bool {
+        self.memory.is_some() && self.is_forked()
     }
 
     /// Counts an event that is not recorded because it is too late, or in a child.
@@ -292,7 +312,7 @@ mod tests {
 
     #[test]
     fn the_writer_does_not_wait_for_its_own_end() {
-        let core = Arc::new(Core::new(Clock::new(), 1 << 16, Duration::ZERO, Shown::default()));
+        let core = Arc::new(Core::new(Clock::new(), 1 << 16, None, Duration::ZERO, Shown::default()));
         let (sender, receiver) = mpsc::channel();
         let of_writer = core.clone();
         // Not joined: where it waits, it does so for an hour.

@@ -50,6 +50,7 @@ pub(crate) struct Lane {
     gave_up: bool,
     /// The last span that was made here, mostly entered next.
     newest: (u64, Known),
+    thread: Option<u64>,
     /// The thread's name as an attribute, where that is asked for.
     tail: Vec<u8>,
 }
@@ -96,7 +97,7 @@ impl Lane {
             core: core.clone(),
             feed: None,
             chunk: None,
-            own: Chunk::own(),
+            own: core.pool.own(),
             at: 0,
             stream: 0,
             recorded: 0,
@@ -105,6 +106,7 @@ impl Lane {
             open: Vec::new(),
             gave_up: false,
             newest: (0, Known::default()),
+            thread: None,
             tail: Vec::new(),
         }
     }
@@ -197,7 +199,7 @@ impl Lane {
             if let Some(chunk) = self.core.pool.take(bytes) {
                 return Some(chunk);
             }
-            if bytes <= OWN_BYTES && feed.is_own_free.swap(false, Ordering::Acquire) {
+            if bytes < OWN_BYTES && feed.is_own_free.swap(false, Ordering::Acquire) {
                 return Some(self.own.clone());
             }
             if wait.is_zero()
@@ -257,11 +259,18 @@ impl Lane {
     }
 
     #[inline]
-    pub(crate) fn enter(&mut self, id: u64) {
+    pub(crate) fn enter(&mut self, id: u64) -> u64 {
         let is_again = self.is_in(id);
         let known = (self.newest.0 == id).then_some(self.newest.1);
         // The clock is read last, so that the span's time is the program's and not ours.
-        self.open.push(Open { id, start: self.core.now(), known, is_again });
+        let start = self.core.now();
+        self.open.push(Open { id, start, known, is_again });
+        start
+    }
+
+    /// The system's number of the thread, where it has one.
+    pub(crate) fn thread(&mut self) -> u64 {
+        *self.thread.get_or_insert_with(thread_id)
     }
 
     /// Takes the innermost entry of the span out and gives its time. Spans may be left in another order than entered.
@@ -273,6 +282,19 @@ impl Lane {
         };
         open.map(|open| open.start)
     }
+}
+
+#[cfg(target_os = "linux")]
+fn thread_id() -> u64 {
+    // SAFETY: asks for a number, and cannot fail.
+    #[allow(unsafe_code)]
+    let thread = unsafe { libc::gettid() };
+    u64::from(thread.unsigned_abs())
+}
+
+#[cfg(not(target_os = "linux"))]
+fn thread_id() -> u64 {
+    0
 }
 
 impl Drop for Lane {

@@ -70,7 +70,7 @@ pub struct HephLayer {
 
 impl HephLayer {
     pub(crate) fn new(recorder: Recorder, recorded: Recorded, substream: Substream) -> Self {
-        let spans = Arc::new(Spans::new());
+        let spans = Arc::new(Spans::new(recorder.core().memory.as_ref()));
         if recorded.lives {
             recorder.core().set_spans(spans.clone());
         }
@@ -153,6 +153,14 @@ impl HephLayer {
         Some(busy)
     }
 
+    /// Notes in the table that outlives the program who is in a span.
+    #[cold]
+    fn note_entered(&self, id: u64, count: u64) {
+        if let Some(found) = self.spans.find(id).filter(|_| !self.recorder.core().is_foreign()) {
+            found.set_entered(count, self.with(|lane| lane.thread()));
+        }
+    }
+
     /// Adds to the wake-up of a task which span that is, and whether the task woke itself.
     #[cold]
     fn add_woken(&self, event: &Event<'_>, body: &mut Body) {
@@ -168,18 +176,25 @@ where
     S: Subscriber + for<'a> LookupSpan<'a>,
 {
     fn on_new_span(&self, attributes: &span::Attributes<'_>, id: &span::Id, _: Context<'_, S>) {
+        let core = self.recorder.core();
+        if core.is_foreign() {
+            return;
+        }
         let parent = self.around(attributes.parent(), attributes.is_contextual());
         let number = id.into_u64();
         let is_zero = self.substream == Substream::Zero;
         let substream = if is_zero { Some(0) } else { parent.map(|parent| parent.substream) };
         let known = self.with(|lane| lane.made(number, substream));
         let numbers = (known.number, parent.map_or(0, |parent| parent.number));
-        let body = Body::of_span(attributes, self.recorder.core().shown, numbers);
-        let made = if self.recorded.lives { self.recorder.core().now() } else { 0 };
+        let body = Body::of_span(attributes, core.shown, numbers);
+        let made = if self.recorded.lives || core.memory.is_some() { core.now() } else { 0 };
         self.spans.insert(number, known, made, body);
     }
 
     fn on_record(&self, id: &span::Id, values: &span::Record<'_>, _: Context<'_, S>) {
+        if self.recorder.core().is_foreign() {
+            return;
+        }
         // Before the span is looked for: a value's `Debug` may use the span itself.
         let news = Body::of_record(values);
         self.spans.change(id.into_u64(), |body| body.set(&news));
@@ -201,15 +216,25 @@ where
     }
 
     fn on_enter(&self, id: &span::Id, _: Context<'_, S>) {
-        self.with(|lane| lane.enter(id.into_u64()));
+        let count = self.with(|lane| lane.enter(id.into_u64()));
+        if self.recorder.core().memory.is_some() {
+            self.note_entered(id.into_u64(), count);
+        }
     }
 
     fn on_exit(&self, id: &span::Id, _: Context<'_, S>) {
+        let core = self.recorder.core();
         // The clock is read first, so that the span's time is the program's and not ours.
-        let end = self.recorder.core().now();
+        let end = core.now();
+        if core.is_foreign() {
+            return;
+        }
         let number = id.into_u64();
         let mut room = FoundSpan::room();
         let found = self.spans.find(number);
+        if let (true, Some(found)) = (core.memory.is_some(), found) {
+            found.set_entered(0, 0);
+        }
         let busy = match found.and_then(|found| Some((found, found.body(&mut room)?))) {
             Some((found, body)) => match found.count_poll() {
                 0 => self.run(number, found.known().substream, end, body),
@@ -217,12 +242,15 @@ where
             },
             None => self.run_other(number, found, end),
         };
-        if let (true, Some(found), Some(busy)) = (self.recorded.lives, found, busy) {
+        if let (true, Some(found), Some(busy)) = (self.recorded.lives || core.memory.is_some(), found, busy) {
             found.add_busy(busy);
         }
     }
 
     fn on_close(&self, id: span::Id, _: Context<'_, S>) {
+        if self.recorder.core().is_foreign() {
+            return;
+        }
         if !self.recorded.lives {
             return self.spans.forget(id.into_u64());
         }

@@ -63,6 +63,7 @@ mod fork;
 mod guard;
 mod lane;
 mod layer;
+mod memory;
 mod panic;
 mod recorder;
 mod registry;

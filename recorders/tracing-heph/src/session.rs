@@ -68,6 +68,10 @@ impl Session {
         }
     }
 
+    pub(crate) fn id(&self) -> u128 {
+        self.id
+    }
+
     pub(crate) fn add(&self, feed: &Arc<Feed>) {
         let mut ledger = unpoisoned(&self.ledger);
         ledger.live.insert(feed.stream, feed.clone());

@@ -9,24 +9,29 @@
 //! so what is read under an id is what was written with it.
 
 use std::collections::HashMap;
-use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex};
 
 use crate::body::Body;
+use crate::memory::{Atomic, Memory, Shared};
 use crate::unpoisoned;
 
 /// Places; a power of two. At 192 bytes each, three quarters of a megabyte.
-const PLACES: usize = 4096;
+pub(crate) const PLACES: usize = 4096;
+
+/// Bytes of a place.
+pub(crate) const PLACE_BYTES: usize = 192;
 
 /// Bytes of a body that fit into a place: a name, the span's numbers and a few fields.
 const BODY_BYTES: usize = 8 * BODY_WORDS;
-const BODY_WORDS: usize = 17;
+const BODY_WORDS: usize = 15;
 
 /// The id of a place that is being filled: none of the registry's.
 const BUSY: u64 = u64::MAX;
 
-/// The length of a body that moved to the maps.
-const MOVED: u64 = u64::MAX;
+/// Set in the length of a body that is in the maps, because it is longer or was changed. What the place has of it is for
+/// readers of the memory that outlives the program.
+const MOVED: u64 = 1 << 63;
 
 /// The registry counts up the highest bits of an id when it uses a slot again. They are left out when a
 /// place is chosen, so that a program in a loop stays in the same cache lines.
@@ -57,7 +62,7 @@ pub(crate) struct State {
 
 /// One span.
 #[derive(Debug, Default)]
-#[repr(align(64))]
+#[repr(C, align(64))]
 struct Place {
     /// Of the span, or 0.
     id: AtomicU64,
@@ -67,15 +72,22 @@ struct Place {
     made: AtomicU64,
     busy: AtomicU64,
     polls: AtomicU64,
+    /// Where that is wanted: when it was entered, 0 if nobody is in it, and by which thread of the system.
+    entered: AtomicU64,
+    thread: AtomicU64,
     body: [AtomicU64; BODY_WORDS],
 }
 
-const _: () = assert!(size_of::<Place>() == 192);
+const _: () = assert!(size_of::<Place>() == PLACE_BYTES);
+
+// SAFETY: 24 words and nothing else; the assertion above says that there is no padding.
+#[allow(unsafe_code)]
+unsafe impl Atomic for Place {}
 
 /// The open spans.
 #[derive(Debug)]
 pub(crate) struct Spans {
-    places: Box<[Place]>,
+    places: Shared<Place>,
     /// Spans without a place; of those whose body moved, the body.
     others: [Mutex<HashMap<u64, State>>; SHARDS],
     others_count: AtomicUsize,
@@ -88,9 +100,10 @@ pub(crate) struct FoundSpan<'t> {
 }
 
 impl Spans {
-    pub(crate) fn new() -> Self {
+    pub(crate) fn new(memory: Option<&Arc<Memory>>) -> Self {
+        let on_heap = || Shared::on_heap((0..PLACES).map(|_| Place::default()).collect());
         Self {
-            places: (0..PLACES).map(|_| Place::default()).collect(),
+            places: memory.map_or_else(on_heap, Memory::places),
             others: Default::default(),
             others_count: AtomicUsize::new(0),
         }
@@ -108,22 +121,28 @@ impl Spans {
     /// Keeps a span.
     #[inline]
     pub(crate) fn insert(&self, id: u64, known: Known, made: u64, body: Body) {
-        if body.len() <= BODY_BYTES {
-            for place in self.places_of(id).into_iter().flatten() {
-                let is_free = place.id.load(Ordering::Relaxed) == 0;
-                if !is_free || place.id.compare_exchange(0, BUSY, Ordering::Acquire, Ordering::Relaxed).is_err() {
-                    continue;
-                }
-                place.substream.store(known.substream, Ordering::Relaxed);
-                place.number.store(known.number, Ordering::Relaxed);
-                place.body_bytes.store(body.len() as u64, Ordering::Relaxed);
-                place.made.store(made, Ordering::Relaxed);
-                place.busy.store(0, Ordering::Relaxed);
-                place.polls.store(0, Ordering::Relaxed);
-                crate::chunk::store(&place.body, &body);
-                place.id.store(id, Ordering::Release);
-                return;
+        for place in self.places_of(id).into_iter().flatten() {
+            let is_free = place.id.load(Ordering::Relaxed) == 0;
+            if !is_free || place.id.compare_exchange(0, BUSY, Ordering::Acquire, Ordering::Relaxed).is_err() {
+                continue;
             }
+            place.substream.store(known.substream, Ordering::Relaxed);
+            place.number.store(known.number, Ordering::Relaxed);
+            place.made.store(made, Ordering::Relaxed);
+            for word in [&place.busy, &place.polls, &place.entered] {
+                word.store(0, Ordering::Relaxed);
+            }
+            if body.len() <= BODY_BYTES {
+                place.body_bytes.store(body.len() as u64, Ordering::Relaxed);
+                crate::chunk::store(&place.body, &body);
+            } else {
+                let shown = body.within(BODY_BYTES);
+                place.body_bytes.store(shown.len() as u64 | MOVED, Ordering::Relaxed);
+                crate::chunk::store(&place.body, shown);
+                self.insert_other(id, State { known, made, busy: 0, polls: 0, body });
+            }
+            place.id.store(id, Ordering::Release);
+            return;
         }
         self.insert_other(id, State { known, made, busy: 0, polls: 0, body });
     }
@@ -165,7 +184,7 @@ impl Spans {
     /// All spans that are open now.
     pub(crate) fn open(&self) -> Vec<State> {
         let mut all = Vec::new();
-        for place in &self.places {
+        for place in self.places.iter() {
             let id = place.id.load(Ordering::Acquire);
             if id == 0 || id == BUSY {
                 continue;
@@ -229,7 +248,7 @@ impl Spans {
         let mut state = found.state(None);
         change(&mut state.body);
         self.insert_other(id, state);
-        found.place.body_bytes.store(MOVED, Ordering::Release);
+        found.place.body_bytes.fetch_or(MOVED, Ordering::Release);
     }
 }
 
@@ -250,15 +269,21 @@ impl<'t> FoundSpan<'t> {
         self.place.polls.fetch_add(1, Ordering::Relaxed)
     }
 
+    /// Notes who is in it since when; 0 for nobody.
+    pub(crate) fn set_entered(self, count: u64, thread: u64) {
+        self.place.thread.store(thread, Ordering::Relaxed);
+        self.place.entered.store(count, Ordering::Relaxed);
+    }
+
     fn is_moved(self) -> bool {
-        self.place.body_bytes.load(Ordering::Acquire) == MOVED
+        self.place.body_bytes.load(Ordering::Acquire) & MOVED != 0
     }
 
     /// Copies the body; none when it moved to the maps.
     #[inline]
     pub(crate) fn body(self, to: &mut [u8; BODY_BYTES]) -> Option<&[u8]> {
         let bytes = self.place.body_bytes.load(Ordering::Acquire);
-        if bytes == MOVED {
+        if bytes & MOVED != 0 {
             return None;
         }
         for (to, word) in to.as_chunks_mut::<8>().0.iter_mut().zip(&self.place.body) {
@@ -298,7 +323,7 @@ mod tests {
 
     #[test]
     fn spans_are_found_wherever_they_are_kept() {
-        let spans = Spans::new();
+        let spans = Spans::new(None);
         let known = |id: u64| Known { substream: id / 2, number: id };
         // More than there are places, and some too long for one.
         for id in 1..=10_000_u64 {
@@ -314,7 +339,7 @@ mod tests {
 
     #[test]
     fn a_changed_body_moves_and_what_was_counted_stays() {
-        let spans = Spans::new();
+        let spans = Spans::new(None);
         spans.insert(7, Known { substream: 1, number: 2 }, 3, body(8));
         let found = spans.find(7).unwrap();
         assert_eq!((found.count_poll(), found.count_poll()), (0, 1));

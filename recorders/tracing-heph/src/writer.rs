@@ -32,6 +32,8 @@ pub(crate) struct Writer {
     sink: Box<dyn Sink>,
     interval: Duration,
     readings: Vec<Reading>,
+    /// Chunks that were read to their ends.
+    read_chunks: Vec<(Arc<Feed>, Arc<Chunk>)>,
     out: Outbox,
     /// Events so far.
     taken: u64,
@@ -42,7 +44,8 @@ pub(crate) struct Writer {
 impl Writer {
     pub(crate) fn new(core: Arc<Core>, timeline: Timeline, sink: Box<dyn Sink>, interval: Duration) -> Self {
         let (readings, out) = (Vec::new(), Outbox::default());
-        Self { core, timeline, sink, interval, readings, out, taken: 0, is_account_out: false }
+        let read_chunks = Vec::new();
+        Self { core, timeline, sink, interval, readings, read_chunks, out, taken: 0, is_account_out: false }
     }
 
     /// Writes until the recorder is closed.
@@ -62,8 +65,10 @@ impl Writer {
                 self.core.flushed(asked);
             }
             if self.core.is_abandoned() {
-                if !is_done {
-                    self.count_sent();
+                match &self.core.memory {
+                    _ if !is_done => self.count_sent(),
+                    Some(memory) => memory.remove(),
+                    None => {}
                 }
                 return;
             }
@@ -79,6 +84,7 @@ impl Writer {
     /// Hands over what is ready now; false when the destination does not take it at this time.
     fn hand_over(&mut self) -> bool {
         self.timeline.keep_up();
+        self.say_line();
         self.take_feeds();
         let mut is_done = self.send();
         let mut at = 0;
@@ -88,9 +94,8 @@ impl Writer {
             is_done = is_done && self.read(at);
             if is_done && is_ended {
                 let reading = self.readings.swap_remove(at);
-                for chunk in unpoisoned(&reading.feed.chunks).queue.drain(..) {
-                    reading.feed.give(chunk, &self.core.pool);
-                }
+                let chunks: Vec<_> = unpoisoned(&reading.feed.chunks).queue.drain(..).collect();
+                self.read_chunks.extend(chunks.into_iter().map(|chunk| (reading.feed.clone(), chunk)));
                 self.core.session.end(reading.feed.stream);
             } else {
                 at += 1;
@@ -119,6 +124,14 @@ impl Writer {
         }
         self.is_account_out = is_last;
         self.send()
+    }
+
+    /// What is read after the program's end needs the line of time.
+    fn say_line(&self) {
+        if let Some(memory) = &self.core.memory {
+            let (count, ns, ns_per_count) = self.timeline.line();
+            memory.set_line(count, ns, ns_per_count);
+        }
     }
 
     /// Takes note of the threads that began to record.
@@ -155,7 +168,7 @@ impl Writer {
                 break;
             }
             unpoisoned(&feed.chunks).queue.pop_front();
-            feed.give(chunk, &self.core.pool);
+            self.read_chunks.push((feed.clone(), chunk));
             at = 0;
         }
         if let Some(reading) = self.readings.get_mut(index) {
@@ -184,6 +197,14 @@ impl Writer {
         *end = end_ns.to_be_bytes();
     }
 
+    /// Gives chunks back whose packets the system has. Not before: where they outlive the program, they are all that is
+    /// left of these.
+    fn give(&mut self) {
+        for (feed, chunk) in self.read_chunks.drain(..) {
+            feed.give(chunk, &self.core.pool);
+        }
+    }
+
     /// Gives the packets taken to the destination; false when some are left.
     fn send(&mut self) -> bool {
         let counts = &self.core.counts;
@@ -191,6 +212,7 @@ impl Writer {
             Ok(true) => {
                 Counts::add(&counts.written, self.out.events);
                 self.out.clear();
+                self.give();
                 true
             }
             Ok(false) => false,

@@ -59,6 +59,7 @@ impl File {
         let mut head = Outbox { bytes: self.head.next_file(), ..Outbox::default() };
         let end = head.bytes.len();
         head.write_to(&mut self.file, end, counts)?;
+        self.head.begun(self.made.back().map_or(&self.options.path, |path| path));
         self.head_bytes = end as u64;
         self.written = end as u64;
         Ok(())

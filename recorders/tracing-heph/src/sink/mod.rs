@@ -6,6 +6,7 @@ mod stream;
 mod window;
 
 use std::io::{self, ErrorKind, Write};
+use std::path::Path;
 use std::sync::Arc;
 
 use heph_encoder::EVENT_MAGIC;
@@ -96,6 +97,13 @@ impl Head {
         let _ = heph_encoder::epoch(&mut packets, self.core.epoch_ns);
         self.core.session.push_begin(self.part, self.wants_acks, &mut packets);
         packets
+    }
+
+    /// A file was begun.
+    pub(crate) fn begun(&self, path: &Path) {
+        if let Some(memory) = &self.core.memory {
+            memory.set_file(path);
+        }
     }
 
     /// Counts the events among these packets as refused.

@@ -4,7 +4,9 @@ mod collect;
 mod convert;
 mod durations;
 mod loss;
+mod open_spans;
 mod opening;
+mod recover;
 mod replay;
 mod spans;
 mod stats;
@@ -46,6 +48,23 @@ enum HephVerb {
                             command failed.\n\nExample:\n  anytrace heph loss app.heph\n  \
                             anytrace heph loss --datagrams capture.dgrams --fail-above 0.1%")]
     Loss(loss::LossArguments),
+    /// Show the spans that a program has open, or had when it was killed
+    #[command(
+        after_help = "For recordings of tracing-heph with survive_kill(true): the file TRACE.memory beside a trace has\n\
+                            the open spans of the program while it runs, and after it was killed.\n\n\
+                            Example:\n  anytrace heph open traces\n  \
+                            anytrace heph open app.heph.memory --format json | jq '.spans[] | select(.inside)'"
+    )]
+    Open(open_spans::OpenArguments),
+    /// Make one trace of what a killed program had written and what it had not written yet
+    #[command(
+        after_help = "For recordings of tracing-heph with survive_kill(true). Nothing is lost but an event that was being\n\
+                            recorded. Every verb reads a trace together with TRACE.memory beside it; recover makes one\n\
+                            file, with the lives of the spans that were open. A folder is searched for such files.\n\n\
+                            Example:\n  anytrace heph recover app.heph -o whole.heph\n  \
+                            anytrace heph recover traces"
+    )]
+    Recover(recover::RecoverArguments),
     /// Resend a recording with its original timing to a collector, a program or a pipe
     #[command(
         after_help = "Packets are sent unchanged and in recorded order, each at the time its event ended; the epoch\n\
@@ -84,6 +103,8 @@ pub(crate) fn run(options: &HephArguments) -> Result<Verdict, Failure> {
         HephVerb::Collect(options) => collect::run(options),
         HephVerb::Convert(options) => convert::run(options),
         HephVerb::Loss(options) => loss::run(options),
+        HephVerb::Open(options) => open_spans::run(options),
+        HephVerb::Recover(options) => recover::run(options),
         HephVerb::Replay(options) => replay::run(options),
         HephVerb::Spans(options) => spans::run(options),
         HephVerb::Stats(options) => stats::run(options),
