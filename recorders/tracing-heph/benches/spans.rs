@@ -17,7 +17,7 @@ use tracing::info_span;
 use tracing_subscriber::Registry;
 use tracing_subscriber::layer::SubscriberExt;
 
-const LAYERS: [&str; 9] = [
+const LAYERS: [&str; 10] = [
     "none",
     "registry",
     "nothing",
@@ -27,6 +27,7 @@ const LAYERS: [&str; 9] = [
     "heph",
     "heph, zero",
     "heph, lives",
+    "heph, survives",
 ];
 
 fn main() {
@@ -124,6 +125,7 @@ fn run(layer: &str, spans: u64, threads: u64, path: &Path) {
         }
         _ => {
             let mut builder = tracing_heph::HephLayer::builder().file(path).lives(layer.ends_with("lives"));
+            builder = builder.survive_kill(layer.ends_with("survives"));
             if layer.ends_with("zero") {
                 builder = builder.substream(tracing_heph::Substream::Zero);
             }

@@ -38,7 +38,8 @@
 //!
 //! All is handed to the system every 250 ms ([`Builder::flush_interval`]), by [`Guard::flush`], when the [`Guard`] is
 //! dropped, when a thread panics, when the program ends by `exit`, and on request by SIGTERM
-//! ([`Builder::close_on_terminate`]). A program that is killed otherwise leaves a file that can be read to its last flush.
+//! ([`Builder::close_on_terminate`]). A program that is killed otherwise leaves a file that can be read to its last
+//! flush; with [`Builder::survive_kill`] nothing is missing.
 //!
 //! # Limits
 //!

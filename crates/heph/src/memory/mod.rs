@@ -86,13 +86,8 @@ pub fn rest_of(trace: &Path) -> Result<Option<Rest>, Error> {
         read = read.saturating_add(known.end);
     }
     let is_of_trace = |session: u128| known.sessions.is_empty() || known.sessions.contains(&session);
-    let mut rest = Rest {
-        file,
-        process: layout.process,
-        is_running: is_running(layout.process),
-        trace_end,
-        ..Rest::default()
-    };
+    let mut rest =
+        Rest { file, process: layout.process, is_running: is_running(layout.process), trace_end, ..Rest::default() };
     if !is_of_trace(layout.session) {
         return Ok(None);
     }

@@ -55,10 +55,11 @@ fn one(trace: &Path, out: &Path, force: bool) -> Result<Verdict, Failure> {
             cut => format!(", {} bytes of a cut packet left out", grouped(cut.into())),
         };
         terminal::put(&format!(
-            "{}: {} recovered, {} that were open{cut}\n",
+            "{}: {} recovered, {} that {} open{cut}\n",
             printable(&out.display().to_string()),
             counted(found.events, "event"),
             counted(found.open, "span"),
+            if found.open == 1 { "was" } else { "were" },
         ))?;
     }
     Ok(verdict)
