@@ -6,6 +6,8 @@
 //! With `RUSTFLAGS="--cfg tokio_unstable"` tokio says who wakes whom, and tasks have names: `anytrace heph tasks` then
 //! tells waiting from waiting to be polled, and finds the two tasks that behave badly.
 
+#![allow(unexpected_cfgs, reason = "tokio's own, which is set from outside")]
+
 use std::time::Duration;
 
 use tokio::sync::mpsc;

@@ -8,7 +8,7 @@ use heph_encoder::{Buffer, Event, body, body_fmt};
 use tracing_core::field::{Field, Visit};
 use tracing_core::{Metadata, event, span};
 
-use crate::core::Shown;
+use crate::shown::Shown;
 
 /// Bytes that need no allocation: a name, numbers and a few fields. A longer body goes to the heap entirely.
 const INLINE_BYTES: usize = 152;

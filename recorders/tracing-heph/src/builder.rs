@@ -10,7 +10,7 @@ use std::time::Duration;
 use quanta::Clock;
 
 use crate::clock::Timeline;
-use crate::core::{Core, Shown};
+use crate::core::Core;
 use crate::ending;
 use crate::error::Error;
 use crate::fork;
@@ -20,6 +20,7 @@ use crate::memory::{self, Memory};
 use crate::panic;
 use crate::recorder::Recorder;
 use crate::registry::{self, Occasion};
+use crate::shown::Shown;
 use crate::sink::{self, DATAGRAM_BYTES_MAX, Datagrams, File, FileOptions, Head, Peer, Sink, Stream};
 use crate::writer::Writer;
 

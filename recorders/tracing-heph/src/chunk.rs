@@ -10,17 +10,9 @@ use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Condvar, Mutex};
 use std::time::Duration;
 
-use crate::memory::{Kind, Memory, Shared};
+use crate::memory::{CHUNK_BYTES, Kind, Memory, OWN_BYTES, Shared};
 use crate::unpoisoned;
-
-/// Bytes of a word.
-const WORD: usize = 8;
-
-/// Bytes of a thread's own chunk, see [`Chunk::own`].
-pub(crate) const OWN_BYTES: usize = 4 << 10;
-
-/// Bytes of the chunks that follow; the unit of hand-over and of most writes.
-pub(crate) const CHUNK_BYTES: usize = 64 << 10;
+use crate::words::{WORD, store};
 
 /// How long a thread that waits for memory sleeps at a time.
 const WAIT_MAX: Duration = Duration::from_millis(2);
@@ -107,22 +99,6 @@ impl Chunk {
         }
         out.truncate(start + size);
         end
-    }
-}
-
-/// Stores bytes, the last word filled up with zeros.
-#[inline]
-pub(crate) fn store(words: &[AtomicU64], bytes: &[u8]) {
-    let (full, rest) = bytes.as_chunks::<WORD>();
-    for (word, bytes) in words.iter().zip(full) {
-        word.store(u64::from_ne_bytes(*bytes), Ordering::Relaxed);
-    }
-    if let (Some(word), false) = (words.get(full.len()), rest.is_empty()) {
-        let mut last = [0; WORD];
-        for (to, from) in last.iter_mut().zip(rest) {
-            *to = *from;
-        }
-        word.store(u64::from_ne_bytes(last), Ordering::Relaxed);
     }
 }
 

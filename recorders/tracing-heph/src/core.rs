@@ -13,24 +13,13 @@ use crate::feed::Feed;
 use crate::fork;
 use crate::memory::Memory;
 use crate::session::Session;
+use crate::shown::Shown;
 use crate::spans::{Spans, State};
 use crate::stats::{Counts, Stats};
 use crate::unpoisoned;
 
 /// How long the end of a recording waits for threads that are in the middle of an event.
 const SETTLING: Duration = Duration::from_millis(1);
-
-/// What is shown of a span or event beside its fields.
-#[derive(Debug, Clone, Copy, Default)]
-pub(crate) struct Shown {
-    pub(crate) target: bool,
-    pub(crate) location: bool,
-    pub(crate) level: bool,
-    pub(crate) thread_name: bool,
-    pub(crate) session: bool,
-    /// Numbers of spans.
-    pub(crate) numbers: bool,
-}
 
 /// The progress of the writer.
 #[derive(Debug, Default)]

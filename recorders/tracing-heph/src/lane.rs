@@ -7,9 +7,10 @@ use std::time::{Duration, Instant};
 
 use heph_encoder::{Event, Header, head};
 
-use crate::chunk::{Chunk, OWN_BYTES};
+use crate::chunk::Chunk;
 use crate::core::Core;
 use crate::feed::Feed;
+use crate::memory::OWN_BYTES;
 use crate::spans::Known;
 use crate::unpoisoned;
 

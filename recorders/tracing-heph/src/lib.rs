@@ -69,11 +69,13 @@ mod panic;
 mod recorder;
 mod registry;
 mod session;
+mod shown;
 mod sink;
 mod spans;
 mod stats;
 #[cfg(feature = "tokio")]
 mod task;
+mod words;
 mod writer;
 
 use std::sync::{Mutex, MutexGuard, PoisonError};

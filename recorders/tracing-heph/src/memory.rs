@@ -26,13 +26,23 @@ use std::sync::{Arc, Mutex};
 
 use memmap2::MmapRaw;
 
-use crate::chunk::{CHUNK_BYTES, OWN_BYTES};
 use crate::fork;
-use crate::spans::{PLACE_BYTES, PLACES};
-use crate::unpoisoned;
+use crate::{unpoisoned, words};
 
 /// `AThepM01`, as it is in the file of a little-endian machine.
 const MAGIC: u64 = u64::from_le_bytes(*b"AThepM01");
+
+/// Bytes of a thread's own chunk, see [`crate::chunk::Pool::own`].
+pub(crate) const OWN_BYTES: usize = 4 << 10;
+
+/// Bytes of the chunks that follow; the unit of hand-over and of most writes.
+pub(crate) const CHUNK_BYTES: usize = 64 << 10;
+
+/// Places of open spans; a power of two. At 192 bytes each, three quarters of a megabyte.
+pub(crate) const PLACES: usize = 4096;
+
+/// Bytes of a place.
+pub(crate) const PLACE_BYTES: usize = 192;
 
 /// Bytes before the places.
 const HEADER_BYTES: usize = 4096;
@@ -209,7 +219,7 @@ impl Memory {
     pub(crate) fn set_file(&self, path: &Path) {
         let name = path.file_name().unwrap_or_default().as_encoded_bytes();
         let room = self.header().get(word::NAME + 1..).unwrap_or_default();
-        crate::chunk::store(room, name);
+        words::store(room, name);
         self.set(word::NAME, name.len().min(room.len() * 8) as u64);
     }
 

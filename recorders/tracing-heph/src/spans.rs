@@ -13,14 +13,8 @@ use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 
 use crate::body::Body;
-use crate::memory::{Atomic, Memory, Shared};
-use crate::unpoisoned;
-
-/// Places; a power of two. At 192 bytes each, three quarters of a megabyte.
-pub(crate) const PLACES: usize = 4096;
-
-/// Bytes of a place.
-pub(crate) const PLACE_BYTES: usize = 192;
+use crate::memory::{Atomic, Memory, PLACE_BYTES, PLACES, Shared};
+use crate::{unpoisoned, words};
 
 /// Bytes of a body that fit into a place: a name, the span's numbers and a few fields.
 const BODY_BYTES: usize = 8 * BODY_WORDS;
@@ -134,11 +128,11 @@ impl Spans {
             }
             if body.len() <= BODY_BYTES {
                 place.body_bytes.store(body.len() as u64, Ordering::Relaxed);
-                crate::chunk::store(&place.body, &body);
+                words::store(&place.body, &body);
             } else {
                 let shown = body.within(BODY_BYTES);
                 place.body_bytes.store(shown.len() as u64 | MOVED, Ordering::Relaxed);
-                crate::chunk::store(&place.body, shown);
+                words::store(&place.body, shown);
                 self.insert_other(id, State { known, made, busy: 0, polls: 0, body });
             }
             place.id.store(id, Ordering::Release);

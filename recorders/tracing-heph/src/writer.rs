@@ -5,10 +5,11 @@ use std::sync::atomic::Ordering;
 use std::thread;
 use std::time::Duration;
 
-use crate::chunk::{CHUNK_BYTES, Chunk};
+use crate::chunk::Chunk;
 use crate::clock::Timeline;
 use crate::core::Core;
 use crate::feed::Feed;
+use crate::memory::CHUNK_BYTES;
 use crate::sink::{Outbox, Sink};
 use crate::stats::Counts;
 use crate::unpoisoned;

@@ -29,7 +29,7 @@ pub(crate) enum Order {
     Tracks,
     /// As [`Self::Tracks`], and names and parents of spans are wanted.
     Causes,
-    /// Task by task: what `tools::tasks` needs.
+    /// Task by task: what the tool `tasks` needs.
     #[cfg(feature = "tools")]
     Tasks,
 }
@@ -229,9 +229,9 @@ impl Taker {
     #[cfg(feature = "tools")]
     fn task(&mut self, event: &Event<'_>, is_run: bool) -> (u32, u64, u64) {
         let substream = event.header.substream;
-        let Some((home, lane)) = crate::tools::tasks::task_of(event, is_run) else { return (NOWHERE, 0, 0) };
+        let Some((home, lane)) = super::tasks::task_of(event, is_run) else { return (NOWHERE, 0, 0) };
         self.facts.has_lives |= substream & LIFE != 0;
-        self.facts.has_wakes |= home == crate::tools::tasks::SPANS
+        self.facts.has_wakes |= home == super::tasks::SPANS
             && event.header.start_ns == event.header.end_ns
             && Ids::of(event.attributes()).is_none_or(|ids| ids.span == 0);
         (home, lane, substream)

@@ -13,6 +13,8 @@ pub(crate) mod runtime;
 mod sorter;
 pub(crate) mod spans;
 pub(crate) mod tables;
+#[cfg(feature = "tools")]
+pub(crate) mod tasks;
 
 use anytrace_core::{Error, Place, Sink};
 

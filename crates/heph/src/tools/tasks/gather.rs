@@ -10,13 +10,11 @@ use anytrace_core::text;
 use super::super::stats::Lengths;
 use super::task::{Open, is_life};
 use super::{HephTasks, Named, Task, TaskState, TasksOptions, Which};
-use crate::lanes::actors::run_of;
 use crate::lanes::collect::Facts;
 use crate::lanes::event::Sorted;
 use crate::lanes::layer::Ids;
 use crate::lanes::names::Names;
-use crate::wire::dialect::LIFE;
-use crate::wire::record::{Event, Value};
+use crate::lanes::tasks::{ACTORS, SPANS};
 
 /// Most lengths of one task's polls that are kept as they are.
 const LENGTHS_MAX: usize = 1 << 16;
@@ -29,15 +27,6 @@ const NAMES_MAX: usize = 16_384;
 
 /// The span of a task of tokio.
 const TOKIO_TASK: &[u8] = b"runtime.spawn";
-
-// The kinds of tasks, in the order in which they come: a trace that has one has no others.
-
-/// Spans with numbers.
-pub(crate) const SPANS: u32 = 0;
-/// Actors of Heph's runtime.
-const ACTORS: u32 = 1;
-/// Substreams.
-const SUBSTREAMS: u32 = 2;
 
 /// Sums of a name.
 #[derive(Default)]
@@ -207,21 +196,4 @@ impl<'a> Gather<'a> {
 
 fn finished(name: String, sums: Sums) -> Named {
     Named { name, polls: Lengths::of(sums.polls).0, lives: Lengths::of(sums.lives).0, ..sums.named }
-}
-
-/// Home and lane of an event by the task it belongs to, if it belongs to one.
-pub(crate) fn task_of(event: &Event<'_>, is_run: bool) -> Option<(u32, u64)> {
-    if let Some(ids) = Ids::of(event.attributes()).filter(|ids| ids.span != 0) {
-        return Some((SPANS, ids.span));
-    }
-    let header = &event.header;
-    if header.start_ns == header.end_ns {
-        let woken = event.attributes().find(|attribute| attribute.name == "waker.task")?;
-        let Value::Unsigned(task) = woken.value else { return None };
-        return Some((SPANS, task));
-    }
-    match run_of(event.attributes()).filter(|_| is_run) {
-        Some((id, _)) => Some((ACTORS, id)),
-        None => Some((SUBSTREAMS, header.substream & !LIFE)).filter(|_| header.substream != 0),
-    }
 }

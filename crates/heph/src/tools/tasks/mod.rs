@@ -15,7 +15,6 @@ use std::collections::BTreeMap;
 
 use anytrace_core::{Error, Input, OpenOptions, Sink};
 
-pub(crate) use self::gather::{SPANS, task_of};
 pub use self::warnings::Warning;
 use super::stats::Lengths;
 use crate::lanes::collect::{Collected, Order, collect};
