@@ -126,6 +126,8 @@ pub struct Track {
     pub name: Option<String>,
     /// Name of the process or source, where the trace has one.
     pub process_name: Option<String>,
+    /// True where it is no thread but a place for tasks, one after the other; those of one number are of one group.
+    pub is_task: bool,
 }
 
 /// A place in source code.

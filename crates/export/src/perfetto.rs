@@ -163,33 +163,7 @@ impl<'a> Perfetto<'a> {
             return uuid;
         }
         let numbers = self.numbering.of(&Track { lane: 0, ..track.clone() });
-        if !self.processes.contains_key(&track.process) {
-            let uuid = self.uuid();
-            let rank = self.processes.len() as u64;
-            self.processes.insert(track.process, (uuid, numbers.process));
-            let name = match &track.process_name {
-                None if u64::from(numbers.process) == track.process => None,
-                None if track.process == 0 => Some("unknown process".to_owned()),
-                None => Some(format!("process {}", track.process)),
-                Some(name) => Some(name.clone()),
-            };
-            let facts: Vec<String> = self.clock.facts().iter().map(|(key, value)| format!("{key}: {value}")).collect();
-            let note = self.clock.note();
-            self.describe(|out| {
-                proto::number(out, descriptor::UUID, uuid);
-                proto::bytes(out, descriptor::DESCRIPTION, facts.join("\n").as_bytes());
-                proto::message(out, descriptor::PROCESS, |out| {
-                    proto::number(out, 1, u64::from(numbers.process));
-                    proto::number(out, 3, rank);
-                    if let Some(name) = name {
-                        proto::bytes(out, 6, name.as_bytes());
-                    }
-                    if let Some(note) = note {
-                        proto::bytes(out, 8, note.as_bytes());
-                    }
-                });
-            });
-        }
+        self.process(track, numbers.process);
         let uuid = self.uuid();
         let rank = self.threads.len() as u64;
         self.threads.insert((track.process, track.thread), uuid);
@@ -209,7 +183,58 @@ impl<'a> Perfetto<'a> {
         uuid
     }
 
-    fn edge(&mut self, batch: &EdgeBatch, edge: &Edge) {
+    /// Unique number of a process; announces it if it is new.
+    fn process(&mut self, track: &Track, number: u32) -> u64 {
+        if let Some(&(uuid, _)) = self.processes.get(&track.process) {
+            return uuid;
+        }
+        let uuid = self.uuid();
+        let rank = self.processes.len() as u64;
+        self.processes.insert(track.process, (uuid, number));
+        let name = match &track.process_name {
+            None if u64::from(number) == track.process => None,
+            None if track.process == 0 => Some("unknown process".to_owned()),
+            None => Some(format!("process {}", track.process)),
+            Some(name) => Some(name.clone()),
+        };
+        let facts: Vec<String> = self.clock.facts().iter().map(|(key, value)| format!("{key}: {value}")).collect();
+        let note = self.clock.note();
+        self.describe(|out| {
+            proto::number(out, descriptor::UUID, uuid);
+            proto::bytes(out, descriptor::DESCRIPTION, facts.join("\n").as_bytes());
+            proto::message(out, descriptor::PROCESS, |out| {
+                proto::number(out, 1, u64::from(number));
+                proto::number(out, 3, rank);
+                if let Some(name) = name {
+                    proto::bytes(out, 6, name.as_bytes());
+                }
+                if let Some(note) = note {
+                    proto::bytes(out, 8, note.as_bytes());
+                }
+            });
+        });
+        uuid
+    }
+
+    /// Unique number of a track for tasks, below its process: those of one name are shown as one.
+    fn task(&mut self, track: &Track) -> u64 {
+        let number = match self.processes.get(&track.process) {
+            Some(&(_, number)) => number,
+            None => self.numbering.of(&Track { lane: 1, ..track.clone() }).process,
+        };
+        let process = self.process(track, number);
+        let uuid = self.uuid();
+        let name = words::label(&Track { lane: 0, ..track.clone() });
+        self.describe(|out| {
+            proto::number(out, descriptor::UUID, uuid);
+            proto::number(out, descriptor::PARENT, process);
+            proto::bytes(out, descriptor::NAME, name.as_bytes());
+        });
+        uuid
+    }
+
+    /// `arrows`: those that begin or end at the beginning of a span.
+    fn edge(&mut self, batch: &EdgeBatch, edge: &Edge, arrows: &[Edge]) {
         self.event.clear();
         self.news.clear();
         let track = self.uuids.get(edge.track as usize).copied().unwrap_or(0);
@@ -234,6 +259,18 @@ impl<'a> Perfetto<'a> {
             EdgeKind::FlowOut => proto::fixed(&mut self.event, event::FLOW, flow_number(batch, edge)),
             EdgeKind::FlowIn => proto::fixed(&mut self.event, event::TERMINATING_FLOW, flow_number(batch, edge)),
             EdgeKind::Begin | EdgeKind::End | EdgeKind::Instant => {}
+        }
+        for arrow in arrows {
+            // One that goes on from here is not ended here.
+            let goes_on = |other: &Edge| {
+                other.kind == EdgeKind::FlowOut && flow_number(batch, other) == flow_number(batch, arrow)
+            };
+            let field = match arrow.kind {
+                EdgeKind::FlowOut => event::FLOW,
+                _ if arrows.iter().any(goes_on) => continue,
+                _ => event::TERMINATING_FLOW,
+            };
+            proto::fixed(&mut self.event, field, flow_number(batch, arrow));
         }
         self.annotations(batch, edge);
         let time = self.base.saturating_add(self.clock.since_origin(edge.time)).max(0).cast_unsigned();
@@ -343,6 +380,19 @@ impl<'a> Perfetto<'a> {
     }
 }
 
+/// The arrows right after the beginning of a span that are at it.
+fn arrows_of<'a>(edge: &Edge, next: &'a [Edge]) -> &'a [Edge] {
+    if edge.kind != EdgeKind::Begin {
+        return &[];
+    }
+    let is_arrow = |arrow: &&Edge| {
+        matches!(arrow.kind, EdgeKind::FlowIn | EdgeKind::FlowOut)
+            && (arrow.track, arrow.time, arrow.name, arrow.seq) == (edge.track, edge.time, edge.name, edge.seq)
+            && arrow.attributes.1 == 1
+    };
+    next.get(..next.iter().take_while(is_arrow).count()).unwrap_or_default()
+}
+
 /// The value of a `DebugAnnotation`; bytes that are not text are a dictionary with the key `hex`, as in the JSON
 /// outputs.
 fn push_value(out: &mut Vec<u8>, value: Value<'_>) {
@@ -393,6 +443,11 @@ impl SpanSink for Perfetto<'_> {
     }
 
     fn track(&mut self, _id: TrackId, track: &Track) -> Result<(), Error> {
+        if track.is_task {
+            let uuid = self.task(track);
+            self.uuids.push(uuid);
+            return self.pen.rest();
+        }
         let thread = self.thread(track);
         let uuid = if track.lane == 0 { thread } else { self.uuid() };
         if track.lane != 0 {
@@ -414,9 +469,13 @@ impl SpanSink for Perfetto<'_> {
     }
 
     fn edges(&mut self, batch: &EdgeBatch) -> Result<(), Error> {
-        for edge in batch.edges() {
-            self.edge(batch, edge);
+        let edges = batch.edges();
+        let mut at = 0;
+        while let Some(edge) = edges.get(at) {
+            let arrows = arrows_of(edge, edges.get(at + 1..).unwrap_or_default());
+            self.edge(batch, edge, arrows);
             self.pen.rest()?;
+            at += 1 + arrows.len();
         }
         Ok(())
     }

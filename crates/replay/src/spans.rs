@@ -42,7 +42,10 @@ impl<'s> Spans<'s> {
         for (id, name) in (0..).zip(TRACKS) {
             let process = u64::from(std::process::id());
             let (name, process_name) = (Some(name.to_owned()), Some("replay".to_owned()));
-            sink.track(id, &Track { process, thread: process + u64::from(id), name, process_name, lane: 0 })?;
+            sink.track(
+                id,
+                &Track { process, thread: process + u64::from(id), name, process_name, lane: 0, is_task: false },
+            )?;
         }
         let (batch, names) = (EdgeBatch::default(), HashMap::new());
         Ok(Self { sink, batch, names, last: [0; TRACKS.len()], is_in_frame: false, last_call: 0 })

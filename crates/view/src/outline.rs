@@ -113,7 +113,7 @@ fn decode_track(from: &mut Outline<'_>, names: &[u32]) -> Option<Lane> {
     for _ in 0..from.count()? {
         depths.push(Depth { slices: Row::of_outline(from, names)?, instants: Row::of_outline(from, names)? });
     }
-    let track = Track { process, thread, lane, name, process_name };
+    let track = Track { process, thread, lane, name, process_name, is_task: false };
     Some(Lane { track, depths, open: Vec::new(), last, slices })
 }
 

@@ -80,7 +80,8 @@ mod tests {
 
     #[test]
     fn labels_name_lane_and_process() {
-        let mut track = Track { process: 7, thread: 12, lane: 2, name: None, process_name: Some("app".to_owned()) };
+        let mut track =
+            Track { process: 7, thread: 12, lane: 2, name: None, process_name: Some("app".to_owned()), is_task: false };
         assert_eq!(full_label(&track), "app (7), thread 12 (lane 2)");
         track = Track { name: Some("main".to_owned()), process_name: None, process: 0, lane: 0, ..track };
         assert_eq!(full_label(&track), "main");

@@ -57,7 +57,7 @@ impl Played {
 
     pub(crate) fn track(&mut self, process: u64, thread: u64, lane: u32, name: Option<&str>, of: Option<&str>) -> u32 {
         let (name, process_name) = (name.map(str::to_owned), of.map(str::to_owned));
-        self.tracks.push(Track { process, thread, lane, name, process_name });
+        self.tracks.push(Track { process, thread, lane, name, process_name, is_task: false });
         u32::try_from(self.tracks.len()).unwrap() - 1
     }
 

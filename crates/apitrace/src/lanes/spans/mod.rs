@@ -358,7 +358,7 @@ impl Out for CallEdges<'_, '_, '_> {
         let name = number.is_none().then(|| "other threads".to_owned());
         let lane = u32::try_from(lane).unwrap_or(u32::MAX);
         let (thread, process_name) = (number.unwrap_or(u64::MAX), self.writer.process_name.clone());
-        self.writer.out.track(id, &Track { process: 0, thread, lane, name, process_name })?;
+        self.writer.out.track(id, &Track { process: 0, thread, lane, name, process_name, is_task: false })?;
         Ok(id)
     }
 

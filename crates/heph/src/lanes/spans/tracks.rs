@@ -54,7 +54,8 @@ impl<'a> Tracks<'a> {
         let process_name = session.map(|session| session.program.clone()).filter(|name| !name.is_empty());
         let id = self.count;
         self.count += 1;
-        out.track(id, &Track { process, thread, lane, name: Some(name), process_name })?;
+        let is_task = matches!(group, Group::Root(_));
+        out.track(id, &Track { process, thread, lane, name: Some(name), process_name, is_task })?;
         Ok(id)
     }
 
