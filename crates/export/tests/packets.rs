@@ -321,3 +321,37 @@ fn names_and_places_of_a_profile_are_as_they_are() {
     let with_place = functions.iter().find(|function| number(function, 4) == Some(place as u64)).unwrap();
     assert_eq!(number(with_place, 5), Some(42));
 }
+
+#[test]
+fn arrows_are_at_the_spans_they_join_and_tasks_are_tracks_of_their_process() {
+    use anytrace_core::span::EdgeKind;
+    use common::OwnedValue;
+    let mut made = Played::new(TimeUnit::Nanoseconds, 0);
+    let thread = made.track(7, 1, 0, Some("worker"), Some("app"));
+    let tasks = [0, 1].map(|lane| made.track(7, 1 << 32, lane, Some("tasks: request"), Some("app")));
+    tasks.iter().for_each(|task| made.tracks[*task as usize].is_task = true);
+    for (time, arrows) in
+        [(10, &[EdgeKind::FlowOut][..]), (30, &[EdgeKind::FlowIn, EdgeKind::FlowOut]), (50, &[EdgeKind::FlowIn])]
+    {
+        let seq = made.edge(thread, EdgeKind::Begin, time, b"request").seq;
+        for kind in arrows {
+            made.edge(thread, *kind, time, b"request").seq = seq;
+            made.with("span.id", OwnedValue::U64(5));
+        }
+        made.edge(thread, EdgeKind::End, time + 5, b"request");
+    }
+    for task in tasks {
+        made.edge(task, EdgeKind::Begin, 10, b"request");
+        made.edge(task, EdgeKind::End, 55, b"request");
+    }
+    let read = Read::of(&made.written("perfetto"));
+    let begins: Vec<_> = read.events.iter().filter(|(_, event)| number(event, 9) == Some(1)).collect();
+    let flows: Vec<_> = begins.iter().map(|(_, event)| (number(event, 47), number(event, 48))).collect();
+    assert_eq!(flows, [(Some(5), None), (Some(5), None), (None, Some(5)), (None, None), (None, None)]);
+    assert!(read.events.iter().all(|(_, event)| number(event, 9) != Some(3)), "no arrow is an instant of its own");
+    let process = read.tracks.values().find(|track| track.contains_key(&3)).unwrap();
+    let groups: Vec<_> =
+        read.tracks.values().filter(|track| text(track, 2).as_deref() == Some("tasks: request")).collect();
+    assert_eq!(groups.len(), 2);
+    assert!(groups.iter().all(|track| number(track, 5) == number(process, 1) && !track.contains_key(&4)));
+}
