@@ -53,7 +53,7 @@ enum HephVerb {
         after_help = "For recordings of tracing-heph with survive_kill(true): the file TRACE.memory beside a trace has\n\
                             the open spans of the program while it runs, and after it was killed.\n\n\
                             Example:\n  anytrace heph open traces\n  \
-                            anytrace heph open app.heph.memory --format json | jq '.spans[] | select(.inside)'"
+                            anytrace heph open app.heph --format json |\n    jq '.spans[] | select(.inside)'"
     )]
     Open(open_spans::OpenArguments),
     /// Make one trace of what a killed program had written and what it had not written yet
@@ -84,14 +84,14 @@ enum HephVerb {
     #[command(after_help = "Example:\n  anytrace heph stats app.heph\n  \
                             anytrace heph stats new.heph --against old.heph --fail-above p99=10%")]
     Stats(stats::StatsArguments),
-    /// List tasks: how often each was polled, how long it was busy, idle and waiting to be polled
+    /// List tasks: how often each was polled, how long it was busy and idle
     #[command(
         after_help = "A task is a span recorded by tracing-heph, an actor of Heph's runtime, or a substream. Lives need\n\
                             the recorder's lives(true), wake-ups tokio's tokio_unstable with its feature tracing.\n\n\
                             Warnings: self-wakes, lost-waker, never-yields, long-polls.\n\n\
                             Example:\n  anytrace heph tasks app.heph\n  \
                             anytrace heph tasks app.heph --sort longest --long-poll 1ms\n  \
-                            anytrace heph tasks app.heph --format json | jq '.tasks[] | select(.warnings[0])'\n  \
+                            anytrace heph tasks app.heph --format json | jq '.warned[]'\n  \
                             anytrace heph tasks traces/source-0001-000001.heph.part --every 1s"
     )]
     Tasks(tasks::TasksArguments),
