@@ -27,7 +27,7 @@ const OWN: usize = SPANS + 192;
 const FULL: usize = OWN + 4096;
 
 /// A file as `tracing-heph` leaves it: one count is ten nanoseconds.
-fn memory(events: &[(u32, u32, u64, u64)]) -> Vec<u8> {
+fn memory(name: &str, events: &[(u32, u32, u64, u64)]) -> Vec<u8> {
     let mut bytes = vec![0; FULL + 4096];
     let mut set = |word: usize, value: u64| bytes[word * 8..][..8].copy_from_slice(&value.to_le_bytes());
     set(0, u64::from_le_bytes(*b"AThepM01"));
@@ -43,7 +43,7 @@ fn memory(events: &[(u32, u32, u64, u64)]) -> Vec<u8> {
     set(19, u64::from_le_bytes(*b"app.heph"));
     // The span: id, substream, number, length of its body, made, busy, polls, entered, thread.
     let mut packet = Writer::new(Vec::new());
-    packet.event(&Header::default(), "serve").unsigned("span.id", 4).unsigned("port", 80).finish().unwrap();
+    packet.event(&Header::default(), name).unsigned("span.id", 4).unsigned("port", 80).finish().unwrap();
     let body = packet.finish().unwrap()[40..].to_vec();
     for (word, value) in [7, 3, 4, body.len() as u64, 510, 20, 2, 520, 99].into_iter().enumerate() {
         set(SPANS / 8 + word, value);
@@ -74,7 +74,7 @@ fn left(folder: &Path) {
     trace.truncate(trace.len() - 10);
     fs::write(folder.join("app.heph"), trace).unwrap();
     let events = [(1, 1, 510, 512), (1, 2, 520, 522), (2, 0, 530, 540), (1, 3, 540, 545)];
-    fs::write(folder.join("app.heph.memory"), memory(&events)).unwrap();
+    fs::write(folder.join("app.heph.memory"), memory("serve", &events)).unwrap();
 }
 
 #[test]
@@ -145,4 +145,17 @@ fn open_shows_the_spans_with_their_fields() {
     assert_eq!(output.status.code(), Some(2));
     assert!(stderr(&output).contains("not the memory of a recording"));
     assert_eq!(open(&["/nowhere"]).status.code(), Some(2));
+}
+
+#[test]
+fn no_name_moves_the_terminal() {
+    let folder = tempfile::tempdir().unwrap();
+    left(folder.path());
+    fs::write(folder.path().join("app.heph.memory"), memory("a\u{1b}[2J\nb", &[(1, 2, 510, 512)])).unwrap();
+    for arguments in [["heph", "open"], ["heph", "recover"]] {
+        let output = anytrace().args(arguments).arg("app.heph").current_dir(folder.path()).output().unwrap();
+        assert!(output.status.success(), "{}", stderr(&output));
+        let said = stdout(&output) + &stderr(&output);
+        assert!(!said.contains('\u{1b}') && said.lines().count() <= 4, "{said:?}");
+    }
 }

@@ -162,7 +162,7 @@ report {heph} -o {out}
 ";
 
 /// Verbs that are given no trace, and why they print nothing of one.
-const WITHOUT: [(&str, &str); 11] = [
+const WITHOUT: [(&str, &str); 13] = [
     ("view", "runs until it is interrupted: tests/view.rs runs it"),
     ("formats", "the program's own words"),
     ("rules", "the program's own words"),
@@ -173,6 +173,8 @@ const WITHOUT: [(&str, &str); 11] = [
     ("cacheray record", "runs a program"),
     ("record", "runs a program"),
     ("apitrace trace", "runs a program"),
+    ("heph open", "reads what a killed program left: tests/recover.rs has names with escapes"),
+    ("heph recover", "reads what a killed program left: tests/recover.rs has names with escapes"),
     ("help", "the program's own words"),
 ];
 
