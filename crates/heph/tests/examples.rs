@@ -54,13 +54,13 @@ fn spans_prints_names_and_durations() {
         "times in ns",
         "thread 1: left from 0 for 400",
         "thread 1: zero at boundary at 400",
+        "thread 1: partial from 300 for 300",
         "thread 1: deep from 410 for 10",
         "thread 1: deep2 from 410 for 10",
         "thread 1: right from 400 for 600",
         "thread 1: root from 0 for 1000",
         "thread 1: same as root from 0 for 1000",
         "thread 1: after from 1000 for 200",
-        "thread 1: partial from 300 for 300",
     ];
     assert_eq!(out.lines().collect::<Vec<_>>(), expected);
 }
@@ -71,7 +71,7 @@ fn calls_prints_a_tree() {
     let (out, err) = example_prints("heph-calls", &[path("valid/nesting_ties.heph")]);
     assert_eq!(err, "");
     let expected = [
-        "stream 1, substream 5",
+        "stream 1",
         "          start µs       length µs  span",
         "             0.000           1.000  same as root",
         "             0.000           1.000    root",
@@ -81,7 +81,7 @@ fn calls_prints_a_tree() {
         "             0.410           0.010        deep2",
         "             0.410           0.010          deep",
         "             1.000           0.200  after",
-        "stream 1, substream 5",
+        "stream 1",
         "          start µs       length µs  span",
         "             0.300           0.300  partial",
     ];

@@ -109,17 +109,12 @@ impl<'a> SpanEmitter<'a> {
         let parent = place.parent.and_then(|(_, identity)| identity);
         let around = place.parent.map(|(row, _)| row);
         let is_instant = event.start == event.end;
-        let row = if is_instant {
-            let row = around.filter(|row| (*row as usize) < self.rows.len()).or_else(|| self.rows.first(place.group));
-            match row {
-                Some(row) => row,
-                None => self.new_row(event, place.group)?,
-            }
-        } else {
-            match around.filter(|row| self.has_room(*row, event)).or_else(|| self.rows.free(place.group)) {
-                Some(row) => row,
-                None => self.new_row(event, place.group)?,
-            }
+        // A point is inside of what it belongs to, and of nothing else.
+        let own = around
+            .filter(|row| if is_instant { self.is_inside(*row, event, parent) } else { self.has_room(*row, event) });
+        let row = match own.or_else(|| self.rows.free(place.group)) {
+            Some(row) => row,
+            None => self.new_row(event, place.group)?,
         };
         self.end_before(row, event)?;
         self.rows.set_row(&place, row, if is_instant { parent } else { Some(event.identity()) });
@@ -132,6 +127,13 @@ impl<'a> SpanEmitter<'a> {
         // What has ended by now is no obstacle.
         let top = row.open.iter().rev().find(|top| top.end > event.start);
         top.is_some_and(|top| top.end >= event.end)
+    }
+
+    /// True when the innermost span on a row at a point is this one.
+    fn is_inside(&mut self, row: RowId, event: &Sorted<'_>, span: Option<u64>) -> bool {
+        let Some(row) = self.rows.get(row) else { return false };
+        let top = row.open.iter().rev().find(|top| top.end >= event.start);
+        top.is_some_and(|top| Some(top.identity) == span)
     }
 
     #[cold]
@@ -177,7 +179,7 @@ impl<'a> SpanEmitter<'a> {
 
     fn begin(&mut self, row: RowId, event: &Sorted<'_>, parent: Option<u64>) -> Result<(), Error> {
         let name = self.name_of(event)?;
-        self.rows.begin(row, Shown { end: event.end, seq: event.seq, name });
+        self.rows.begin(row, Shown { end: event.end, identity: event.identity(), seq: event.seq, name });
         let Some(track) = self.rows.get(row).map(|row| row.track) else { return Ok(()) };
         self.push(event.seq, event.start, track, name, EdgeKind::Begin)?;
         if self.wants_identities {

@@ -30,6 +30,7 @@ pub(super) type RowId = u32;
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Shown {
     pub(super) end: u64,
+    pub(super) identity: u64,
     pub(super) seq: u64,
     pub(super) name: NameId,
 }
@@ -61,7 +62,6 @@ pub(super) struct Rows {
     lane_ends: BinaryHeap<Reverse<(u64, u64)>>,
     row_ends: BinaryHeap<Reverse<(u64, RowId)>>,
     free: BTreeMap<Group, BTreeSet<RowId>>,
-    firsts: BTreeMap<Group, RowId>,
 }
 
 /// The place of an event in its lane.
@@ -145,16 +145,10 @@ impl Rows {
         self.free.get(&group)?.first().copied()
     }
 
-    /// The first row of a group.
-    pub(super) fn first(&self, group: Group) -> Option<RowId> {
-        self.firsts.get(&group).copied()
-    }
-
     /// Adds a row, which is free.
     pub(super) fn add(&mut self, track: TrackId, group: Group) -> RowId {
         let row = RowId::try_from(self.rows.len()).unwrap_or(RowId::MAX);
         self.rows.push(Row { track, open: Vec::new(), group });
-        self.firsts.entry(group).or_insert(row);
         self.free.entry(group).or_default().insert(row);
         row
     }
@@ -166,9 +160,5 @@ impl Rows {
     /// The spans that are open on each row, and its track.
     pub(super) fn into_open(self) -> impl Iterator<Item = (Vec<Shown>, TrackId)> {
         self.rows.into_iter().map(|row| (row.open, row.track))
-    }
-
-    pub(super) fn len(&self) -> usize {
-        self.rows.len()
     }
 }

@@ -197,7 +197,11 @@ fn at_once(events: &[One]) -> usize {
     let streams = events.iter().map(|one| one.0).collect::<std::collections::BTreeSet<_>>();
     let most = |stream: u32| {
         let of = || events.iter().filter(move |one| one.0 == stream && one.3 > 0);
-        of().map(|at| of().filter(|one| one.2 <= at.2 && at.2 < one.2 + one.3).count()).max().unwrap_or(1)
+        // A point is beside a span of another lane that ends there.
+        let points = events.iter().filter(|one| one.0 == stream && one.3 == 0);
+        let beside = points.map(|at| 1 + of().filter(|one| one.2 <= at.2 && at.2 <= one.2 + one.3).count()).max();
+        let spans = of().map(|at| of().filter(|one| one.2 <= at.2 && at.2 < one.2 + one.3).count()).max();
+        spans.max(beside).unwrap_or(1)
     };
     streams.into_iter().map(most).sum()
 }
