@@ -7,6 +7,7 @@ use std::fs;
 use std::path::Path;
 use std::process::{Command, Output};
 
+use anytrace_core::testing::skip;
 use anytrace_heph::{Header, Writer};
 
 fn anytrace() -> Command {
@@ -145,6 +146,44 @@ fn open_shows_the_spans_with_their_fields() {
     assert_eq!(output.status.code(), Some(2));
     assert!(stderr(&output).contains("not the memory of a recording"));
     assert_eq!(open(&["/nowhere"]).status.code(), Some(2));
+}
+
+#[test]
+fn sql_sees_what_was_not_written() {
+    if !Path::new(env!("CARGO_BIN_EXE_anytrace")).with_file_name("anytrace-query").is_file() {
+        return skip("anytrace-query is not built: cargo build -p anytrace-query");
+    }
+    let folder = tempfile::tempdir().unwrap();
+    left(folder.path());
+    let query = || {
+        let count = ["query", "app.heph", "SELECT count(*) AS n FROM packets"];
+        anytrace().args(count).current_dir(folder.path()).output().unwrap()
+    };
+    let output = query();
+    assert_eq!((stdout(&output).as_str(), output.status.code()), ("n\n5\n", Some(0)), "{}", stderr(&output));
+    assert!(stderr(&output).contains("with 3 events that were not written yet"), "{}", stderr(&output));
+    // An index of the file alone is not used.
+    let made = anytrace().args(["index", "app.heph"]).current_dir(folder.path()).output().unwrap();
+    assert!(made.status.success(), "{}", stderr(&made));
+    assert_eq!(stdout(&query()), "n\n5\n");
+}
+
+#[test]
+fn of_a_folder_what_cannot_be_recovered_keeps_none_of_the_others() {
+    let folder = tempfile::tempdir().unwrap();
+    left(folder.path());
+    let at = |name: &str| folder.path().join(name);
+    fs::copy(at("app.heph"), at("two.heph")).unwrap();
+    let mut bytes = fs::read(at("app.heph.memory")).unwrap();
+    bytes[19 * 8..][..8].copy_from_slice(b"two.heph");
+    fs::write(at("two.heph.memory"), bytes).unwrap();
+    fs::write(at("app.recovered.heph"), b"in the way").unwrap();
+    fs::write(at("none.memory"), b"no memory").unwrap();
+    let output = anytrace().args(["heph", "recover", "."]).current_dir(folder.path()).output().unwrap();
+    assert_eq!(output.status.code(), Some(2));
+    assert!(stderr(&output).contains("app.recovered.heph") && stderr(&output).contains("none.memory"));
+    assert!(at("two.recovered.heph").exists());
+    assert_eq!(fs::read(at("app.recovered.heph")).unwrap(), b"in the way");
 }
 
 #[test]

@@ -102,9 +102,15 @@ impl TraceFile {
         let bytes = access.bytes(&path)?;
         let head = digest(&input.head());
         let format = recognized(&name, &input.head(), with.format.as_deref())?;
-        drop(input);
         let mut damage = Damage::default();
-        let index = match format.map(|format| access.index(&path, format.name(), &with.index)).transpose()? {
+        let rest = format.map(|format| format.completed(&path, input)).transpose()?.and_then(|(_, rest)| rest);
+        damage.shown.extend(rest.iter().map(|rest| format!("note: {name}: {rest}")));
+        // An index knows nothing of what is beside the trace.
+        let index = match format
+            .filter(|_| rest.is_none())
+            .map(|format| access.index(&path, format.name(), &with.index))
+            .transpose()?
+        {
             Some(Lookup::Found(index)) => Some(Arc::from(index)),
             Some(Lookup::Unused(file, why)) => {
                 damage.shown.push(format!("note: {name}: the index {} is not used: {why}", file.display()));
@@ -186,6 +192,10 @@ impl TraceFile {
         }
         self.access.note(&self.path, &part, self.bytes);
         let part = (part != index::Part::default()).then_some(part);
+        let input = match part {
+            None if !self.is_remote => format.completed(&self.path, input)?.0,
+            _ => input,
+        };
         let options = OpenOptions { threads: self.threads, limits: Limits::default(), part, ..OpenOptions::default() };
         format.open(input, &options)
     }

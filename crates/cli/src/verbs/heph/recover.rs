@@ -9,7 +9,7 @@ use clap::Args;
 use crate::failure::Failure;
 use crate::output::Output;
 use crate::units::{counted, grouped};
-use crate::{Verdict, terminal};
+use crate::{Verdict, for_each_file, terminal};
 
 /// `heph recover`.
 #[derive(Debug, Args)]
@@ -37,11 +37,11 @@ pub(crate) fn run(options: &RecoverArguments) -> Result<Verdict, Failure> {
     if found.is_empty() {
         return Err(Failure::usage(format!("{}: nothing is left to recover", options.path.display())));
     }
-    for memory in found {
-        let trace = trace_of(&memory).ok_or_else(|| not_one(&memory))?;
-        one(&trace, &beside(&trace), options.force)?;
-    }
-    Ok(Verdict::Fine)
+    // What is wrong with one keeps none of the others.
+    for_each_file(&found, |memory| {
+        let trace = trace_of(memory).ok_or_else(|| not_one(memory))?;
+        one(&trace, &beside(&trace), options.force)
+    })
 }
 
 fn one(trace: &Path, out: &Path, force: bool) -> Result<Verdict, Failure> {

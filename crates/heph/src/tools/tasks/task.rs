@@ -13,6 +13,9 @@ use crate::wire::record::{Attributes, Value};
 const VALUE_BYTES: usize = 256;
 const FIELDS_MAX: usize = 64;
 
+/// Most streams of a task that are told apart.
+const STREAMS_MAX: usize = 4096;
+
 /// Attributes of lives, which are no fields.
 const OF_LIVES: [&str; 4] = ["busy_ns", "idle_ns", "polls", "open"];
 
@@ -41,6 +44,7 @@ pub(super) struct Open {
     until: u64,
     longest: Option<(u64, u64, u32)>,
     long_polls: u64,
+    /// In order.
     streams: Vec<u32>,
     wakes: u64,
     self_wakes: u64,
@@ -117,8 +121,10 @@ impl Open {
             self.longest = Some((length, event.start, event.stream));
         }
         self.long_polls += u64::from(length >= long_ns);
-        if !self.streams.contains(&event.stream) && self.streams.len() < 4096 {
-            self.streams.push(event.stream);
+        if let Err(at) = self.streams.binary_search(&event.stream)
+            && self.streams.len() < STREAMS_MAX
+        {
+            self.streams.insert(at, event.stream);
         }
         Some(length)
     }
