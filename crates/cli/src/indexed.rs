@@ -37,7 +37,7 @@ pub(crate) fn find(
         Some(path) => Choice::File(path.clone()),
         None => Choice::Auto(folder()),
     };
-    if let Some(why) = obstacle(file, input) {
+    if let Some(why) = obstacle(file, format, input)? {
         if let Choice::File(path) = choice {
             note(file, &path, why);
         }
@@ -54,17 +54,19 @@ pub(crate) fn find(
 }
 
 /// Why no index can be used for what is asked.
-fn obstacle(file: &Path, input: &InputArguments) -> Option<&'static str> {
+fn obstacle(file: &Path, format: &dyn Format, input: &InputArguments) -> Result<Option<&'static str>, Failure> {
     let is_other = input.endian.is_some() || input.record_limit.is_some() || !input.own.0.is_empty();
-    if open::is_read_once(file) {
+    Ok(if open::is_read_once(file) {
         Some("the trace is not a file")
     } else if input.no_mmap {
         Some("--no-mmap reads the trace from its start")
     } else if is_other {
         Some("it describes the trace as it is read without options that change what a record is")
+    } else if !index::is_whole(format, file).map_err(|error| Failure::bare(&error))? {
+        Some("it knows nothing of what was not written yet")
     } else {
         None
-    }
+    })
 }
 
 fn note(file: &Path, index: &Path, why: &str) {

@@ -148,6 +148,37 @@ fn open_shows_the_spans_with_their_fields() {
     assert_eq!(open(&["/nowhere"]).status.code(), Some(2));
 }
 
+/// Makes an index as if there were nothing beside the trace.
+fn index_of_the_file_alone(folder: &Path) {
+    let (memory, aside) = (folder.join("app.heph.memory"), folder.join("aside"));
+    fs::rename(&memory, &aside).unwrap();
+    let made = anytrace().args(["index", "app.heph"]).current_dir(folder).output().unwrap();
+    assert!(folder.join("app.heph.atx").is_file(), "{}", stderr(&made));
+    fs::rename(aside, memory).unwrap();
+}
+
+#[test]
+fn an_index_without_the_rest_is_neither_made_nor_used() {
+    let folder = tempfile::tempdir().unwrap();
+    left(folder.path());
+    let run = |arguments: &[&str]| anytrace().args(arguments).current_dir(folder.path()).output().unwrap();
+    let made = run(&["index", "app.heph"]);
+    assert_eq!(made.status.code(), Some(2));
+    assert!(stderr(&made).contains("the trace goes on in a file beside it"), "{}", stderr(&made));
+    assert!(!folder.path().join("app.heph.atx").exists());
+    let reading: [&[&str]; 3] =
+        [&["dump", "app.heph"], &["info", "app.heph"], &["convert", "app.heph", "-o", "-", "--to", "jsonl"]];
+    let before = reading.map(|arguments| stdout(&run(arguments)));
+    index_of_the_file_alone(folder.path());
+    for (arguments, before) in reading.iter().zip(before) {
+        assert_eq!(stdout(&run(arguments)), before, "{arguments:?}");
+    }
+    let trimmed = run(&["trim", "app.heph", "--records", "0..4", "-o", "-"]);
+    assert_eq!(trimmed.stdout, run(&["trim", "app.heph", "--records", "0..4", "-o", "-", "--no-index"]).stdout);
+    let dumped = run(&["dump", "app.heph", "--index", "app.heph.atx"]);
+    assert!(stderr(&dumped).contains("knows nothing of what was not written yet"), "{}", stderr(&dumped));
+}
+
 #[test]
 fn sql_sees_what_was_not_written() {
     if !Path::new(env!("CARGO_BIN_EXE_anytrace")).with_file_name("anytrace-query").is_file() {
@@ -163,8 +194,7 @@ fn sql_sees_what_was_not_written() {
     assert_eq!((stdout(&output).as_str(), output.status.code()), ("n\n5\n", Some(0)), "{}", stderr(&output));
     assert!(stderr(&output).contains("with 3 events that were not written yet"), "{}", stderr(&output));
     // An index of the file alone is not used.
-    let made = anytrace().args(["index", "app.heph"]).current_dir(folder.path()).output().unwrap();
-    assert!(made.status.success(), "{}", stderr(&made));
+    index_of_the_file_alone(folder.path());
     assert_eq!(stdout(&query()), "n\n5\n");
 }
 

@@ -101,7 +101,11 @@ fn preview(view: &View, file: &File, format: &'static dyn Format) {
         Choice::File(path) => path.clone(),
     };
     let is_read_again = file.state().is_complete;
-    if is_read_again || !matches!(index::find(&file.source.path, format.name(), choice), Ok(Lookup::Found(_))) {
+    let is_whole = || matches!(index::is_whole(format, &file.source.path), Ok(true));
+    if is_read_again
+        || !is_whole()
+        || !matches!(index::find(&file.source.path, format.name(), choice), Ok(Lookup::Found(_)))
+    {
         return;
     }
     let Ok(bytes) = std::fs::read(place) else { return };

@@ -25,7 +25,8 @@ const CHUNKS_MAX: usize = 1 << 20;
 /// digests, at the same time.
 ///
 /// # Errors
-/// I/O, limits, and what the sink returns; [`crate::Kind::Usage`] for a file that changes while it is read.
+/// I/O, limits, and what the sink returns; [`crate::Kind::Usage`] for a file that changes while it is read, and for one
+/// whose trace goes on in another file.
 pub fn build(
     format: &dyn Format,
     path: &Path,
@@ -40,6 +41,9 @@ pub fn build(
     if !before.is_file() {
         return Err(Error::usage(format!("{name}: only files can be indexed")));
     }
+    if !is_whole(format, path)? {
+        return Err(Error::usage(format!("{name}: the trace goes on in a file beside it, which an index cannot have")));
+    }
     let open = || Input::open(path, InputOptions::default());
     let (made, pieces) = std::thread::scope(|scope| {
         let digests = scope.spawn(|| digests(path, before.len()));
@@ -53,6 +57,16 @@ pub fn build(
         return Err(Error::usage(format!("{name} changed while it was read")));
     }
     Ok(index)
+}
+
+/// True for a trace that is all in its file: only of such a one is the index right.
+///
+/// # Errors
+/// I/O.
+pub fn is_whole(format: &dyn Format, path: &Path) -> Result<bool, Error> {
+    // Only its first bytes are needed, and where it goes on, what is beside it.
+    let input = Input::open(path, InputOptions::default())?;
+    Ok(format.completed(path, input)?.1.is_none())
 }
 
 /// Makes the index of a trace in memory; otherwise as [`build`].

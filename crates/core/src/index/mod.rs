@@ -23,7 +23,7 @@ use std::sync::Arc;
 use crate::{Error, Input};
 #[cfg(feature = "testing")]
 pub(crate) use build::describe_again;
-pub use build::{build, build_by, build_bytes};
+pub use build::{build, build_by, build_bytes, is_whole};
 pub use dump::{dump, trim};
 pub use file::IndexFault;
 pub use find::{Choice, Lookup, find, path_of};
