@@ -1,6 +1,6 @@
 //! The sources: those present, those that have ended, and which sender belongs to which.
 
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use anytrace_core::hash::Map;
 use anytrace_core::{Error, Limits};
@@ -21,6 +21,10 @@ const ENDED_MAX: usize = 256;
 /// Streams with losses that are listed: of a source, and of one that has ended.
 const STREAMS_LISTED: usize = 64;
 const STREAMS_LISTED_ENDED: usize = 16;
+
+/// How long a sender of datagrams keeps its place after its last, when others need one. What it has in files stays;
+/// when it sends again, it is a source again.
+const PAUSE: Duration = Duration::from_secs(1);
 
 /// Descriptions listed.
 const DESCRIPTIONS_LISTED: usize = 10;
@@ -110,11 +114,12 @@ impl Census {
         Ok(Some(free))
     }
 
-    /// The sender of datagrams that has been silent longest, if it may go.
+    /// The sender of datagrams that has been silent longest, if it pauses.
     fn longest_silent(&self, now: Instant) -> Option<usize> {
         let senders =
             self.senders.values().filter_map(|&at| Some((self.slots.get(at)?.as_ref()?.source.last_seen, at)));
-        senders.min().filter(|(seen, _)| now.duration_since(*seen) >= self.caps.idle).map(|(_, at)| at)
+        let pause = self.caps.idle.min(PAUSE);
+        senders.min().filter(|(seen, _)| now.duration_since(*seen) >= pause).map(|(_, at)| at)
     }
 
     /// Where the packets of a source go.
@@ -123,10 +128,10 @@ impl Census {
         Some(Intake { source, shared })
     }
 
-    /// Since when a source has sent nothing, if that is longer than a newcomer has to respect.
-    pub(crate) fn idle_since(&self, slot: usize, now: Instant) -> Option<Instant> {
-        let since = self.slots.get(slot)?.as_ref()?.source.last_seen;
-        (now.duration_since(since) >= self.caps.idle).then_some(since)
+    /// Whether a source has sent a packet, and when it last sent anything.
+    pub(crate) fn heard(&self, slot: usize) -> Option<(bool, Instant)> {
+        let source = &self.slots.get(slot)?.as_ref()?.source;
+        Some((source.has_spoken(), source.last_seen))
     }
 
     /// True when the sender waits for acknowledgements.
@@ -142,12 +147,23 @@ impl Census {
         }
         let report = left.source.report(shared.now_ns, STREAMS_LISTED_ENDED);
         self.past.add(&report);
-        if self.ended.len() < ENDED_MAX && (left.source.has_spoken() || report.skipped_bytes > 0) {
-            self.ended.push(report);
-        } else {
-            self.others += 1;
-        }
+        self.list(report);
         left.source.end(shared)
+    }
+
+    /// Lists one that has ended. Those that only sent damage do not take the room of others.
+    fn list(&mut self, report: SourceReport) {
+        let speaks = |report: &SourceReport| report.events + report.metadata > 0;
+        if self.ended.len() < ENDED_MAX && (speaks(&report) || report.skipped_bytes > 0) {
+            self.ended.push(report);
+            return;
+        }
+        self.others += 1;
+        if speaks(&report)
+            && let Some(mute) = self.ended.iter_mut().find(|other| !speaks(other))
+        {
+            *mute = report;
+        }
     }
 
     /// Ends all sources; returns the first failure after all were tried.

@@ -13,12 +13,14 @@ use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use crate::census::Census;
 use crate::connection::{Connection, Stream};
 use crate::datagram::Receiver;
-use crate::feed::{Got, Pool, SCRATCH_BYTES};
+use crate::feed::{Got, SCRATCH_BYTES};
 use crate::follow::{Follow, GLANCE};
 use crate::listen::{Bound, Socket, bind};
 use crate::listener::Listener;
 use crate::observer::Observer;
 use crate::options::CollectOptions;
+use crate::places::{Address, make_room, turns};
+use crate::pool::Pool;
 use crate::queue::Queue;
 use crate::report::{EndedBy, ListenerReport, Report, SourceName, Summary};
 use crate::source::Shared;
@@ -59,23 +61,6 @@ pub fn collect(options: &CollectOptions, stop: &AtomicBool, observer: &mut dyn O
     }
 }
 
-/// Ends the connection that has sent nothing for longest, if that is long enough, for a newcomer that needs its place.
-fn evict_idle(
-    connections: &mut [Connection],
-    census: &mut Census,
-    shared: &mut Shared<'_>,
-    pool: &mut Pool,
-) -> Result<bool, Error> {
-    let idle = connections.iter_mut().filter(|connection| !connection.has_ended);
-    let idle = idle.filter_map(|connection| Some((census.idle_since(connection.slot, shared.now)?, connection)));
-    let Some((_, connection)) = idle.min_by_key(|(since, _)| *since) else { return Ok(false) };
-    connection.has_ended = true;
-    if let Some(mut intake) = census.intake(connection.slot, shared) {
-        connection.end(pool, &mut intake)?;
-    }
-    Ok(true)
-}
-
 struct Collector<'o> {
     options: &'o CollectOptions,
     shared: Shared<'o>,
@@ -93,6 +78,8 @@ struct Collector<'o> {
     last: (u64, u64),
     /// True while the disk is full.
     is_full: bool,
+    /// Rounds of reading.
+    round: usize,
 }
 
 impl<'o> Collector<'o> {
@@ -134,7 +121,11 @@ impl<'o> Collector<'o> {
             options,
             shared,
             census,
-            pool: Pool::new((caps.memory_bytes / 4).max(longest)),
+            pool: Pool::new(
+                (caps.memory_bytes / 4).max(longest),
+                (4 * caps.memory_bytes).max(longest),
+                &options.store.folder,
+            ),
             scratch: vec![0; SCRATCH_BYTES],
             queue,
             ear,
@@ -145,6 +136,7 @@ impl<'o> Collector<'o> {
             losses_at,
             last: (0, 0),
             is_full: false,
+            round: 0,
         })
     }
 
@@ -255,7 +247,7 @@ impl<'o> Collector<'o> {
         let now = self.shared.now;
         for (listener, _) in self.listeners.iter_mut().zip(ready).filter(|(_, ready)| **ready) {
             for _ in 0..ACCEPT_AT_ONCE {
-                let (stream, peer) = match Stream::accept(&listener.bound.socket) {
+                let (stream, peer, address) = match Stream::accept(&listener.bound.socket) {
                     Ok(Some(accepted)) => accepted,
                     Ok(None) => break,
                     Err(_) => {
@@ -269,11 +261,19 @@ impl<'o> Collector<'o> {
                 // Accepted and then dropped: a sender must see an end, not a connection that nobody serves.
                 let open = self.connections.iter().filter(|connection| !connection.has_ended).count();
                 let has_room = open < self.options.caps.connections
-                    || evict_idle(&mut self.connections, &mut self.census, &mut self.shared, &mut self.pool)?;
+                    || make_room(
+                        &mut self.connections,
+                        address,
+                        self.options.caps.idle,
+                        &mut self.census,
+                        &mut self.shared,
+                        &mut self.pool,
+                    )?;
                 let rate = self.options.caps.rate_bytes;
                 match if has_room { self.census.enter(name, rate, &mut self.shared)? } else { None } {
                     Some(slot) => {
-                        self.connections.push(Connection::new(stream, slot, self.options.caps.packet_bytes, now));
+                        let most = self.options.caps.packet_bytes;
+                        self.connections.push(Connection::new(stream, address, slot, most, now));
                     }
                     None => listener.refused += 1,
                 }
@@ -284,9 +284,18 @@ impl<'o> Collector<'o> {
 
     fn read_connections(&mut self, ready: &[bool]) -> Result<(), Error> {
         let mut has_ended = false;
-        for (connection, _) in self.connections.iter_mut().zip(ready).filter(|(_, ready)| **ready) {
+        let ready: Vec<usize> = (0..self.connections.len()).filter(|at| ready.get(*at) == Some(&true)).collect();
+        let addresses: Vec<Address> =
+            ready.iter().filter_map(|at| self.connections.get(*at)).map(|connection| connection.address).collect();
+        self.round = self.round.wrapping_add(1);
+        // Those with nothing more to read are not asked again.
+        let mut is_empty = vec![false; ready.len()];
+        for turn in turns(&addresses, self.round) {
+            let (Some(at), Some(is_empty)) = (ready.get(turn), is_empty.get_mut(turn)) else { continue };
+            let Some(connection) = self.connections.get_mut(*at).filter(|_| !*is_empty) else { continue };
             let Some(mut intake) = self.census.intake(connection.slot, &mut self.shared) else { continue };
-            connection.read(&mut self.scratch, &mut self.pool, &mut intake)?;
+            let got = connection.read(&mut self.scratch, &mut self.pool, &mut intake)?;
+            *is_empty = !matches!(got, Got::Bytes(_));
             has_ended |= connection.has_ended;
         }
         if has_ended { self.bury_connections() } else { Ok(()) }

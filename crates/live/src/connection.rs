@@ -10,8 +10,10 @@ use anytrace_core::Error;
 use nix::sys::socket::sockopt::{KeepAlive, PeerCredentials};
 use nix::sys::socket::{getsockopt, setsockopt};
 
-use crate::feed::{Feed, Got, Pool, READ_BYTES};
+use crate::feed::{Feed, Got, READ_BYTES};
 use crate::listen::Socket;
+use crate::places::Address;
+use crate::pool::Pool;
 use crate::source::Intake;
 
 /// Back-off for a sender over its rate limit, or one that needs memory held by others.
@@ -23,10 +25,11 @@ const PATIENCE_WHEN_SHORT: Duration = Duration::from_secs(5);
 /// An accepted connection.
 pub(crate) struct Connection {
     stream: Stream,
+    pub(crate) address: Address,
     feed: Feed,
     /// Its source, by place.
     pub(crate) slot: usize,
-    since: Instant,
+    pub(crate) since: Instant,
     rests_until: Option<Instant>,
     pub(crate) has_ended: bool,
     acked: u64,
@@ -41,19 +44,19 @@ pub(crate) enum Stream {
 }
 
 impl Stream {
-    /// Accepts one connection and returns its peer; `None` where none waits.
-    pub(crate) fn accept(socket: &Socket) -> io::Result<Option<(Self, String)>> {
+    /// Accepts one connection and returns its peer, for people and as an address; `None` where none waits.
+    pub(crate) fn accept(socket: &Socket) -> io::Result<Option<(Self, String, Address)>> {
         let accepted = match socket {
             Socket::Tcp(listener) => listener.accept().and_then(|(stream, peer)| {
                 stream.set_nonblocking(true)?;
                 // So that a peer whose machine is gone does not keep its place for ever.
                 let _ = setsockopt(&stream, KeepAlive, &true);
-                Ok((Self::Tcp(stream), SocketAddr::to_string(&peer)))
+                Ok((Self::Tcp(stream), SocketAddr::to_string(&peer), Address::Net(peer.ip().to_canonical())))
             }),
             Socket::Unix(listener) => listener.accept().and_then(|(stream, _)| {
                 stream.set_nonblocking(true)?;
                 let process = getsockopt(&stream, PeerCredentials).map_or(0, |credentials| credentials.pid());
-                Ok((Self::Unix(stream), format!("process {process}")))
+                Ok((Self::Unix(stream), format!("process {process}"), Address::Process(process)))
             }),
             Socket::Datagrams(_) => return Ok(None),
         };
@@ -75,9 +78,10 @@ impl Read for Stream {
 }
 
 impl Connection {
-    pub(crate) fn new(stream: Stream, slot: usize, packet_bytes_max: u64, now: Instant) -> Self {
+    pub(crate) fn new(stream: Stream, address: Address, slot: usize, packet_bytes_max: u64, now: Instant) -> Self {
         Self {
             stream,
+            address,
             feed: Feed::new(packet_bytes_max),
             slot,
             since: now,

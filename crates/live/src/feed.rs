@@ -6,6 +6,7 @@ use std::time::{Duration, Instant};
 use anytrace_core::{Error, Limits};
 use anytrace_heph::{Framer, Layout, parse};
 
+use crate::pool::{Pool, Spilled};
 use crate::source::Intake;
 
 /// Bytes of half packets that every stream may buffer, whatever others use.
@@ -17,25 +18,6 @@ pub(crate) const READ_BYTES: usize = 1 << 17;
 /// Buffer that all streams read into.
 pub(crate) const SCRATCH_BYTES: usize = SMALL_BYTES + READ_BYTES;
 
-/// Memory that half packets longer than [`SMALL_BYTES`] share.
-#[derive(Debug)]
-pub(crate) struct Pool {
-    left: usize,
-    /// True when a stream found no room since the last query.
-    is_short: bool,
-}
-
-impl Pool {
-    pub(crate) fn new(bytes: usize) -> Self {
-        Self { left: bytes, is_short: false }
-    }
-
-    /// True when a stream found no room since the last call.
-    pub(crate) fn was_short(&mut self) -> bool {
-        std::mem::take(&mut self.is_short)
-    }
-}
-
 /// The result of a read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Got {
@@ -45,7 +27,7 @@ pub(crate) enum Got {
     Nothing,
     /// The end of the data.
     End,
-    /// There are bytes, but others hold the memory they need: the sender has to wait.
+    /// There are bytes, but others hold the memory they need, and there is no disk for them: the sender has to wait.
     NoRoom,
 }
 
@@ -53,7 +35,9 @@ pub(crate) enum Got {
 #[derive(Debug)]
 pub(crate) struct Feed {
     framer: Framer,
-    /// Bytes received and not used yet.
+    /// The front of a long packet that found no room in memory.
+    spilled: Option<Spilled>,
+    /// Bytes received and not used yet, after those.
     pending: Vec<u8>,
     /// Bytes that must be there before a look is worth it.
     need: usize,
@@ -71,6 +55,7 @@ impl Feed {
         let limits = Limits::default().with_record_bytes_max(packet_bytes_max);
         Self {
             framer: Framer::new(&limits, true),
+            spilled: None,
             pending: Vec::new(),
             need: 0,
             half_since: None,
@@ -89,26 +74,30 @@ impl Feed {
         pool: &mut Pool,
         intake: &mut Intake<'_, '_>,
     ) -> Result<Got, Error> {
+        if self.spilled.is_some() {
+            return self.read_spilled(from, scratch, most, pool, intake);
+        }
         let waiting = self.pending.len();
         let (front, space) = scratch.split_at_mut(SMALL_BYTES.min(scratch.len()));
         let most = most.min(READ_BYTES).min(space.len());
         if waiting > SMALL_BYTES || waiting + most > SMALL_BYTES && self.need > SMALL_BYTES {
             // All the packet needs or nothing: streams that each have a part would wait for one another.
-            if !self.hold(self.need.max(waiting) + READ_BYTES, pool) {
-                return Ok(Got::NoRoom);
+            let most_needed = self.need.max(waiting) + READ_BYTES;
+            if !self.hold(most_needed, pool) {
+                self.spilled = pool.spill(most_needed);
+                pool.give_back(std::mem::take(&mut self.reserved));
+                return match self.spilled {
+                    Some(_) => self.read_spilled(from, scratch, most, pool, intake),
+                    None => Ok(Got::NoRoom),
+                };
             }
             // But memory is taken only for received bytes.
             let soon = (2 * (waiting + most)).min(self.need.max(waiting) + READ_BYTES);
             self.pending.reserve_exact(soon - waiting);
         }
-        let got = match from.read(space.get_mut(..most).unwrap_or_default()) {
-            Ok(0) => return Ok(Got::End),
-            Ok(got) => got,
-            Err(error) if matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::Interrupted) => {
-                return Ok(Got::Nothing);
-            }
-            // A connection that breaks off has ended.
-            Err(_) => return Ok(Got::End),
+        let got = match read_once(from, space.get_mut(..most).unwrap_or_default()) {
+            Got::Bytes(got) => got,
+            other => return Ok(other),
         };
         // Too few bytes for a packet, or too many to be put before the new ones: they are gathered in `pending`.
         if waiting + got < self.need || waiting > SMALL_BYTES {
@@ -132,6 +121,35 @@ impl Feed {
         Ok(Got::Bytes(got))
     }
 
+    /// Reads once into the file of a long packet, and passes it on when it is complete.
+    fn read_spilled(
+        &mut self,
+        from: &mut impl Read,
+        scratch: &mut [u8],
+        most: usize,
+        pool: &mut Pool,
+        intake: &mut Intake<'_, '_>,
+    ) -> Result<Got, Error> {
+        let Some(spilled) = &mut self.spilled else { return Ok(Got::NoRoom) };
+        // Bytes that found no room on a full disk wait here, and their sender with them.
+        if spilled.append(&mut self.pending).is_err() {
+            return Ok(Got::NoRoom);
+        }
+        // Not more than the packet: it is read into memory when it is complete, but for a moment.
+        let missing = self.need.saturating_sub(spilled.bytes).clamp(1, READ_BYTES);
+        let space = scratch.get_mut(..missing.min(most)).unwrap_or_default();
+        let got = match read_once(from, space) {
+            Got::Bytes(got) => got,
+            other => return Ok(other),
+        };
+        self.pending.extend_from_slice(space.get(..got).unwrap_or_default());
+        if spilled.bytes + got >= self.need {
+            self.walk_pending(false, intake)?;
+            self.release(pool);
+        }
+        Ok(Got::Bytes(got))
+    }
+
     /// Treats the waiting bytes as the end of the data.
     pub(crate) fn end(&mut self, pool: &mut Pool, intake: &mut Intake<'_, '_>) -> Result<(), Error> {
         self.walk_pending(true, intake)?;
@@ -141,12 +159,12 @@ impl Feed {
 
     /// True while it holds memory that others may need.
     pub(crate) fn holds_room(&self) -> bool {
-        self.reserved > 0
+        self.reserved > 0 || self.spilled.is_some()
     }
 
     /// Bytes of a packet whose rest has not arrived.
     pub(crate) fn unfinished(&self) -> u64 {
-        self.pending.len() as u64
+        (self.spilled.as_ref().map_or(0, |spilled| spilled.bytes) + self.pending.len()) as u64
     }
 
     /// True when the packet at the front has waited for its rest longer than that.
@@ -158,7 +176,8 @@ impl Feed {
     /// starts anew.
     pub(crate) fn holds_a_later_packet(&mut self, now: Instant) -> bool {
         self.half_since = Some(now);
-        let rest = self.pending.get(4..).unwrap_or_default();
+        let spilled = self.spilled.as_ref().map(|spilled| spilled.with(&self.pending).unwrap_or_default());
+        let rest = spilled.as_ref().unwrap_or(&self.pending).get(4..).unwrap_or_default();
         let layout = Layout { packet_bytes_max: self.packet_bytes_max };
         (0..rest.len()).any(|at| {
             let rest = rest.get(at..).unwrap_or_default();
@@ -167,6 +186,10 @@ impl Feed {
     }
 
     fn walk_pending(&mut self, is_end: bool, intake: &mut Intake<'_, '_>) -> Result<(), Error> {
+        if let Some(spilled) = &mut self.spilled {
+            self.pending = spilled.with(&self.pending)?;
+            spilled.bytes = 0;
+        }
         let pending = std::mem::take(&mut self.pending);
         let walked = self.framer.walk(&pending, is_end, intake);
         // Restored before the error is looked at, so that no bytes are lost with it.
@@ -191,27 +214,36 @@ impl Feed {
     /// Reserves room in the pool for this many bytes in total.
     fn hold(&mut self, bytes: usize, pool: &mut Pool) -> bool {
         let more = bytes.saturating_sub(self.reserved);
-        if more > pool.left {
-            pool.is_short = true;
-            return false;
-        }
-        pool.left -= more;
-        self.reserved += more;
-        true
+        let has_room = pool.take(more);
+        self.reserved += if has_room { more } else { 0 };
+        has_room
     }
 
     /// Returns the room that a long packet took.
     pub(crate) fn release(&mut self, pool: &mut Pool) {
         // Room is returned only when nothing long is expected either: it might not be had again.
-        if self.reserved > 0 && self.pending.len().max(self.need) <= SMALL_BYTES {
-            pool.left += std::mem::take(&mut self.reserved);
+        if self.holds_room() && self.pending.len().max(self.need) <= SMALL_BYTES {
+            pool.give_back(std::mem::take(&mut self.reserved));
+            pool.drop_spilled(self.spilled.take());
             self.pending.shrink_to(SMALL_BYTES);
         }
     }
 
     /// Returns all room: the stream has ended.
     pub(crate) fn leave(&mut self, pool: &mut Pool) {
-        pool.left += std::mem::take(&mut self.reserved);
+        pool.give_back(std::mem::take(&mut self.reserved));
+        pool.drop_spilled(self.spilled.take());
         self.pending = Vec::new();
+    }
+}
+
+/// Reads once.
+fn read_once(from: &mut impl Read, space: &mut [u8]) -> Got {
+    match from.read(space) {
+        Ok(0) => Got::End,
+        Ok(got) => Got::Bytes(got),
+        Err(error) if matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::Interrupted) => Got::Nothing,
+        // A connection that breaks off has ended.
+        Err(_) => Got::End,
     }
 }

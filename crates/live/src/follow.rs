@@ -11,8 +11,9 @@ use std::time::{Duration, Instant};
 
 use anytrace_core::Error;
 
-use crate::feed::{Feed, Got, Pool, READ_BYTES};
+use crate::feed::{Feed, Got, READ_BYTES};
 use crate::options::{Caps, EndOfFile};
+use crate::pool::Pool;
 use crate::source::Intake;
 
 /// How often a file at its end is looked at.
@@ -76,6 +77,7 @@ impl Follow {
         // Examined only at the end: a rewrite to a greater length looks like growth otherwise.
         if file.is_at_end && file.has_another_head() {
             self.feed.end(pool, intake)?;
+            self.feed.leave(pool);
             self.restart()?;
             return Ok(true);
         }
@@ -104,6 +106,7 @@ impl Follow {
         }
         if file.file.metadata().is_ok_and(|meta| meta.len() < file.position) {
             self.feed.end(pool, intake)?;
+            self.feed.leave(pool);
             self.restart()?;
             return Ok(true);
         }
@@ -115,6 +118,7 @@ impl Follow {
             file.replaced = None;
         } else if now.duration_since(*since) >= LINGER {
             self.feed.end(pool, intake)?;
+            self.feed.leave(pool);
             self.feed = Feed::new(self.caps.packet_bytes);
             self.open = open(&self.path).ok();
             return Ok(true);

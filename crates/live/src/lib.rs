@@ -28,6 +28,8 @@ mod listener;
 mod manifest;
 mod observer;
 mod options;
+mod places;
+mod pool;
 mod queue;
 mod replay;
 mod report;
