@@ -1,10 +1,11 @@
 //! Sends a recording again, with its timing.
 //!
-//! The packets are sent unchanged, in the order in which they were recorded. An event was written when it was over, so
-//! its end determines when it is due. The epoch is sent first, because a listener may join at any time.
+//! The packets are sent unchanged. An event was written when it was over, so its end determines when it is due; as fast
+//! as the receiver takes it, a recording is sent in its own order. The epoch is sent first, because a listener may join at any time.
 
 mod outlet;
 mod pace;
+mod reorder;
 
 use std::io::Write;
 use std::path::Path;
@@ -15,8 +16,10 @@ use anytrace_core::{Diagnostic, Error, Input, InputOptions, OpenOptions, Place, 
 use anytrace_heph::{Damage, Reader, Record, Visitor};
 
 use crate::address::Endpoint;
+use crate::tally::Percentiles;
 use outlet::Outlet;
 use pace::Pace;
+use reorder::{Lag, Reorder};
 
 /// Longest UDP datagram.
 pub const DATAGRAM_BYTES_MAX: usize = 65_507;
@@ -114,8 +117,8 @@ pub struct ReplayReport {
     pub damaged: u64,
     /// Time it took.
     pub elapsed: Duration,
-    /// The furthest a packet was behind its time.
-    pub late_max: Duration,
+    /// How far events were behind their time; nothing where no times are kept.
+    pub late: Percentiles,
     /// True when it was stopped before its end.
     pub was_stopped: bool,
 }
@@ -127,6 +130,7 @@ struct Survey {
     epoch: Option<(u64, Vec<u8>)>,
     longest: usize,
     damaged: u64,
+    lag: Lag,
 }
 
 /// Sends a file; `-` is standard input, which is read once and sent as it arrives.
@@ -165,6 +169,8 @@ pub fn replay(
         stop,
         outlet,
         pace: Pace::new(options.speed),
+        lag_ns: if options.speed == Speed::Max { 0 } else { survey.lag.ns },
+        ahead: Reorder::default(),
         epoch: survey.epoch.as_ref().map(|(seq, _)| *seq),
         report: ReplayReport::default(),
         sink: is_once.then_some(sink),
@@ -172,13 +178,14 @@ pub fn replay(
     let ended = loop {
         player.report.rounds += 1;
         player.pace.restart();
+        player.ahead = Reorder::new(player.lag_ns);
         if let Some((_, packet)) = &survey.epoch {
             player.send(packet)?;
         }
         let input = open()?;
         watch(&input);
         let mut reader = Reader::new(input, &options.open)?;
-        let ended = reader.read(&mut player).map(|_| ());
+        let ended = reader.read(&mut player).map(|_| ()).and_then(|()| player.send_due(true));
         let is_last = options.rounds == Rounds::One || player.is_stopped() || player.report.events == 0;
         if ended.is_err() || is_last {
             break ended;
@@ -219,6 +226,9 @@ impl Visitor for Surveyor<'_> {
         {
             self.survey.epoch = Some((place.seq, bytes.to_vec()));
         }
+        if let Record::Event(event) = packet {
+            self.survey.lag.event(event.header.stream, event.header.end_ns);
+        }
         Ok(())
     }
 
@@ -238,6 +248,10 @@ struct Player<'a, 'w> {
     stop: &'a AtomicBool,
     outlet: Outlet<'w>,
     pace: Pace,
+    /// The furthest that events are behind others in the file.
+    lag_ns: u64,
+    /// What is read and not due yet.
+    ahead: Reorder,
     /// The record that was sent before all others.
     epoch: Option<u64>,
     report: ReplayReport,
@@ -261,9 +275,24 @@ impl Player<'_, '_> {
             self.outlet.end(self.stop)?;
         }
         (self.report.datagrams, self.report.refused) = self.outlet.counts();
-        self.report.late_max = self.pace.late_max();
+        self.report.late = self.pace.late();
         self.report.was_stopped = is_broken;
         Ok(self.report)
+    }
+
+    /// Sends an event when it is due.
+    fn send_event(&mut self, end_ns: u64, packet: &[u8]) -> Result<(), Error> {
+        self.wait(end_ns)?;
+        self.report.events += 1;
+        self.send(packet)
+    }
+
+    /// Sends what was read ahead and has nothing before it in the rest of the file; with `all`, everything.
+    fn send_due(&mut self, all: bool) -> Result<(), Error> {
+        while let Some(next) = self.ahead.pop(all) {
+            self.send_event(next.end_ns, &next.bytes)?;
+        }
+        Ok(())
     }
 
     /// Waits until an event that ended then is due.
@@ -291,16 +320,23 @@ impl Visitor for Player<'_, '_> {
         }
         match packet {
             Record::Metadata(_) if self.epoch == Some(place.seq) => Ok(()),
-            Record::Metadata(_) => self.send(bytes),
+            // A thread has its name before its events, wherever those of others are.
+            Record::Metadata(metadata) if metadata.thread().is_some() => self.send(bytes),
+            Record::Metadata(_) => {
+                self.send_due(true)?;
+                self.send(bytes)
+            }
             Record::Event(event) => {
                 let end = event.header.end_ns;
                 if end < self.options.from_ns || self.options.to_ns.is_some_and(|to| end >= to) {
                     self.report.left_out += 1;
                     return Ok(());
                 }
-                self.wait(end)?;
-                self.report.events += 1;
-                self.send(bytes)
+                if self.lag_ns == 0 {
+                    return self.send_event(end, bytes);
+                }
+                self.ahead.push(event.header.stream, end, bytes);
+                self.send_due(false)
             }
         }
     }

@@ -3,6 +3,7 @@
 use std::time::{Duration, Instant};
 
 use super::Speed;
+use crate::tally::{Lengths, Percentiles};
 
 /// A shorter wait is skipped: a packet due so soon is sent at once.
 const GRAIN: Duration = Duration::from_millis(1);
@@ -12,12 +13,12 @@ pub(super) struct Pace {
     speed: Speed,
     /// When the first event of the round was sent, and when it had ended.
     origin: Option<(Instant, u64)>,
-    late_max: Duration,
+    late: Lengths,
 }
 
 impl Pace {
     pub(super) fn new(speed: Speed) -> Self {
-        Self { speed, origin: None, late_max: Duration::ZERO }
+        Self { speed, origin: None, late: Lengths::default() }
     }
 
     /// A new round begins.
@@ -36,17 +37,18 @@ impl Pace {
         let passed = now.duration_since(start);
         match due.checked_sub(passed) {
             Some(left) if left >= GRAIN => Some(left),
-            Some(_) => None,
-            None => {
-                let is_behind = end_ns >= first_ns;
-                self.late_max = self.late_max.max(if is_behind { passed.saturating_sub(due) } else { Duration::ZERO });
+            early => {
+                let late =
+                    if early.is_none() && end_ns >= first_ns { passed.saturating_sub(due) } else { Duration::ZERO };
+                self.late.push(u64::try_from(late.as_nanos()).unwrap_or(u64::MAX));
                 None
             }
         }
     }
 
-    pub(super) fn late_max(&self) -> Duration {
-        self.late_max
+    /// How far events were behind.
+    pub(super) fn late(&self) -> Percentiles {
+        self.late.percentiles()
     }
 }
 

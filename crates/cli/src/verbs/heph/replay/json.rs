@@ -15,7 +15,9 @@ pub(super) fn object(report: &ReplayReport) -> String {
         "events_left_out": report.left_out,
         "damaged_places": report.damaged,
         "elapsed_s": report.elapsed.as_secs_f64(),
-        "late_max_ns": u64::try_from(report.late_max.as_nanos()).unwrap_or(u64::MAX),
+        "late_p50_ns": report.late.p50_ns,
+        "late_p99_ns": report.late.p99_ns,
+        "late_max_ns": report.late.max_ns,
         "was_stopped": report.was_stopped,
     });
     format!("{made}\n")

@@ -19,8 +19,10 @@ pub(super) fn page(report: &ReplayReport) -> String {
     add("rounds", report.rounds.saturating_sub(1), number(report.rounds));
     add("left out", report.left_out, format!("{} events outside the times", number(report.left_out)));
     add("damaged", report.damaged, format!("{} places, not sent", number(report.damaged)));
-    let late = report.late_max.as_millis();
-    add("late", u64::from(late > 0), format!("at most {}", nanoseconds(report.late_max.as_nanos())));
+    let late = report.late;
+    let time = |ns: u64| nanoseconds(u128::from(ns));
+    let shown = format!("p50 {}, p99 {}, at most {}", time(late.p50_ns), time(late.p99_ns), time(late.max_ns));
+    add("late", late.max_ns / 1_000_000, shown);
     rows.push(("time", nanoseconds(report.elapsed.as_nanos())));
     if report.was_stopped {
         rows.push(("stopped", "before its end".to_owned()));
