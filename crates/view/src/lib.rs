@@ -72,6 +72,8 @@ pub struct Options {
     pub socket: Option<PathBuf>,
     /// Read a trace again when its file changes.
     pub follow: bool,
+    /// Also show the traces in the folder of a running collector, as they appear.
+    pub collection: Option<PathBuf>,
     /// The program `anytrace-query`, where it is installed.
     pub query: Option<PathBuf>,
     /// The indexes: their pyramids are drawn until the traces are read, and SQL uses them.
@@ -91,6 +93,7 @@ impl Default for Options {
             port: 0,
             socket: None,
             follow: false,
+            collection: None,
             query: None,
             index: Choice::None,
             page_folder: None,

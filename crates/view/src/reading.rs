@@ -1,9 +1,10 @@
 //! The threads that read the traces.
 
-use std::path::Path;
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
-use std::time::{Duration, SystemTime};
+use std::time::{Duration, Instant, SystemTime};
 
 use anytrace_core::index::{self, Choice, Lookup};
 use anytrace_core::{Error, Format, Input, InputOptions, SpanOptions};
@@ -18,29 +19,67 @@ use crate::view::{Damage, File, Found, View};
 
 /// How often a file that is followed is looked at.
 const LOOK: Duration = Duration::from_millis(100);
+const LOOK_MAX: Duration = Duration::from_secs(10);
 
 /// Starts a thread for each file. It ends with the view.
 pub(crate) fn start(view: &Arc<View>) {
-    for number in 0..view.files.len() {
+    (0..view.files.len()).for_each(|number| start_file(view, number));
+    if let Some(folder) = view.options.collection.clone() {
         let view = Arc::clone(view);
-        std::thread::spawn(move || read_file(&view, number));
+        std::thread::spawn(move || watch(&view, &folder));
     }
+}
+
+fn start_file(view: &Arc<View>, number: usize) {
+    let view = Arc::clone(view);
+    std::thread::spawn(move || read_file(&view, number));
+}
+
+/// Adds the files of a collector as they appear, by their names: those it still writes to, and those that were there.
+fn watch(view: &Arc<View>, folder: &Path) {
+    let mut known = BTreeSet::new();
+    while !view.stop_flag().load(Ordering::Relaxed) {
+        for (name, path) in traces_of(folder) {
+            if known.insert(name) {
+                let source = Source { path, ..Source::default() };
+                if let Some(number) = view.files.push(File::new(source)) {
+                    start_file(view, number);
+                    view.changed();
+                }
+            }
+        }
+        std::thread::sleep(LOOK);
+    }
+}
+
+/// The traces in the folder of a collector: the name that a file has or will have, and where it is.
+fn traces_of(folder: &Path) -> BTreeMap<PathBuf, PathBuf> {
+    let entries = std::fs::read_dir(folder).into_iter().flatten().flatten().map(|entry| entry.path());
+    let ends = |path: &Path, with: &str| path.extension().is_some_and(|extension| extension == with);
+    let of = |path: PathBuf| {
+        let name = if ends(&path, "part") { path.with_extension("") } else { path.clone() };
+        ends(&name, "heph").then_some((name, path))
+    };
+    entries.filter_map(of).collect()
 }
 
 /// Reads a file, and again when it changes if it is followed.
 fn read_file(view: &View, number: usize) {
     let Some(file) = view.files.get(number) else { return };
-    let mut stamp = stamp(&file.source.path);
+    let mut stamp = stamp(&file.path());
+    let mut began = Instant::now();
     read(view, file, &file.shelf());
     while view.options.follow && !view.stop_flag().load(Ordering::Relaxed) {
-        std::thread::sleep(LOOK);
-        let now = self::stamp(&file.source.path);
+        // A trace that takes long to read is read more rarely: whoever writes it needs the processors too.
+        std::thread::sleep(LOOK.max(began.elapsed() * 4).min(LOOK_MAX));
+        let now = self::stamp(&file.path());
         if now == stamp || now.is_none() {
             continue;
         }
         stamp = now;
         // What was read before stays visible until all of it is read again.
         let shelf = Arc::new(Shelf::default());
+        began = Instant::now();
         read(view, file, &shelf);
         file.set_shelf(shelf);
         view.changed();
@@ -75,12 +114,12 @@ fn read(view: &View, file: &File, shelf: &Shelf) {
 /// Finds the times of damage.
 fn place(view: &View, file: &File, shelf: &Shelf, damage: &mut [Damage]) -> Result<(), Error> {
     let unit = shelf.read().unit();
-    let Some(opened) = open(&file.source)? else { return Ok(()) };
+    let Some(opened) = open(&file.current())? else { return Ok(()) };
     places::find(damage, opened, &file.source.open, unit, view.stop_flag())
 }
 
 fn read_into(view: &View, file: &File, shelf: &Shelf, found: &mut Found) -> Result<(), Error> {
-    let Some((format, input)) = open(&file.source)? else { return Ok(()) };
+    let Some((format, input)) = open(&file.current())? else { return Ok(()) };
     let mut state = file.state();
     state.format = Some(format);
     state.bytes = input.file_bytes();
@@ -97,14 +136,12 @@ fn preview(view: &View, file: &File, format: &'static dyn Format) {
     let choice = &view.options.index;
     let place = match choice {
         Choice::None => return,
-        Choice::Auto(folder) => index::path_of(&file.source.path, folder.as_deref()),
+        Choice::Auto(folder) => index::path_of(&file.path(), folder.as_deref()),
         Choice::File(path) => path.clone(),
     };
     let is_read_again = file.state().is_complete;
-    let is_whole = || matches!(index::is_whole(format, &file.source.path), Ok(true));
-    if is_read_again
-        || !is_whole()
-        || !matches!(index::find(&file.source.path, format.name(), choice), Ok(Lookup::Found(_)))
+    let is_whole = || matches!(index::is_whole(format, &file.path()), Ok(true));
+    if is_read_again || !is_whole() || !matches!(index::find(&file.path(), format.name(), choice), Ok(Lookup::Found(_)))
     {
         return;
     }

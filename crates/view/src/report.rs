@@ -45,8 +45,8 @@ pub fn report(options: Options, sink: &mut dyn Sink) -> Result<String, Error> {
     let view = View::new(options);
     let Some(file) = view.files.first() else { return Err(Error::usage("a report is of a file")) };
     let mut both = Both { found: Found::default(), sink };
-    let info = info(&file.source)?;
-    if let Some((format, input)) = open(&file.source)? {
+    let info = info(&file.current())?;
+    if let Some((format, input)) = open(&file.current())? {
         let mut state = file.state();
         (state.format, state.bytes) = (Some(format), input.file_bytes());
         drop(state);

@@ -1,7 +1,9 @@
 //! All that is shown: files, names, and how far reading is.
 
+use std::borrow::Cow;
+use std::path::Path;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, RwLock};
 
 use anytrace_core::{Diagnostic, Error, Format, Sink};
 
@@ -18,12 +20,55 @@ pub(crate) struct View {
     /// What was asked for.
     pub(crate) options: Options,
     /// The traces.
-    pub(crate) files: Vec<File>,
+    pub(crate) files: Files,
     /// The names of all of them.
     pub(crate) names: Names,
     /// Grows with each change.
     version: AtomicU64,
     stop: AtomicBool,
+}
+
+/// Most files that are shown: numbers of tracks have room for so many.
+pub(crate) const FILES_MAX: usize = 1024;
+
+/// The traces; more may come while they are shown.
+pub(crate) struct Files(Box<[OnceLock<File>]>);
+
+impl Files {
+    fn new(files: Vec<File>, may_grow: bool) -> Self {
+        let mut places: Vec<_> = files.into_iter().map(OnceLock::from).collect();
+        if may_grow {
+            places.resize_with(FILES_MAX.max(places.len()), OnceLock::new);
+        }
+        Self(places.into())
+    }
+
+    /// Adds a trace; returns its number, where there is room.
+    pub(crate) fn push(&self, mut file: File) -> Option<usize> {
+        for (number, place) in self.0.iter().enumerate() {
+            match place.set(file) {
+                Ok(()) => return Some(number),
+                Err(taken) => file = taken,
+            }
+        }
+        None
+    }
+
+    pub(crate) fn iter(&self) -> impl Iterator<Item = &File> {
+        self.0.iter().map_while(OnceLock::get)
+    }
+
+    pub(crate) fn get(&self, number: usize) -> Option<&File> {
+        self.0.get(number)?.get()
+    }
+
+    pub(crate) fn first(&self) -> Option<&File> {
+        self.get(0)
+    }
+
+    pub(crate) fn len(&self) -> usize {
+        self.iter().count()
+    }
 }
 
 /// One trace.
@@ -72,13 +117,7 @@ pub(crate) struct Damage {
 
 impl View {
     pub(crate) fn new(options: Options) -> Self {
-        let file = |source: &Source| File {
-            source: source.clone(),
-            shelf: RwLock::default(),
-            preview: RwLock::default(),
-            state: Mutex::new(State::default()),
-        };
-        let files = options.files.iter().map(file).collect();
+        let files = Files::new(options.files.iter().cloned().map(File::new).collect(), options.collection.is_some());
         Self { options, files, names: Names::default(), version: AtomicU64::new(1), stop: AtomicBool::new(false) }
     }
 
@@ -115,20 +154,45 @@ impl View {
 
     /// The number of a track among those of all files.
     pub(crate) fn track_id(&self, file: usize, track: usize) -> u64 {
-        (track * self.files.len() + file) as u64
+        (track * FILES_MAX.max(self.options.files.len()) + file) as u64
     }
 
     /// The file and the track of a number.
     pub(crate) fn track_of(&self, id: u64) -> Option<(usize, usize)> {
-        let count = self.files.len().max(1) as u64;
+        let count = FILES_MAX.max(self.options.files.len()) as u64;
         Some((usize::try_from(id % count).ok()?, usize::try_from(id / count).ok()?))
     }
 }
 
+/// What the name of a file ends with while the collector still writes to it.
+const UNFINISHED: &str = "part";
+
 impl File {
+    /// A trace that is not read yet.
+    pub(crate) fn new(source: Source) -> Self {
+        Self { source, shelf: RwLock::default(), preview: RwLock::default(), state: Mutex::new(State::default()) }
+    }
+
+    /// Where it is now: the collector gives a file its name when it is complete.
+    pub(crate) fn path(&self) -> Cow<'_, Path> {
+        let asked = &self.source.path;
+        if asked.extension().is_some_and(|extension| extension == UNFINISHED) {
+            let complete = asked.with_extension("");
+            if complete.is_file() {
+                return Cow::Owned(complete);
+            }
+        }
+        Cow::Borrowed(asked)
+    }
+
+    /// What was asked for, where it is now.
+    pub(crate) fn current(&self) -> Source {
+        Source { path: self.path().into_owned(), ..self.source.clone() }
+    }
+
     /// Pages, exports and SQL read a file again; a pipe has nothing more, and opening one may wait forever.
     pub(crate) fn can_be_read_again(&self) -> bool {
-        self.source.path.is_file()
+        self.path().is_file()
     }
 
     /// How far reading is.
@@ -159,7 +223,8 @@ impl File {
 
     /// The last part of its path, for people.
     pub(crate) fn title(&self) -> String {
-        let name = self.source.path.file_name().unwrap_or(self.source.path.as_os_str());
+        let path = self.path();
+        let name = path.file_name().unwrap_or(path.as_os_str());
         name.to_string_lossy().into_owned()
     }
 }

@@ -28,6 +28,7 @@ pub(crate) fn run(options: &ViewArguments) -> Result<Verdict, Failure> {
         port: options.port.unwrap_or(0),
         socket: options.socket.clone(),
         follow: options.follow,
+        collection: None,
         query: super::query::engine_path(),
         index: index(options)?,
         page_folder: options.viewer_dir.clone(),
@@ -46,8 +47,8 @@ pub(crate) fn run(options: &ViewArguments) -> Result<Verdict, Failure> {
             "note",
             format_args!("the server listens on {path}: `ssh -L 8080:{path} HOST` leads a port there"),
         );
-    } else if !options.no_open && has_display() {
-        show(&url);
+    } else if !options.no_open {
+        show_where_seen(&url);
     }
     server.run().map_err(|error| Failure::bare(&error))?;
     Ok(Verdict::Fine)
@@ -97,6 +98,13 @@ fn source(file: &Path, input: &InputArguments) -> Source {
 pub(crate) fn has_display() -> bool {
     let is_set = |name| std::env::var_os(name).is_some_and(|value| !value.is_empty());
     cfg!(any(target_os = "macos", windows)) || is_set("DISPLAY") || is_set("WAYLAND_DISPLAY")
+}
+
+/// Opens the user's browser, where there is one to be seen.
+pub(crate) fn show_where_seen(url: &str) {
+    if has_display() {
+        show(url);
+    }
 }
 
 /// Opens the user's browser. Where that fails, the address is on standard output.

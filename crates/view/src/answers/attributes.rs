@@ -20,12 +20,11 @@ const ATTRIBUTES_MAX: usize = 1000;
 
 /// The attributes of a slice of a track at a depth; `None` where it has none, or where reading would take long.
 pub(super) fn of(work: &Work<'_>, file: &File, (track, depth): (usize, usize), slice: &Slice) -> Option<Value> {
-    let is_short =
-        std::fs::metadata(&file.source.path).is_ok_and(|meta| meta.is_file() && meta.len() <= FILE_BYTES_MAX);
+    let is_short = std::fs::metadata(file.path()).is_ok_and(|meta| meta.is_file() && meta.len() <= FILE_BYTES_MAX);
     if !is_short {
         return None;
     }
-    let (format, input) = open(&file.source).ok()??;
+    let (format, input) = open(&file.current()).ok()??;
     let options = span_options(work.view, format).ok()?;
     if !format.has_spans() {
         return of_record(work, file, (format, input), &options, slice.start);

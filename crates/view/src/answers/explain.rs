@@ -29,7 +29,7 @@ pub(super) fn titles(view: &View) -> Vec<&'static str> {
 
 /// The page of this title, of one file.
 pub(super) fn page(page: &Page<'_>, title: &str) -> Result<Vec<Value>, Error> {
-    let Some((format, _)) = crate::reading::open(&page.file.source)? else { return Ok(Vec::new()) };
+    let Some((format, _)) = crate::reading::open(&page.file.current())? else { return Ok(Vec::new()) };
     let of = format.explanations().iter().find(|one| one.title == title && one.subject == Subject::Trace);
     of.map_or(Ok(Vec::new()), |one| blocks(page, format, one, None))
 }
@@ -71,7 +71,7 @@ pub(super) fn explain(work: &Work<'_>, parameters: &Parameters) -> Result<Reply,
 
 fn blocks(page: &Page<'_>, format: &dyn Format, one: &Explanation, at: Option<u64>) -> Result<Vec<Value>, Error> {
     let open: Box<Open<'_>> = Box::new(|| {
-        let again: Option<(_, Input)> = crate::reading::open(&page.file.source)?;
+        let again: Option<(_, Input)> = crate::reading::open(&page.file.current())?;
         again.map(|(_, input)| input).ok_or_else(|| Error::usage("the file is empty now"))
     });
     let is_by_order = page.file.shelf().read().unit() == TimeUnit::Order;

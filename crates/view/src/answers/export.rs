@@ -30,7 +30,7 @@ pub(super) fn export(work: &Work<'_>, parameters: &Parameters) -> Result<Reply, 
     if !file.can_be_read_again() {
         return Err(Problem::new(400, "what comes through a pipe cannot be read again for an export"));
     }
-    let opened = open(&file.source).map_err(|error| refused(&error))?;
+    let opened = open(&file.current()).map_err(|error| refused(&error))?;
     let (format, input) = opened.ok_or_else(|| Problem::new(400, "the file is empty"))?;
     let disk = tempfile::tempfile()?;
     let is_own = matches!(form, "native" | "trim");
@@ -53,7 +53,7 @@ fn refused(error: &Error) -> Problem {
 }
 
 fn extension_of(file: &File, format: &dyn Format) -> String {
-    let own = file.source.path.extension().map(|extension| extension.to_string_lossy().into_owned());
+    let own = file.path().extension().map(|extension| extension.to_string_lossy().into_owned());
     own.unwrap_or_else(|| format.extensions().first().copied().unwrap_or("trace").to_owned())
 }
 

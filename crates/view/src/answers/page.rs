@@ -27,7 +27,7 @@ pub(super) struct Page<'a> {
 
 impl Page<'_> {
     pub(super) fn open(&self) -> Result<Option<Opened>, Error> {
-        let Some((format, input)) = crate::reading::open(&self.file.source)? else { return Ok(None) };
+        let Some((format, input)) = crate::reading::open(&self.file.current())? else { return Ok(None) };
         Ok(Some((format, format.open(input, &self.file.source.open)?)))
     }
 

@@ -32,7 +32,7 @@ pub(crate) async fn run(view: &View, sql: String) -> Result<Reply, Problem> {
     }
     let started = Instant::now();
     let mut command = Command::new(program);
-    command.arg(request(view, &sql)?.to_string()).args(view.files.iter().map(|file| &file.source.path));
+    command.arg(request(view, &sql)?.to_string()).args(view.files.iter().map(|file| file.path().into_owned()));
     // The engine ends when its standard input does: with this server, or when nobody waits for the answer.
     command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).kill_on_drop(true);
     let mut child = command.spawn().map_err(|error| Problem::new(500, format!("anytrace-query: {error}")))?;
@@ -177,7 +177,7 @@ fn members(line: &[u8]) -> Option<Vec<(String, Value)>> {
 /// `api/tables`: the tables of all files, with their columns.
 pub(crate) fn tables(view: &View) -> Reply {
     let mut found: Vec<anytrace_core::table::Table> = Vec::new();
-    for file in &view.files {
+    for file in view.files.iter() {
         let format = file.state().format;
         for table in format.map(tables::all).unwrap_or_default() {
             if !found.iter().any(|known| known.name == table.name) {

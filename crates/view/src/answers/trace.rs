@@ -120,7 +120,7 @@ fn of_file(number: usize, file: &File, state: &State, store: &Store, axis: Axis)
     json!({
         "index": number,
         "name": file.title(),
-        "path": file.source.path.display().to_string(),
+        "path": file.path().display().to_string(),
         "format": state.format.map(|format| format.name()),
         "bytes": state.bytes,
         "damage": state.damage_count,

@@ -1,11 +1,14 @@
 //! `anytrace heph collect`.
 
 mod arguments;
+mod metrics;
 mod page;
 mod screen;
 mod shown;
 
 use std::io::Write;
+use std::net::SocketAddr;
+use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -18,6 +21,7 @@ use crate::arguments::ResultForm;
 use crate::failure::Failure;
 use crate::{Verdict, paint, terminal};
 use arguments::SummaryForm;
+use metrics::Metrics;
 use screen::Screen;
 use shown::{Shown, complain};
 
@@ -31,13 +35,16 @@ pub(crate) fn run(options: &CollectArguments) -> Result<Verdict, Failure> {
     }
     raise_descriptors();
     let stop = stop_on_signal();
+    let metrics = options.metrics.map(|address| serve_metrics(address, options)).transpose()?;
+    let viewer = if options.view { Some(Viewer::open(&options.output)?) } else { None };
     let form = options.ends.summary;
     let wants_screen = form == SummaryForm::Auto && terminal::stdout_is_terminal();
     let screen = if wants_screen { Screen::open().ok() } else { None };
-    let mut shown = Shown { form, screen, unprinted: Vec::new() };
+    let mut shown = Shown { form, screen, metrics, unprinted: Vec::new() };
     let collected = collect(&how, &stop, &mut shown);
     // The terminal is as it was before anything else is printed.
     shown.screen = None;
+    drop(viewer);
     for line in &shown.unprinted {
         complain(line);
     }
@@ -50,6 +57,49 @@ pub(crate) fn run(options: &CollectArguments) -> Result<Verdict, Failure> {
     }
     out.flush()?;
     Ok(Verdict::Fine)
+}
+
+/// Answers Prometheus, at an address that other machines can reach only where that is allowed.
+fn serve_metrics(address: SocketAddr, options: &CollectArguments) -> Result<Metrics, Failure> {
+    if !address.ip().is_loopback() && !options.allow_remote {
+        return Err(Failure::usage(format!(
+            "--metrics {address} can be reached by other machines; use --allow-remote to allow it"
+        )));
+    }
+    let (metrics, address) = Metrics::serve(address).map_err(|error| Failure::bare(&error))?;
+    paint::complain("note", format_args!("metrics are at http://{address}/metrics"));
+    Ok(metrics)
+}
+
+/// The viewer of what is collected; it ends with this value.
+struct Viewer(anytrace_view::End);
+
+impl Viewer {
+    /// Serves the traces in the folder as they appear, says where, and opens a browser where one can be seen.
+    fn open(folder: &Path) -> Result<Self, Failure> {
+        let options = anytrace_view::Options {
+            follow: true,
+            collection: Some(folder.to_owned()),
+            query: crate::verbs::query::engine_path(),
+            ..anytrace_view::Options::default()
+        };
+        let server = anytrace_view::Server::bind(options).map_err(|error| Failure::bare(&error))?;
+        let (url, end) = (server.url(), server.end());
+        std::thread::spawn(move || {
+            if let Err(error) = server.run() {
+                paint::complain("warning", format_args!("the viewer has ended: {error}"));
+            }
+        });
+        paint::complain("note", format_args!("the traces are shown at {url}"));
+        crate::verbs::view::show_where_seen(&url);
+        Ok(Self(end))
+    }
+}
+
+impl Drop for Viewer {
+    fn drop(&mut self) {
+        self.0.now();
+    }
 }
 
 /// What the library says, with the option that helps.

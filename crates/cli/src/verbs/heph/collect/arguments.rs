@@ -1,5 +1,6 @@
 //! The options of `collect`, and how their values are read.
 
+use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -35,6 +36,12 @@ pub(crate) struct CollectArguments {
     /// Read followed files to the end and do not wait for more
     #[arg(long)]
     pub(super) no_follow: bool,
+    /// Show the traces in a browser while they are collected; the address is printed
+    #[arg(long)]
+    pub(super) view: bool,
+    /// Answer Prometheus at http://HOST:PORT/metrics; the figures are those of the last summary (--interval)
+    #[arg(long, value_name = "HOST:PORT")]
+    pub(super) metrics: Option<SocketAddr>,
     #[command(flatten)]
     pub(super) ends: EndArguments,
     #[command(flatten)]

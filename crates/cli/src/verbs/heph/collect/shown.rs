@@ -6,6 +6,7 @@ use anytrace_core::{Diagnostic, Error, text};
 use anytrace_live::{ListenerReport, Observer, SourceName, Summary};
 
 use super::arguments::SummaryForm;
+use super::metrics::Metrics;
 use super::screen::Screen;
 use crate::terminal;
 
@@ -13,6 +14,7 @@ use crate::terminal;
 pub(super) struct Shown {
     pub(super) form: SummaryForm,
     pub(super) screen: Option<Screen>,
+    pub(super) metrics: Option<Metrics>,
     /// Complaints that wait until the screen is gone.
     pub(super) unprinted: Vec<String>,
 }
@@ -37,6 +39,9 @@ impl Observer for Shown {
     }
 
     fn summary(&mut self, summary: &Summary) -> Result<(), Error> {
+        if let Some(metrics) = &self.metrics {
+            metrics.show(&summary.total);
+        }
         match (&mut self.screen, self.form) {
             (Some(screen), _) => Ok(screen.draw(summary, self.unprinted.last().map_or("", String::as_str))?),
             (None, SummaryForm::Json) => print(&summary.to_json()),
