@@ -7,6 +7,7 @@ use anytrace_core::{Error, Limits};
 use anytrace_heph::tools::loss::{Fate, StreamLoss};
 use anytrace_heph::{EVENT_MAGIC, Framer, METADATA_MAGIC};
 
+use crate::access::Gate;
 use crate::descriptors;
 use crate::listener::Listener;
 use crate::options::Caps;
@@ -25,6 +26,9 @@ const STREAMS_LISTED_ENDED: usize = 16;
 /// How long a sender of datagrams keeps its place after its last, when others need one. What it has in files stays;
 /// when it sends again, it is a source again.
 const PAUSE: Duration = Duration::from_secs(1);
+
+/// Why a machine is refused.
+pub(crate) const NOT_ALLOWED: &str = "its address is not allowed";
 
 /// Descriptions listed.
 const DESCRIPTIONS_LISTED: usize = 10;
@@ -177,6 +181,7 @@ impl Census {
         number: usize,
         listener: &mut Listener,
         batch: &Batch,
+        gate: &Gate,
         shared: &mut Shared<'_>,
     ) -> Result<(), Error> {
         let mut start = 0;
@@ -188,7 +193,9 @@ impl Census {
             let slot = match last {
                 Some((known, slot)) if known == sender => slot,
                 _ => {
-                    let Some(slot) = self.slot_of(number, listener, sender, datagram, shared)? else { continue };
+                    let Some(slot) = self.slot_of(number, listener, (sender, datagram), gate, shared)? else {
+                        continue;
+                    };
                     slot
                 }
             };
@@ -202,23 +209,24 @@ impl Census {
         &mut self,
         number: usize,
         listener: &mut Listener,
-        sender: &Sender,
-        datagram: &[u8],
+        (sender, datagram): (&Sender, &[u8]),
+        gate: &Gate,
         shared: &mut Shared<'_>,
     ) -> Result<Option<usize>, Error> {
         let key = (number, sender.clone());
         if let Some(&slot) = self.senders.get(&key) {
             return Ok(Some(slot));
         }
+        if matches!(sender, Sender::Net(address) if !gate.allows(address.ip())) {
+            listener.unauthorized += 1;
+            shared.unauthorized(&sender.to_string(), NOT_ALLOWED)?;
+            return Ok(None);
+        }
         if !begins_with_a_packet(datagram) {
             listener.rejected += 1;
             return Ok(None);
         }
-        let peer = match sender {
-            Sender::Net(address) => address.to_string(),
-            Sender::Process(process) => format!("process {process}"),
-        };
-        let name = SourceName { number: 0, kind: listener.bound.endpoint.scheme(), peer };
+        let name = SourceName { number: 0, kind: listener.bound.endpoint.scheme(), peer: sender.to_string() };
         let Some(slot) = self.enter(name, self.caps.rate_bytes, shared)? else {
             listener.refused += 1;
             return Ok(None);
@@ -328,6 +336,7 @@ impl Census {
             collections: earlier.collections + 1,
             earlier_kernel_dropped: earlier.kernel_dropped,
             earlier_refused: earlier.refused,
+            earlier_unauthorized: earlier.unauthorized,
             dropped: sum.dropped,
             over_rate: sum.over_rate,
             damaged_places: sum.damaged_places,

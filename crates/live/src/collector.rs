@@ -10,7 +10,9 @@ use std::time::{Duration, Instant};
 use anytrace_core::Error;
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 
-use crate::census::Census;
+use crate::access::Gate;
+use crate::address::Endpoint;
+use crate::census::{Census, NOT_ALLOWED};
 use crate::connection::{Connection, Stream};
 use crate::datagram::Receiver;
 use crate::feed::{Got, SCRATCH_BYTES};
@@ -67,6 +69,7 @@ struct Collector<'o> {
     census: Census,
     pool: Pool,
     scratch: Vec<u8>,
+    gate: Gate,
     queue: Queue,
     ear: UnixStream,
     listeners: Vec<Listener>,
@@ -85,9 +88,13 @@ struct Collector<'o> {
 impl<'o> Collector<'o> {
     fn open(options: &'o CollectOptions, observer: &'o mut dyn Observer) -> Result<Self, Error> {
         let caps = &options.caps;
+        let gate = Gate::new(&options.access)?;
         // Before any thread: the mode of socket files is set through the mask of the entire process.
-        let bound: Vec<Bound> =
-            options.listen.iter().map(|endpoint| bind(endpoint, options.reach)).collect::<Result<_, _>>()?;
+        let bound: Vec<Bound> = options
+            .listen
+            .iter()
+            .map(|endpoint| bind(endpoint, options.reach, &options.access))
+            .collect::<Result<_, _>>()?;
         let mut shared = Shared::new(&options.store, caps, observer)?;
         let mut census = Census::new(*caps);
         let mut follows = Vec::new();
@@ -111,7 +118,7 @@ impl<'o> Collector<'o> {
                 }
                 _ => None,
             };
-            listeners.push(Listener { bound, receiver, rejected: 0, refused: 0, rests_until: None });
+            listeners.push(Listener { bound, receiver, rejected: 0, refused: 0, unauthorized: 0, rests_until: None });
         }
         // The losses are there from the start: a collection that is killed early counts as one.
         let (summary_at, losses_at) = (shared.start + options.interval, shared.start);
@@ -127,6 +134,7 @@ impl<'o> Collector<'o> {
                 &options.store.folder,
             ),
             scratch: vec![0; SCRATCH_BYTES],
+            gate,
             queue,
             ear,
             listeners,
@@ -188,6 +196,9 @@ impl<'o> Collector<'o> {
         if let Some(due) = self.follows.iter().map(|(follow, _)| follow.due).min().filter(|_| !self.is_full) {
             wait = wait.min(due.saturating_duration_since(now));
         }
+        if self.connections.iter().any(|connection| connection.may_have_more(now)) {
+            wait = Duration::ZERO;
+        }
         // Connections over their rate are left out of the poll, so a short wait must look at them again.
         if self.connections.iter().any(|connection| connection.rests(now)) {
             wait = wait.min(Duration::from_millis(10));
@@ -224,6 +235,10 @@ impl<'o> Collector<'o> {
                 *is_ready = fd.any().unwrap_or(true);
             }
         }
+        let of_connections = ready.iter_mut().skip(self.listeners.len());
+        for (is_ready, connection) in of_connections.zip(&self.connections) {
+            *is_ready |= reads && connection.may_have_more(now);
+        }
         Ok(())
     }
 
@@ -238,16 +253,21 @@ impl<'o> Collector<'o> {
         self.census.dropped_of_others(taken.dropped_of_others);
         for (number, batch) in taken.batches {
             let Some(listener) = self.listeners.get_mut(number) else { continue };
-            self.census.take(number, listener, &batch, &mut self.shared)?;
+            self.census.take(number, listener, &batch, &self.gate, &mut self.shared)?;
         }
         Ok(())
     }
 
     fn accept(&mut self, ready: &[bool]) -> Result<(), Error> {
         let now = self.shared.now;
-        for (listener, _) in self.listeners.iter_mut().zip(ready).filter(|(_, ready)| **ready) {
+        for (number, (listener, _)) in
+            self.listeners.iter_mut().zip(ready).enumerate().filter(|(_, (_, ready))| **ready)
+        {
+            let is_tls = matches!(listener.bound.endpoint, Endpoint::Tls(_));
+            let tls = self.gate.tls.as_ref().filter(|_| is_tls);
+            let is_strict = !matches!(listener.bound.endpoint, Endpoint::Unix(_)) && self.gate.wants_token();
             for _ in 0..ACCEPT_AT_ONCE {
-                let (stream, peer, address) = match Stream::accept(&listener.bound.socket) {
+                let (stream, peer, address) = match Stream::accept(&listener.bound.socket, tls) {
                     Ok(Some(accepted)) => accepted,
                     Ok(None) => break,
                     Err(_) => {
@@ -256,6 +276,11 @@ impl<'o> Collector<'o> {
                         break;
                     }
                 };
+                if matches!(address, Address::Net(ip) if !self.gate.allows(ip)) {
+                    listener.unauthorized += 1;
+                    self.shared.unauthorized(&peer, NOT_ALLOWED)?;
+                    continue;
+                }
                 let kind = listener.bound.endpoint.scheme();
                 let name = SourceName { number: 0, kind, peer };
                 // Accepted and then dropped: a sender must see an end, not a connection that nobody serves.
@@ -273,7 +298,7 @@ impl<'o> Collector<'o> {
                 match if has_room { self.census.enter(name, rate, &mut self.shared)? } else { None } {
                     Some(slot) => {
                         let most = self.options.caps.packet_bytes;
-                        self.connections.push(Connection::new(stream, address, slot, most, now));
+                        self.connections.push(Connection::new(stream, (address, number), slot, is_strict, most, now));
                     }
                     None => listener.refused += 1,
                 }
@@ -294,7 +319,7 @@ impl<'o> Collector<'o> {
             let (Some(at), Some(is_empty)) = (ready.get(turn), is_empty.get_mut(turn)) else { continue };
             let Some(connection) = self.connections.get_mut(*at).filter(|_| !*is_empty) else { continue };
             let Some(mut intake) = self.census.intake(connection.slot, &mut self.shared) else { continue };
-            let got = connection.read(&mut self.scratch, &mut self.pool, &mut intake)?;
+            let got = connection.read(&mut self.scratch, &mut self.pool, &mut self.gate, &mut intake)?;
             *is_empty = !matches!(got, Got::Bytes(_));
             has_ended |= connection.has_ended;
         }
@@ -311,6 +336,10 @@ impl<'o> Collector<'o> {
     /// Ends the sources of connections that are over.
     fn bury_connections(&mut self) -> Result<(), Error> {
         for connection in self.connections.iter().filter(|connection| connection.has_ended) {
+            let listener = self.listeners.get_mut(connection.listener).filter(|_| connection.is_unauthorized);
+            if let Some(listener) = listener {
+                listener.unauthorized += 1;
+            }
             self.census.leave(connection.slot, &mut self.shared)?;
         }
         // After their sources have left, because the slots are known by the connections only.
@@ -417,7 +446,10 @@ impl<'o> Collector<'o> {
         for connection in self.connections.iter_mut().filter(|connection| !connection.has_ended) {
             let Some(mut intake) = self.census.intake(connection.slot, &mut self.shared) else { continue };
             while Instant::now() < deadline && !connection.has_ended {
-                if !matches!(connection.read(&mut self.scratch, &mut self.pool, &mut intake)?, Got::Bytes(_)) {
+                if !matches!(
+                    connection.read(&mut self.scratch, &mut self.pool, &mut self.gate, &mut intake)?,
+                    Got::Bytes(_)
+                ) {
                     break;
                 }
             }

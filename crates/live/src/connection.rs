@@ -4,12 +4,15 @@ use std::io::{self, Read, Write};
 use std::net::{SocketAddr, TcpStream};
 use std::os::fd::{AsFd, BorrowedFd};
 use std::os::unix::net::UnixStream;
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use anytrace_core::Error;
 use nix::sys::socket::sockopt::{KeepAlive, PeerCredentials};
 use nix::sys::socket::{getsockopt, setsockopt};
+use rustls::{ServerConfig, ServerConnection, StreamOwned};
 
+use crate::access::{Gate, Greeted, Greeting, TlsStream, has_certificate, tls};
 use crate::feed::{Feed, Got, READ_BYTES};
 use crate::listen::Socket;
 use crate::places::Address;
@@ -26,13 +29,23 @@ const PATIENCE_WHEN_SHORT: Duration = Duration::from_secs(5);
 pub(crate) struct Connection {
     stream: Stream,
     pub(crate) address: Address,
+    /// By which it came.
+    pub(crate) listener: usize,
+    /// What it must begin with, until that has come.
+    greeting: Option<Greeting>,
+    /// True where it must show a token, or has shown none of what it must.
+    is_strict: bool,
+    /// True when more may wait where the system does not see it.
+    may_have_more: bool,
     feed: Feed,
     /// Its source, by place.
     pub(crate) slot: usize,
     pub(crate) since: Instant,
     rests_until: Option<Instant>,
     pub(crate) has_ended: bool,
-    acked: u64,
+    pub(crate) is_unauthorized: bool,
+    /// Bytes acknowledged; none yet.
+    acked: Option<u64>,
     /// Of the last acknowledgement, the bytes that found no room.
     unsent: Vec<u8>,
 }
@@ -40,18 +53,26 @@ pub(crate) struct Connection {
 /// The socket of a connection.
 pub(crate) enum Stream {
     Tcp(TcpStream),
+    Tls(Box<TlsStream>),
     Unix(UnixStream),
 }
 
 impl Stream {
     /// Accepts one connection and returns its peer, for people and as an address; `None` where none waits.
-    pub(crate) fn accept(socket: &Socket) -> io::Result<Option<(Self, String, Address)>> {
+    /// With `tls`, it speaks that.
+    pub(crate) fn accept(
+        socket: &Socket,
+        tls: Option<&Arc<ServerConfig>>,
+    ) -> io::Result<Option<(Self, String, Address)>> {
         let accepted = match socket {
             Socket::Tcp(listener) => listener.accept().and_then(|(stream, peer)| {
                 stream.set_nonblocking(true)?;
                 // So that a peer whose machine is gone does not keep its place for ever.
                 let _ = setsockopt(&stream, KeepAlive, &true);
-                Ok((Self::Tcp(stream), SocketAddr::to_string(&peer), Address::Net(peer.ip().to_canonical())))
+                let (name, address) = (SocketAddr::to_string(&peer), Address::Net(peer.ip().to_canonical()));
+                let Some(tls) = tls else { return Ok((Self::Tcp(stream), name, address)) };
+                let connection = ServerConnection::new(Arc::clone(tls)).map_err(io::Error::other)?;
+                Ok((Self::Tls(Box::new(StreamOwned::new(connection, stream))), name, address))
             }),
             Socket::Unix(listener) => listener.accept().and_then(|(stream, _)| {
                 stream.set_nonblocking(true)?;
@@ -72,37 +93,53 @@ impl Read for Stream {
     fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
         match self {
             Self::Tcp(stream) => stream.read(into),
+            Self::Tls(stream) => tls::read(stream, into),
             Self::Unix(stream) => stream.read(into),
         }
     }
 }
 
 impl Connection {
-    pub(crate) fn new(stream: Stream, address: Address, slot: usize, packet_bytes_max: u64, now: Instant) -> Self {
+    /// `is_strict`: it must show a token first.
+    pub(crate) fn new(
+        stream: Stream,
+        (address, listener): (Address, usize),
+        slot: usize,
+        is_strict: bool,
+        packet_bytes_max: u64,
+        now: Instant,
+    ) -> Self {
         Self {
             stream,
             address,
+            listener,
+            greeting: Some(Greeting::default()),
+            is_strict,
+            may_have_more: false,
             feed: Feed::new(packet_bytes_max),
             slot,
             since: now,
             rests_until: None,
             has_ended: false,
-            acked: 0,
+            is_unauthorized: false,
+            acked: Some(0),
             unsent: Vec::new(),
         }
     }
 
     /// Says how many bytes of it are stored. What finds no room, because the peer does not read, is said later.
     pub(crate) fn acknowledge(&mut self) {
-        if self.unsent.is_empty() && self.feed.taken > self.acked {
-            self.acked = self.feed.taken;
-            self.unsent.extend_from_slice(&self.acked.to_be_bytes());
+        let taken = self.feed.taken;
+        if self.unsent.is_empty() && self.acked.is_none_or(|acked| taken > acked) {
+            self.acked = Some(taken);
+            self.unsent.extend_from_slice(&taken.to_be_bytes());
         }
         if self.unsent.is_empty() {
             return;
         }
         let written = match &mut self.stream {
             Stream::Tcp(stream) => stream.write(&self.unsent),
+            Stream::Tls(stream) => tls::write(stream, &self.unsent),
             Stream::Unix(stream) => stream.write(&self.unsent),
         };
         // A peer that is gone is noticed when it is read from.
@@ -118,6 +155,7 @@ impl Connection {
         }
         Some(match &self.stream {
             Stream::Tcp(stream) => stream.as_fd(),
+            Stream::Tls(stream) => stream.sock.as_fd(),
             Stream::Unix(stream) => stream.as_fd(),
         })
     }
@@ -132,6 +170,7 @@ impl Connection {
         &mut self,
         scratch: &mut [u8],
         pool: &mut Pool,
+        gate: &mut Gate,
         intake: &mut Intake<'_, '_>,
     ) -> Result<Got, Error> {
         let now = intake.shared.now;
@@ -141,7 +180,13 @@ impl Connection {
             self.rests_until = Some(now + REST);
             return Ok(Got::NoRoom);
         }
+        if self.greeting.is_some()
+            && let Some(got) = self.greet(gate, intake)?
+        {
+            return Ok(got);
+        }
         let got = self.feed.read(&mut self.stream, scratch, allowed.min(READ_BYTES), pool, intake)?;
+        self.may_have_more = matches!((&self.stream, got), (Stream::Tls(_), Got::Bytes(_)));
         match got {
             Got::Bytes(bytes) => intake.source.limiter.take(bytes as u64),
             Got::NoRoom => self.rests_until = Some(now + REST),
@@ -153,6 +198,45 @@ impl Connection {
         }
         intake.source.last_seen = now;
         Ok(got)
+    }
+
+    /// Reads how it begins; `None` when packets follow.
+    fn greet(&mut self, gate: &mut Gate, intake: &mut Intake<'_, '_>) -> Result<Option<Got>, Error> {
+        let Some(greeting) = &mut self.greeting else { return Ok(None) };
+        let greeted = greeting.read(&mut self.stream);
+        let is_known = matches!(&self.stream, Stream::Tls(stream) if has_certificate(stream));
+        let must_show = self.is_strict && !is_known;
+        let (refused, begin) = match greeted {
+            Greeted::NotYet => return Ok(Some(Got::Nothing)),
+            Greeted::End(None) => {
+                self.has_ended = true;
+                return Ok(Some(Got::End));
+            }
+            Greeted::End(Some(why)) => (Some(why), Vec::new()),
+            Greeted::Token(token) => {
+                // It waits for an answer.
+                self.acked = None;
+                (gate.check(&token).err().filter(|_| must_show), Vec::new())
+            }
+            Greeted::Other(bytes) => (must_show.then(|| "it showed no token".to_owned()), bytes),
+        };
+        if let Some(why) = refused {
+            self.has_ended = true;
+            self.is_unauthorized = true;
+            intake.shared.unauthorized(&intake.source.name.peer, &why)?;
+            return Ok(Some(Got::End));
+        }
+        self.greeting = None;
+        self.feed.begin_with(begin, intake.shared.now);
+        if self.acked.is_none() {
+            self.acknowledge();
+        }
+        Ok(None)
+    }
+
+    /// True when there may be bytes that were read from the socket already.
+    pub(crate) fn may_have_more(&self, now: Instant) -> bool {
+        self.may_have_more && !self.rests(now)
     }
 
     /// Ends waits that took too long: half a packet is then damage, and a peer that never sent a packet is

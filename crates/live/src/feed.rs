@@ -65,6 +65,12 @@ impl Feed {
         }
     }
 
+    /// Bytes that were read before it.
+    pub(crate) fn begin_with(&mut self, bytes: Vec<u8>, now: Instant) {
+        self.half_since = (!bytes.is_empty()).then_some(now);
+        self.pending = bytes;
+    }
+
     /// Reads once, at most `most` bytes, and passes on the packets that are now complete.
     pub(crate) fn read(
         &mut self,

@@ -11,6 +11,7 @@
 #![cfg(target_os = "linux")]
 #![forbid(unsafe_code)]
 
+mod access;
 mod address;
 mod archivist;
 mod census;
@@ -39,6 +40,7 @@ mod store;
 mod takeover;
 mod tally;
 
+pub use access::{Access, Tls};
 pub use address::Endpoint;
 pub use anytrace_heph::tools::loss::{Fate, SessionLoss, StreamLoss};
 pub use collector::collect;

@@ -11,6 +11,7 @@ use std::path::{Path, PathBuf};
 use anytrace_core::Error;
 use nix::sys::stat::{Mode, umask};
 
+use crate::access::Access;
 use crate::address::Endpoint;
 use crate::options::Reach;
 
@@ -42,18 +43,24 @@ impl Socket {
     }
 }
 
-/// Binds an address; one that other machines can reach only where that is allowed.
-pub(crate) fn bind(endpoint: &Endpoint, reach: Reach) -> Result<Bound, Error> {
-    if !endpoint.is_local() && reach == Reach::Loopback {
-        return Err(Error::usage(format!("{endpoint} can be reached by other machines")));
+/// Binds an address; one that other machines can reach only where that is allowed, or they must say who they are.
+pub(crate) fn bind(endpoint: &Endpoint, reach: Reach, access: &Access) -> Result<Bound, Error> {
+    let knows = matches!(endpoint, Endpoint::Tls(_)) && access.knows_senders();
+    if !endpoint.is_local() && reach == Reach::Known && !knows {
+        return Err(Error::usage(format!("{endpoint} can be reached by other machines, and does not know who sends")));
+    }
+    if matches!(endpoint, Endpoint::Tls(_)) && access.tls.is_none() {
+        return Err(Error::usage(format!("{endpoint} needs a certificate and its key")));
     }
     let failed = |error: io::Error| Error::io(format!("cannot listen on {endpoint}"), error);
     match endpoint {
-        Endpoint::Tcp(address) => {
+        Endpoint::Tcp(address) | Endpoint::Tls(address) => {
             let listener = TcpListener::bind(address).map_err(failed)?;
             listener.set_nonblocking(true).map_err(failed)?;
             let address = listener.local_addr().map_err(failed)?;
-            Ok(Bound { endpoint: Endpoint::Tcp(address), socket: Socket::Tcp(listener), _name: None })
+            let is_tls = matches!(endpoint, Endpoint::Tls(_));
+            let endpoint = if is_tls { Endpoint::Tls(address) } else { Endpoint::Tcp(address) };
+            Ok(Bound { endpoint, socket: Socket::Tcp(listener), _name: None })
         }
         Endpoint::Udp(address) => {
             let socket = UdpSocket::bind(address).map_err(failed)?;
@@ -136,24 +143,24 @@ mod tests {
         for endpoint in [Endpoint::Unix(path.clone()), Endpoint::UnixDatagram(path.clone())] {
             // Left behind by a program that was killed.
             drop(UnixListener::bind(&path).unwrap());
-            let bound = bind(&endpoint, Reach::Loopback).unwrap();
+            let bound = bind(&endpoint, Reach::Known, &Access::default()).unwrap();
             assert_eq!(fs::metadata(&path).unwrap().permissions().mode() & 0o777, 0o600);
-            assert!(bind(&Endpoint::Unix(path.clone()), Reach::Loopback).is_err(), "taken");
-            assert!(bind(&Endpoint::UnixDatagram(path.clone()), Reach::Loopback).is_err(), "taken");
+            assert!(bind(&Endpoint::Unix(path.clone()), Reach::Known, &Access::default()).is_err(), "taken");
+            assert!(bind(&Endpoint::UnixDatagram(path.clone()), Reach::Known, &Access::default()).is_err(), "taken");
             drop(bound);
             assert!(!path.exists());
         }
         fs::write(&path, b"a file").unwrap();
-        assert!(bind(&Endpoint::Unix(path.clone()), Reach::Loopback).is_err());
+        assert!(bind(&Endpoint::Unix(path.clone()), Reach::Known, &Access::default()).is_err());
         assert_eq!(fs::read(&path).unwrap(), b"a file");
     }
 
     #[test]
     fn addresses_of_the_network_need_leave() {
         let any: Endpoint = "udp://0.0.0.0:0".parse().unwrap();
-        assert!(bind(&any, Reach::Loopback).is_err());
-        assert!(bind(&any, Reach::Network).is_ok());
-        let bound = bind(&"tcp://127.0.0.1:0".parse().unwrap(), Reach::Loopback).unwrap();
+        assert!(bind(&any, Reach::Known, &Access::default()).is_err());
+        assert!(bind(&any, Reach::Anyone, &Access::default()).is_ok());
+        let bound = bind(&"tcp://127.0.0.1:0".parse().unwrap(), Reach::Known, &Access::default()).unwrap();
         assert!(!bound.endpoint.to_string().ends_with(":0"));
     }
 }

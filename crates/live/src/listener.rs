@@ -13,6 +13,7 @@ pub(crate) struct Listener {
     pub(crate) receiver: Option<Receiver>,
     pub(crate) rejected: u64,
     pub(crate) refused: u64,
+    pub(crate) unauthorized: u64,
     pub(crate) rests_until: Option<Instant>,
 }
 
@@ -28,6 +29,7 @@ impl Listener {
             rejected: self.rejected,
             cut: number(|shared| &shared.cut),
             refused: self.refused,
+            unauthorized: self.unauthorized,
         }
     }
 }

@@ -24,6 +24,12 @@ pub trait Observer {
     /// Ends the collection.
     fn damage(&mut self, source: &SourceName, diagnostic: Diagnostic) -> Result<(), Error>;
 
+    /// A sender may not send, or did not say who it is as it must; the first of them are reported, all are counted.
+    ///
+    /// # Errors
+    /// Ends the collection.
+    fn unauthorized(&mut self, peer: &str, why: &str) -> Result<(), Error>;
+
     /// The disk is full, and nothing more is taken until there is room; or there is room again.
     ///
     /// # Errors

@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
+use crate::access::Access;
 use crate::address::Endpoint;
 
 /// The task of [`collect`](crate::collect).
@@ -16,6 +17,8 @@ pub struct CollectOptions {
     pub end_of_file: EndOfFile,
     /// Whether addresses that other machines can reach are allowed.
     pub reach: Reach,
+    /// Who may send.
+    pub access: Access,
     /// Whether stored data is acknowledged to recorders that ask for it.
     pub acknowledges: bool,
     /// Where the files go.
@@ -37,7 +40,8 @@ impl CollectOptions {
             listen: Vec::new(),
             follow: Vec::new(),
             end_of_file: EndOfFile::Waits,
-            reach: Reach::Loopback,
+            reach: Reach::Known,
+            access: Access::default(),
             acknowledges: false,
             store: StoreOptions::new(folder),
             caps: Caps::default(),
@@ -60,10 +64,11 @@ pub enum EndOfFile {
 /// Who may reach the addresses listened on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Reach {
-    /// Programs of this machine; other addresses are refused.
-    Loopback,
-    /// Anyone: the senders are not authenticated.
-    Network,
+    /// Programs of this machine, and over TLS those that show a certificate or a token ([`Access`]); other addresses are
+    /// refused.
+    Known,
+    /// Anyone: senders over TCP and UDP are not authenticated, and what they send can be read on the way.
+    Anyone,
 }
 
 /// How received packets are kept.

@@ -1,5 +1,6 @@
 //! Datagrams between the threads that receive and the thread that sorts: bounded, the newest dropped when full.
 
+use std::fmt;
 use std::io::Write;
 use std::net::SocketAddr;
 use std::os::unix::net::UnixStream;
@@ -17,6 +18,15 @@ pub(crate) enum Sender {
     Net(SocketAddr),
     /// A process of this machine.
     Process(i32),
+}
+
+impl fmt::Display for Sender {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Net(address) => write!(f, "{address}"),
+            Self::Process(process) => write!(f, "process {process}"),
+        }
+    }
 }
 
 /// Datagrams that arrived together.

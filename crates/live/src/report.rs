@@ -94,6 +94,8 @@ pub struct ListenerReport {
     pub cut: u64,
     /// Connections or senders above the limits.
     pub refused: u64,
+    /// Connections without a good token or certificate, and what machines sent that may not.
+    pub unauthorized: u64,
 }
 
 /// Why a collection ended.
@@ -167,6 +169,8 @@ pub struct Report {
     pub earlier_kernel_dropped: u64,
     /// Connections and senders refused in earlier collections.
     pub earlier_refused: u64,
+    /// Connections and datagrams of those who may not send, in earlier collections.
+    pub earlier_unauthorized: u64,
     /// Dropped because the queue was full, all sources together.
     pub dropped: Drops,
     /// Dropped because a source sent faster than it may.
@@ -241,6 +245,11 @@ impl Report {
         self.earlier_refused + self.listeners.iter().map(|listener| listener.refused).sum::<u64>()
     }
 
+    /// Connections and datagrams of those who may not send, all addresses together.
+    pub fn unauthorized(&self) -> u64 {
+        self.earlier_unauthorized + self.listeners.iter().map(|listener| listener.unauthorized).sum::<u64>()
+    }
+
     /// True when everything belongs to sessions that are over, and their ends have arrived.
     pub fn is_closed(&self) -> bool {
         self.without_session.received == 0
@@ -274,6 +283,7 @@ impl Report {
             "skipped_bytes": self.skipped_bytes,
             "unfinished_bytes": self.unfinished_bytes,
             "refused": self.refused(),
+            "unauthorized": self.unauthorized(),
             "lengths": lengths(&self.lengths),
             "descriptions": self.descriptions.iter().map(description).collect::<Vec<_>>(),
             "events_of_other_descriptions": self.other_descriptions,
@@ -325,6 +335,7 @@ fn listener(listener: &ListenerReport) -> Value {
         "rejected_datagrams": listener.rejected,
         "cut_datagrams": listener.cut,
         "refused": listener.refused,
+        "unauthorized": listener.unauthorized,
     })
 }
 

@@ -45,6 +45,7 @@ pub(crate) struct Shared<'o> {
     pub(crate) sessions: Sessions,
     pub(crate) tally: Tally,
     pub(crate) observer: &'o mut dyn Observer,
+    unauthorized: u64,
     pub(crate) start: Instant,
     /// Looked at once for each piece of work, not for each packet.
     pub(crate) now: Instant,
@@ -57,7 +58,23 @@ impl<'o> Shared<'o> {
         let mut sessions = Sessions::new(Room::of_sessions(caps));
         let mut tally = Tally::default();
         let store = Store::open(store, &mut sessions, &mut tally)?;
-        Ok(Self { store, room: Room::new(caps), sessions, tally, observer, start: now, now, now_ns: 0 })
+        Ok(Self {
+            store,
+            room: Room::new(caps),
+            sessions,
+            tally,
+            observer,
+            unauthorized: 0,
+            start: now,
+            now,
+            now_ns: 0,
+        })
+    }
+
+    /// Somebody may not send. Those that try again and again are not reported each time.
+    pub(crate) fn unauthorized(&mut self, peer: &str, why: &str) -> Result<(), Error> {
+        self.unauthorized += 1;
+        if self.unauthorized > REPORTED_MAX { Ok(()) } else { self.observer.unauthorized(peer, why) }
     }
 
     /// Looks at the clock.

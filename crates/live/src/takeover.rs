@@ -79,6 +79,7 @@ pub(crate) struct EarlierReport {
     pub(crate) unfinished_bytes: u64,
     pub(crate) kernel_dropped: u64,
     pub(crate) refused: u64,
+    pub(crate) unauthorized: u64,
     pub(crate) sources: u64,
 }
 
@@ -305,6 +306,7 @@ impl EarlierReport {
             unfinished_bytes: number(&value, "unfinished_bytes"),
             kernel_dropped: number(&value, "kernel_dropped_datagrams"),
             refused: number(&value, "refused"),
+            unauthorized: number(&value, "unauthorized"),
             sources: listed + number(&value, "other_sources"),
         }
     }

@@ -21,6 +21,9 @@ pub const ACCOUNT_OPTION: &str = "anytrace.account";
 /// Name of the option that names the thread of a stream.
 pub const THREAD_OPTION: &str = "anytrace.thread";
 
+/// Name of the option that shows a collector who sends: the value is the token.
+pub const TOKEN_OPTION: &str = "anytrace.token";
+
 /// The identity of a recording: attributes `id` (32 hexadecimal digits), `program`, `process`, `start`, `recorder`,
 /// `part`, `memory` and `ack` (0 or 1).
 #[derive(Debug, Clone, PartialEq, Eq, Default)]

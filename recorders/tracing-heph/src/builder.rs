@@ -21,12 +21,16 @@ use crate::panic;
 use crate::recorder::Recorder;
 use crate::registry::{self, Occasion};
 use crate::shown::Shown;
+#[cfg(feature = "tls")]
+use crate::sink::TlsFiles;
 use crate::sink::{self, DATAGRAM_BYTES_MAX, Datagrams, File, FileOptions, Head, Peer, Sink, Stream};
 use crate::writer::Writer;
 
 enum Destination {
     File(PathBuf),
     Stream(Peer),
+    #[cfg(feature = "tls")]
+    Tls(String),
     Datagrams(String),
     Writer(Box<dyn Write + Send>),
 }
@@ -39,6 +43,9 @@ pub struct Builder {
     rotate_bytes: Option<u64>,
     keep_files: Option<usize>,
     connects_later: bool,
+    token: Option<String>,
+    #[cfg(feature = "tls")]
+    tls: TlsFiles,
     window_bytes: Option<usize>,
     datagram_bytes: usize,
     memory_bytes: usize,
@@ -68,6 +75,9 @@ impl Default for Builder {
             rotate_bytes: None,
             keep_files: None,
             connects_later: false,
+            token: None,
+            #[cfg(feature = "tls")]
+            tls: TlsFiles::default(),
             window_bytes: None,
             datagram_bytes: 1400,
             memory_bytes: 32 << 20,
@@ -130,6 +140,31 @@ impl Builder {
     /// Connects to an address such as `127.0.0.1:4600`, again when the connection breaks.
     pub fn tcp(mut self, address: impl Into<String>) -> Self {
         self.destination = Some(Destination::Stream(Peer::Tcp(address.into())));
+        self
+    }
+
+    /// Connects over TLS to an address such as `traces.example.org:4600`, again when the connection breaks. The
+    /// certificate of the other side must be for that name and of one of these authorities (a PEM file); TLS 1.3.
+    /// [`Self::token`] or [`Self::certificate`] show who sends.
+    #[cfg(feature = "tls")]
+    pub fn tls(mut self, address: impl Into<String>, authorities: impl Into<PathBuf>) -> Self {
+        self.destination = Some(Destination::Tls(address.into()));
+        self.tls.authorities = authorities.into();
+        self
+    }
+
+    /// Shows a certificate with [`Self::tls`]: PEM files of the certificate, with those between it and an authority, and of
+    /// its key.
+    #[cfg(feature = "tls")]
+    pub fn certificate(mut self, certificate: impl Into<PathBuf>, key: impl Into<PathBuf>) -> Self {
+        self.tls.own = Some((certificate.into(), key.into()));
+        self
+    }
+
+    /// Shows this token on each connection (`anytrace heph collect --token-file`). A collector that refuses it is an error
+    /// of [`Self::build`], and later one that [`crate::Stats`] tells. Over TCP others can read it on the way.
+    pub fn token(mut self, token: impl Into<String>) -> Self {
+        self.token = Some(token.into());
         self
     }
 
@@ -373,6 +408,10 @@ impl Builder {
         Ok(())
     }
 
+    fn stream(&mut self, peer: Peer, head: Head) -> io::Result<Stream> {
+        Stream::new(peer, self.token.take(), head, self.connects_later, self.window_bytes)
+    }
+
     fn open(&mut self, core: &Arc<Core>) -> Result<Box<dyn Sink>, Error> {
         let head = Head::new(core.clone());
         let Some(destination) = self.destination.take() else {
@@ -388,7 +427,12 @@ impl Builder {
             }
             Destination::Stream(peer) => {
                 let what = peer.to_string();
-                let stream = Stream::new(peer, head, self.connects_later, self.window_bytes);
+                Box::new(self.stream(peer, head).map_err(|error| Error::new(what, error))?)
+            }
+            #[cfg(feature = "tls")]
+            Destination::Tls(address) => {
+                let what = format!("tls://{address}");
+                let stream = self.tls.load().and_then(|client| self.stream(Peer::Tls(address, client), head));
                 Box::new(stream.map_err(|error| Error::new(what, error))?)
             }
             Destination::Datagrams(address) => {

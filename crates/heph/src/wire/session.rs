@@ -15,6 +15,10 @@ pub const ACCOUNT_OPTION: &str = "anytrace.account";
 /// Name of the option that names the thread of a stream.
 pub const THREAD_OPTION: &str = "anytrace.thread";
 
+/// Name of the option that begins a connection to a collector that must know its senders: the value is the token. The
+/// collector does not keep it, and answers with an acknowledgement of 0 bytes.
+pub const TOKEN_OPTION: &str = "anytrace.token";
+
 /// The identity of a recording.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Session {

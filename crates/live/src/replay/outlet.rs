@@ -138,6 +138,9 @@ fn connect<'w>(endpoint: &Endpoint) -> io::Result<Way<'w>> {
             stream.set_nodelay(true)?;
             Way::Tcp(stream)
         }
+        Endpoint::Tls(_) => {
+            return Err(io::Error::new(ErrorKind::Unsupported, "a replay is not sent over TLS; use tcp:// or unix:"));
+        }
         Endpoint::Unix(path) => {
             let stream = UnixStream::connect(path)?;
             stream.set_write_timeout(Some(PATIENCE))?;

@@ -85,6 +85,7 @@ pub(crate) struct Seen {
     pub(crate) received: AtomicU64,
     pub(crate) is_full: AtomicBool,
     pub(crate) last: Mutex<Option<Summary>>,
+    pub(crate) unauthorized: Mutex<Vec<(String, String)>>,
     pub(crate) damage: Mutex<Vec<(String, Diagnostic)>>,
 }
 
@@ -109,6 +110,11 @@ impl Observer for Listening {
 
     fn storage(&mut self, is_full: bool) -> Result<(), Error> {
         self.seen.is_full.store(is_full, Ordering::SeqCst);
+        Ok(())
+    }
+
+    fn unauthorized(&mut self, peer: &str, why: &str) -> Result<(), Error> {
+        self.seen.unauthorized.lock().unwrap().push((peer.to_owned(), why.to_owned()));
         Ok(())
     }
 

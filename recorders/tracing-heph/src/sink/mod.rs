@@ -3,6 +3,8 @@
 mod datagram;
 mod file;
 mod stream;
+#[cfg(feature = "tls")]
+mod tls;
 mod window;
 
 use std::io::{self, ErrorKind, Write};
@@ -14,6 +16,8 @@ use heph_encoder::EVENT_MAGIC;
 pub(crate) use datagram::{DATAGRAM_BYTES_MAX, Datagrams};
 pub(crate) use file::{File, FileOptions};
 pub(crate) use stream::{Peer, Stream};
+#[cfg(feature = "tls")]
+pub(crate) use tls::TlsFiles;
 
 use crate::core::Core;
 use crate::session::Session;

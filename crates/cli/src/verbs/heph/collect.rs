@@ -14,7 +14,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use anytrace_core::Error;
 use anytrace_live::{
-    Caps, CollectOptions, Earlier, EndOfFile, Endpoint, Reach, StoreOptions, collect, raise_descriptors,
+    Access, Caps, CollectOptions, Earlier, EndOfFile, Endpoint, Reach, StoreOptions, Tls, collect, raise_descriptors,
 };
 
 use crate::arguments::ResultForm;
@@ -29,14 +29,15 @@ pub(crate) use arguments::CollectArguments;
 
 pub(crate) fn run(options: &CollectArguments) -> Result<Verdict, Failure> {
     let how = to_library(options)?;
-    for endpoint in how.listen.iter().filter(|endpoint| !endpoint.is_local() && options.allow_remote) {
+    let is_open = |endpoint: &&Endpoint| !endpoint.is_local() && !matches!(endpoint, Endpoint::Tls(_));
+    for endpoint in how.listen.iter().filter(is_open).filter(|_| options.access.insecure) {
         let message = format!("{endpoint} can be reached by other machines; anyone who can reach it can send");
         paint::complain("warning", message);
     }
     raise_descriptors();
     let stop = stop_on_signal();
     let metrics = options.metrics.map(|address| serve_metrics(address, options)).transpose()?;
-    let viewer = if options.view { Some(Viewer::open(&options.output)?) } else { None };
+    let viewer = options.view.then(|| Viewer::open(&options.output)).transpose()?;
     let form = options.ends.summary;
     let wants_screen = form == SummaryForm::Auto && terminal::stdout_is_terminal();
     let screen = if wants_screen { Screen::open().ok() } else { None };
@@ -61,9 +62,9 @@ pub(crate) fn run(options: &CollectArguments) -> Result<Verdict, Failure> {
 
 /// Answers Prometheus, at an address that other machines can reach only where that is allowed.
 fn serve_metrics(address: SocketAddr, options: &CollectArguments) -> Result<Metrics, Failure> {
-    if !address.ip().is_loopback() && !options.allow_remote {
+    if !address.ip().is_loopback() && !options.access.insecure {
         return Err(Failure::usage(format!(
-            "--metrics {address} can be reached by other machines; use --allow-remote to allow it"
+            "--metrics {address} can be reached by other machines; use --insecure to allow it"
         )));
     }
     let (metrics, address) = Metrics::serve(address).map_err(|error| Failure::bare(&error))?;
@@ -110,7 +111,9 @@ fn failure(error: &Error, options: &CollectArguments) -> Failure {
     }
     let message = error.to_string();
     let help = if message.contains("can be reached by other machines") {
-        "; use --allow-remote to allow it"
+        "; use tls:// with --tls-cert, --tls-key and --token-file or --tls-client-ca, or --insecure"
+    } else if message.contains("needs a certificate") {
+        "; use --tls-cert and --tls-key"
     } else if message.contains("holds an earlier collection") && !options.append {
         "; use --append to add files to it"
     } else {
@@ -120,7 +123,7 @@ fn failure(error: &Error, options: &CollectArguments) -> Failure {
 }
 
 fn to_library(options: &CollectArguments) -> Result<CollectOptions, Failure> {
-    let CollectArguments { ends, files, caps, .. } = options;
+    let CollectArguments { ends, access, files, caps, .. } = options;
     let parse = |word: &String| word.parse::<Endpoint>().map_err(|error| Failure::bare(&error));
     let listen = options.listen.iter().map(parse).collect::<Result<Vec<_>, _>>()?;
     if listen.is_empty() && options.follow.is_empty() {
@@ -134,7 +137,16 @@ fn to_library(options: &CollectArguments) -> Result<CollectOptions, Failure> {
         listen,
         follow: options.follow.clone(),
         end_of_file: if options.no_follow { EndOfFile::Ends } else { EndOfFile::Waits },
-        reach: if options.allow_remote { Reach::Network } else { Reach::Loopback },
+        reach: if access.insecure { Reach::Anyone } else { Reach::Known },
+        access: Access {
+            tls: access.tls_cert.clone().zip(access.tls_key.clone()).map(|(certificate, key)| Tls {
+                certificate,
+                key,
+                client_authorities: access.tls_client_ca.clone(),
+            }),
+            tokens: access.token_file.clone(),
+            allowed: access.allow.clone(),
+        },
         acknowledges: options.ack,
         store: StoreOptions {
             folder: options.output.clone(),

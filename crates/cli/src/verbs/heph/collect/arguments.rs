@@ -1,12 +1,13 @@
 //! The options of `collect`, and how their values are read.
 
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::path::PathBuf;
 use std::time::Duration;
 
 use anytrace_live::Fsync;
 use clap::builder::RangedU64ValueParser;
 use clap::{Args, ValueEnum};
+use ipnet::IpNet;
 
 use super::super::durations::{duration, some_duration};
 use crate::arguments::{ResultForm, byte_count};
@@ -14,7 +15,8 @@ use crate::arguments::{ResultForm, byte_count};
 /// `heph collect`.
 #[derive(Debug, Args)]
 pub(crate) struct CollectArguments {
-    /// Address to listen on: udp://HOST:PORT, tcp://HOST:PORT, unix:PATH or unixgram:PATH; may be repeated
+    /// Address to listen on: udp://HOST:PORT, tcp://HOST:PORT, tls://HOST:PORT, unix:PATH or unixgram:PATH; may be
+    /// repeated
     #[arg(long, value_name = "ADDRESS")]
     pub(super) listen: Vec<String>,
     /// Growing file to follow, even if truncated or renamed; may be repeated
@@ -30,9 +32,6 @@ pub(crate) struct CollectArguments {
     /// Continue an earlier collection in the folder: what it left unfinished is completed, and the report goes on
     #[arg(long)]
     pub(super) append: bool,
-    /// Listen on addresses that other machines can reach; anyone who can reach them can send
-    #[arg(long)]
-    pub(super) allow_remote: bool,
     /// Read followed files to the end and do not wait for more
     #[arg(long)]
     pub(super) no_follow: bool,
@@ -44,6 +43,8 @@ pub(crate) struct CollectArguments {
     pub(super) metrics: Option<SocketAddr>,
     #[command(flatten)]
     pub(super) ends: EndArguments,
+    #[command(flatten)]
+    pub(super) access: AccessArguments,
     #[command(flatten)]
     pub(super) files: FileArguments,
     #[command(flatten)]
@@ -79,6 +80,31 @@ pub(super) enum SummaryForm {
     Json,
     /// Nothing
     None,
+}
+
+/// Who may send. Addresses that other machines can reach need TLS, and a certificate or a token of who sends.
+#[derive(Debug, Args)]
+#[command(next_help_heading = "Senders")]
+pub(super) struct AccessArguments {
+    /// Certificate for tls:// addresses, with those between it and an authority (PEM)
+    #[arg(long, value_name = "FILE", requires = "tls_key")]
+    pub(super) tls_cert: Option<PathBuf>,
+    /// Private key of the certificate (PEM)
+    #[arg(long, value_name = "FILE", requires = "tls_cert")]
+    pub(super) tls_key: Option<PathBuf>,
+    /// Authorities whose certificates senders must show, or instead a token if --token-file is given (PEM)
+    #[arg(long, value_name = "FILE", requires = "tls_cert")]
+    pub(super) tls_client_ca: Option<PathBuf>,
+    /// Tokens, one of which connections over TLS and TCP must show: one per line, then if wanted when it expires (RFC
+    /// 3339) and a note; read again when it changes
+    #[arg(long, value_name = "FILE")]
+    pub(super) token_file: Option<PathBuf>,
+    /// Network whose machines may send, such as 10.1.0.0/16; may be repeated
+    #[arg(long, value_name = "NETWORK", value_parser = network)]
+    pub(super) allow: Vec<IpNet>,
+    /// Listen on addresses that other machines can reach without knowing who sends; anyone who can reach them can send
+    #[arg(long, alias = "allow-remote")]
+    pub(super) insecure: bool,
 }
 
 #[derive(Debug, Args)]
@@ -132,6 +158,12 @@ pub(super) struct CapArguments {
     /// Memory for received data not yet written and for the state of streams
     #[arg(long, value_name = "BYTES", value_parser = byte_count, default_value = "64M")]
     pub(super) memory: u64,
+}
+
+/// A network, or a single machine.
+fn network(text: &str) -> Result<IpNet, String> {
+    let single = || text.parse().ok().map(|address: IpAddr| IpNet::from(address));
+    text.parse().ok().or_else(single).ok_or_else(|| "expected an address, or a network such as 10.1.0.0/16".to_owned())
 }
 
 fn fsync(text: &str) -> Result<Fsync, String> {

@@ -94,6 +94,7 @@ impl Collector for Metrics {
             ("queue_dropped_events", "Events dropped because the queue was full", report.dropped.events),
             ("over_rate_events", "Events dropped because their sender was over its rate", report.over_rate.events),
             ("refused", "Connections and senders refused", report.refused()),
+            ("unauthorized", "Connections and datagrams of those who may not send", report.unauthorized()),
             ("removed_files", "Closed files removed to make room", report.removed_files),
             ("removed_bytes", "Bytes in the files removed", report.removed_bytes),
         ];

@@ -83,6 +83,7 @@ fn head(report: &Report, folder: &Path) -> String {
     add("not written", report.unwritten_events, " events received while the disk was full");
     add("unfinished", report.unfinished_bytes, " bytes of incomplete packets");
     add("refused", report.refused(), " (connections or senders above the limits)");
+    add("unauthorized", report.unauthorized(), " (connections or datagrams of those who may not send)");
     for listener in &report.listeners {
         let mut add = |what: &str, figure: u64| {
             if figure > 0 {

@@ -116,6 +116,7 @@ mod tests {
             collections: 1,
             earlier_kernel_dropped: 0,
             earlier_refused: 0,
+            earlier_unauthorized: 0,
             dropped: Drops::default(),
             over_rate: Drops::default(),
             damaged_places: 0,

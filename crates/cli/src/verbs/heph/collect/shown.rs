@@ -57,6 +57,11 @@ impl Observer for Shown {
         Ok(())
     }
 
+    fn unauthorized(&mut self, peer: &str, why: &str) -> Result<(), Error> {
+        self.put(format!("{peer} may not send: {why}"));
+        Ok(())
+    }
+
     fn damage(&mut self, source: &SourceName, diagnostic: Diagnostic) -> Result<(), Error> {
         let mut line = format!("{}: ", source.peer);
         // Writing to a string cannot fail.
