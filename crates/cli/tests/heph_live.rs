@@ -38,6 +38,8 @@ struct Collector {
     child: Child,
     lines: BufReader<ChildStdout>,
     addresses: Vec<SocketAddr>,
+    /// The first line.
+    listening: Value,
 }
 
 impl Collector {
@@ -54,7 +56,8 @@ impl Collector {
         assert_eq!((&first["type"], &first["version"]), (&"listening".into(), &1.into()));
         let addresses = first["addresses"].as_array().unwrap().iter();
         let parse = |address: &Value| address.as_str()?.split_once("//")?.1.parse().ok();
-        Self { child, lines, addresses: addresses.filter_map(parse).collect() }
+        let addresses = addresses.filter_map(parse).collect();
+        Self { child, lines, addresses, listening: first }
     }
 
     /// Reads summaries until one says so.
@@ -228,7 +231,14 @@ fn what_cannot_be_collected_is_exit_2() {
     let out = folder.path().join("out");
     let out = out.to_str().unwrap();
     for (arguments, message) in [
-        (&["--listen", "udp://0.0.0.0:0"][..], "use --allow-remote to allow it"),
+        (&["--listen", "udp://0.0.0.0:0"][..], "or --insecure"),
+        (&["--listen", "tcp://0.0.0.0:0", "--allow", "10.0.0.0/8"], "or --insecure"),
+        (&["--listen", "tls://127.0.0.1:0"], "use --tls-cert and --tls-key"),
+        (&["--listen", "tls://0.0.0.0:0", "--tls-cert", "c", "--tls-key", "k"], "does not know who sends"),
+        (&["--listen", "tls://127.0.0.1:0", "--tls-cert", "/no.crt", "--tls-key", "/no.key"], "/no.crt"),
+        (&["--listen", "tcp://127.0.0.1:0", "--token-file", "/dev/null"], "has no token"),
+        (&["--listen", "tcp://127.0.0.1:0", "--allow", "10.0.0.0/33"], "expected an address, or a network"),
+        (&["--listen", "tcp://127.0.0.1:0", "--metrics", "0.0.0.0:0"], "use --insecure to allow it"),
         (&[], "use --listen or --follow"),
         (&["--listen", "ftp://x"], "expected udp://HOST:PORT"),
         (&["--follow", "/nowhere/at.all", "--no-follow"], "/nowhere/at.all"),
@@ -245,10 +255,76 @@ fn what_cannot_be_collected_is_exit_2() {
 fn a_remote_address_is_warned_about() {
     let folder = tempfile::tempdir().unwrap();
     let out = folder.path().join("out");
-    let arguments = ["--listen", "tcp://0.0.0.0:0", "--allow-remote", "--duration", "10ms"];
-    let output = run(&[&["heph", "collect", "-o", out.to_str().unwrap()], &arguments[..]].concat());
-    assert_eq!(output.status.code(), Some(0));
-    assert!(String::from_utf8_lossy(&output.stderr).contains("can be reached by other machines"));
+    // The second is its earlier name.
+    for insecure in ["--insecure", "--allow-remote"] {
+        let arguments = ["--listen", "tcp://0.0.0.0:0", insecure, "--append", "--duration", "10ms"];
+        let output = run(&[&["heph", "collect", "-o", out.to_str().unwrap()], &arguments[..]].concat());
+        assert_eq!(output.status.code(), Some(0));
+        assert!(String::from_utf8_lossy(&output.stderr).contains("can be reached by other machines"));
+    }
+}
+
+/// What a server answers, without its head.
+fn get(url: &str, path: &str) -> String {
+    let (host, base) = url.strip_prefix("http://").unwrap().split_once('/').unwrap();
+    let mut socket = TcpStream::connect(host).unwrap();
+    let request = format!("GET /{base}{path} HTTP/1.1\r\nHost: {host}\r\nConnection: close\r\n\r\n");
+    socket.write_all(request.as_bytes()).unwrap();
+    let mut answer = String::new();
+    socket.read_to_string(&mut answer).unwrap();
+    assert!(answer.starts_with("HTTP/1.1 200") || answer.starts_with("HTTP/1.1 204"), "{answer}");
+    answer.split_once("\r\n\r\n").unwrap().1.to_owned()
+}
+
+#[test]
+fn what_is_collected_is_shown_and_measured_meanwhile() {
+    let folder = tempfile::tempdir().unwrap();
+    let arguments = ["--listen", "tcp://127.0.0.1:0", "--allow", "127.0.0.1", "--view", "--metrics", "127.0.0.1:0"];
+    let mut command = anytrace();
+    // No browser.
+    command.env_remove("DISPLAY").env_remove("WAYLAND_DISPLAY");
+    let mut collector = Collector::start_as(command, folder.path(), &arguments);
+    let [view, metrics] = ["view", "metrics"].map(|name| collector.listening[name].as_str().unwrap().to_owned());
+    let mut sockets = [1, 2].map(|_| TcpStream::connect(collector.addresses[0]).unwrap());
+    for (stream, socket) in (1..).zip(&mut sockets) {
+        for round in 1..4 {
+            let events: Vec<u8> = (round * 10 - 10..round * 10).flat_map(|n| event(stream, n, "shown")).collect();
+            socket.write_all(&events).unwrap();
+            let sent = u64::from(stream - 1) * 30 + u64::from(round) * 10;
+            collector.wait_for_events(sent);
+            let measured = get(&metrics, "");
+            let line = |line: &&str| line.starts_with("heph_collect_events_total ");
+            let events = measured.lines().find(line).unwrap().rsplit_once(' ').unwrap().1.parse::<u64>().unwrap();
+            assert_eq!(events, sent);
+            // The page reads a file again when it has changed.
+            let began = std::time::Instant::now();
+            loop {
+                let shown: Value = serde_json::from_str(&get(&view, "api/trace")).unwrap();
+                if shown["slices"].as_u64() == Some(sent) && shown["error"].is_null() {
+                    assert_eq!(shown["files"].as_array().unwrap().len(), stream as usize);
+                    break;
+                }
+                assert!(began.elapsed() < std::time::Duration::from_secs(60), "{shown}");
+                std::thread::sleep(std::time::Duration::from_millis(50));
+            }
+        }
+    }
+    assert_eq!(collector.end("INT").0, Some(0));
+}
+
+#[test]
+fn machines_that_are_not_allowed_are_refused_and_counted() {
+    let folder = tempfile::tempdir().unwrap();
+    let arguments = ["--listen", "tcp://127.0.0.1:0", "--listen", "udp://127.0.0.1:0", "--allow", "10.0.0.0/8"];
+    let mut collector = Collector::start(folder.path(), &arguments);
+    let mut socket = TcpStream::connect(collector.addresses[0]).unwrap();
+    let _ = socket.write_all(&event(1, 0, "refused"));
+    assert!(!socket.read(&mut [0; 1]).is_ok_and(|read| read > 0));
+    UdpSocket::bind("127.0.0.1:0").unwrap().send_to(&event(1, 0, "refused"), collector.addresses[1]).unwrap();
+    collector.wait_for(|summary| summary["unauthorized"] == 2);
+    let (code, rest) = collector.end("INT");
+    let report: Value = serde_json::from_str(rest.lines().last().unwrap()).unwrap();
+    assert_eq!((code, &report["events"], &report["unauthorized"]), (Some(0), &0.into(), &2.into()));
 }
 
 #[test]

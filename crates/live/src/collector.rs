@@ -88,13 +88,13 @@ struct Collector<'o> {
 impl<'o> Collector<'o> {
     fn open(options: &'o CollectOptions, observer: &'o mut dyn Observer) -> Result<Self, Error> {
         let caps = &options.caps;
-        let gate = Gate::new(&options.access)?;
         // Before any thread: the mode of socket files is set through the mask of the entire process.
         let bound: Vec<Bound> = options
             .listen
             .iter()
             .map(|endpoint| bind(endpoint, options.reach, &options.access))
             .collect::<Result<_, _>>()?;
+        let gate = Gate::new(&options.access)?;
         let mut shared = Shared::new(&options.store, caps, observer)?;
         let mut census = Census::new(*caps);
         let mut follows = Vec::new();

@@ -1,6 +1,6 @@
 //! Collects traces of the Heph runtime from sockets and growing files, and replays them.
 //!
-//! [`collect`] listens on UDP, TCP and Unix sockets and follows files; received packets are written unchanged to files
+//! [`collect`] listens on UDP, TCP, TLS and Unix sockets and follows files; received packets are written unchanged to files
 //! that can be read independently, and losses are reported from the events' counters. Senders are not trusted: every
 //! length, number and time has a cap ([`Caps`]), and memory does not grow with the collection. [`replay`] sends a
 //! recording again.

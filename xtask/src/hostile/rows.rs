@@ -181,7 +181,7 @@ pub(super) const NOT_PASSED: &[(&str, &str)] = &[
     ("heph collect", "--follow"),
     ("heph collect", "--no-follow"),
     ("heph collect", "--summary"),
-    ("heph collect", "--allow-remote"),
+    ("heph collect", "--insecure"),
     ("heph replay", "--loop"),
     ("heph tasks", "--every"),
     ("apitrace replay", "--loop"),

@@ -32,6 +32,7 @@ const OLD: &[&str] = &[
     "memory heatmap --lines 3 t",
     "heph replay --from-time 1 --to-time 2s --to - t",
     "memory compare a b",
+    "heph collect --listen udp://0.0.0.0:1 --allow-remote -o d",
 ];
 
 #[test]

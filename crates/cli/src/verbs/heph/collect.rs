@@ -36,12 +36,12 @@ pub(crate) fn run(options: &CollectArguments) -> Result<Verdict, Failure> {
     }
     raise_descriptors();
     let stop = stop_on_signal();
-    let metrics = options.metrics.map(|address| serve_metrics(address, options)).transpose()?;
-    let viewer = options.view.then(|| Viewer::open(&options.output)).transpose()?;
+    let (metrics, metrics_at) = options.metrics.map(|address| serve_metrics(address, options)).transpose()?.unzip();
+    let (viewer, view_at) = options.view.then(|| Viewer::open(&options.output)).transpose()?.unzip();
     let form = options.ends.summary;
     let wants_screen = form == SummaryForm::Auto && terminal::stdout_is_terminal();
     let screen = if wants_screen { Screen::open().ok() } else { None };
-    let mut shown = Shown { form, screen, metrics, unprinted: Vec::new() };
+    let mut shown = Shown { form, screen, metrics, metrics_at, view_at, unprinted: Vec::new() };
     let collected = collect(&how, &stop, &mut shown);
     // The terminal is as it was before anything else is printed.
     shown.screen = None;
@@ -61,7 +61,7 @@ pub(crate) fn run(options: &CollectArguments) -> Result<Verdict, Failure> {
 }
 
 /// Answers Prometheus, at an address that other machines can reach only where that is allowed.
-fn serve_metrics(address: SocketAddr, options: &CollectArguments) -> Result<Metrics, Failure> {
+fn serve_metrics(address: SocketAddr, options: &CollectArguments) -> Result<(Metrics, String), Failure> {
     if !address.ip().is_loopback() && !options.access.insecure {
         return Err(Failure::usage(format!(
             "--metrics {address} can be reached by other machines; use --insecure to allow it"
@@ -69,7 +69,7 @@ fn serve_metrics(address: SocketAddr, options: &CollectArguments) -> Result<Metr
     }
     let (metrics, address) = Metrics::serve(address).map_err(|error| Failure::bare(&error))?;
     paint::complain("note", format_args!("metrics are at http://{address}/metrics"));
-    Ok(metrics)
+    Ok((metrics, format!("http://{address}/metrics")))
 }
 
 /// The viewer of what is collected; it ends with this value.
@@ -77,7 +77,7 @@ struct Viewer(anytrace_view::End);
 
 impl Viewer {
     /// Serves the traces in the folder as they appear, says where, and opens a browser where one can be seen.
-    fn open(folder: &Path) -> Result<Self, Failure> {
+    fn open(folder: &Path) -> Result<(Self, String), Failure> {
         let options = anytrace_view::Options {
             follow: true,
             collection: Some(folder.to_owned()),
@@ -93,7 +93,7 @@ impl Viewer {
         });
         paint::complain("note", format_args!("the traces are shown at {url}"));
         crate::verbs::view::show_where_seen(&url);
-        Ok(Self(end))
+        Ok((Self(end), url))
     }
 }
 

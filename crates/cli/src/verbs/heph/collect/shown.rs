@@ -15,6 +15,9 @@ pub(super) struct Shown {
     pub(super) form: SummaryForm,
     pub(super) screen: Option<Screen>,
     pub(super) metrics: Option<Metrics>,
+    /// Where the metrics and the viewer are.
+    pub(super) metrics_at: Option<String>,
+    pub(super) view_at: Option<String>,
     /// Complaints that wait until the screen is gone.
     pub(super) unprinted: Vec<String>,
 }
@@ -26,7 +29,13 @@ impl Observer for Shown {
     fn listening(&mut self, listeners: &[ListenerReport]) -> Result<(), Error> {
         if self.form == SummaryForm::Json {
             let addresses: Vec<&str> = listeners.iter().map(|listener| listener.address.as_str()).collect();
-            let line = serde_json::json!({ "version": 1, "type": "listening", "addresses": addresses });
+            let line = serde_json::json!({
+                "version": 1,
+                "type": "listening",
+                "addresses": addresses,
+                "metrics": self.metrics_at,
+                "view": self.view_at,
+            });
             return print(&line);
         }
         for listener in listeners.iter().filter(|_| self.screen.is_none()) {
