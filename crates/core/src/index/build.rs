@@ -64,6 +64,10 @@ pub fn build(
 /// # Errors
 /// I/O.
 pub fn is_whole(format: &dyn Format, path: &Path) -> Result<bool, Error> {
+    // What can be read but once has no index, and must not be read for the question.
+    if !path.is_file() {
+        return Ok(true);
+    }
     // Only its first bytes are needed, and where it goes on, what is beside it.
     let input = Input::open(path, InputOptions::default())?;
     Ok(format.completed(path, input)?.1.is_none())
