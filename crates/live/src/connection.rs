@@ -13,10 +13,10 @@ use nix::sys::socket::{getsockopt, setsockopt};
 use rustls::{ServerConfig, ServerConnection, StreamOwned};
 
 use crate::access::{Gate, Greeted, Greeting, TlsStream, has_certificate, tls};
-use crate::feed::{Feed, Got, READ_BYTES};
+use crate::feed::{Feed, Got};
 use crate::listen::Socket;
-use crate::places::Address;
-use crate::pool::Pool;
+use crate::peer::Address;
+use crate::pool::{Pool, READ_BYTES};
 use crate::source::Intake;
 
 /// Back-off for a sender over its rate limit, or one that needs memory held by others.

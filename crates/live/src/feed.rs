@@ -6,14 +6,11 @@ use std::time::{Duration, Instant};
 use anytrace_core::{Error, Limits};
 use anytrace_heph::{Framer, Layout, parse};
 
-use crate::pool::{Pool, Spilled};
+use crate::pool::{Pool, READ_BYTES, Spilled};
 use crate::source::Intake;
 
 /// Bytes of half packets that every stream may buffer, whatever others use.
 pub(crate) const SMALL_BYTES: usize = 1 << 16;
-
-/// Bytes read at once.
-pub(crate) const READ_BYTES: usize = 1 << 17;
 
 /// Buffer that all streams read into.
 pub(crate) const SCRATCH_BYTES: usize = SMALL_BYTES + READ_BYTES;

@@ -11,9 +11,9 @@ use std::time::{Duration, Instant};
 
 use anytrace_core::Error;
 
-use crate::feed::{Feed, Got, READ_BYTES};
+use crate::feed::{Feed, Got};
 use crate::options::{Caps, EndOfFile};
-use crate::pool::Pool;
+use crate::pool::{Pool, READ_BYTES};
 use crate::source::Intake;
 
 /// How often a file at its end is looked at.

@@ -29,6 +29,7 @@ mod listener;
 mod manifest;
 mod observer;
 mod options;
+mod peer;
 mod places;
 mod pool;
 mod queue;

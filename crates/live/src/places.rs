@@ -4,7 +4,6 @@
 //! are taken, in this order, from a connection that never sent a packet, from one that has been silent for the idle
 //! time, and from the address with the most places, if the newcomer's has fewer.
 
-use std::net::IpAddr;
 use std::time::{Duration, Instant};
 
 use anytrace_core::Error;
@@ -12,6 +11,7 @@ use anytrace_core::hash::Map;
 
 use crate::census::Census;
 use crate::connection::Connection;
+use crate::peer::Address;
 use crate::pool::Pool;
 use crate::source::Shared;
 
@@ -20,15 +20,6 @@ const GREETING: Duration = Duration::from_secs(1);
 
 /// How long a connection of an address with many places must have been silent to lose its own.
 const PAUSE: Duration = Duration::from_secs(1);
-
-/// Whose connection it is: those of one machine have a share together.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub(crate) enum Address {
-    /// A machine.
-    Net(IpAddr),
-    /// A process of this one.
-    Process(i32),
-}
 
 /// Of a connection, what decides whether it keeps its place.
 struct Claim {

@@ -5,7 +5,8 @@ use std::io;
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 
-use crate::feed::READ_BYTES;
+/// Bytes read at once.
+pub(crate) const READ_BYTES: usize = 1 << 17;
 
 /// Memory and disk that half packets share.
 #[derive(Debug)]
