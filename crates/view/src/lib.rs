@@ -29,6 +29,7 @@ mod report;
 mod shelf;
 mod socket;
 mod store;
+mod text_page;
 mod view;
 
 use std::path::PathBuf;
@@ -39,6 +40,7 @@ use anytrace_core::span::{Mangling, SymbolSource};
 use anytrace_core::{Error, OpenOptions};
 pub use outline::pyramid_of;
 pub use report::report;
+pub use text_page::serve_text;
 
 use socket::Listening;
 use tokio::sync::Notify;

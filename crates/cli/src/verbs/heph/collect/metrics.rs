@@ -1,14 +1,11 @@
 //! `--metrics`: the figures of a collection for Prometheus, as of the last summary.
 
 use std::fmt;
-use std::net::{SocketAddr, TcpListener};
+use std::net::SocketAddr;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use anytrace_core::Error;
 use anytrace_live::Report;
-use axum::Router;
-use axum::http::header::CONTENT_TYPE;
-use axum::routing::get;
 use prometheus_client::collector::Collector;
 use prometheus_client::encoding::{DescriptorEncoder, EncodeMetric, prometheus_text};
 use prometheus_client::metrics::counter::ConstCounter;
@@ -23,26 +20,11 @@ const TEXT: &str = "text/plain; version=0.0.4; charset=utf-8";
 pub(super) struct Metrics(Arc<Mutex<Option<Report>>>);
 
 impl Metrics {
-    /// Takes the address and answers `GET /metrics` there. Returns the address with the port that the system chose.
+    /// Answers `GET /metrics` at an address. Returns it with the port that the system chose.
     pub(super) fn serve(address: SocketAddr) -> Result<(Self, SocketAddr), Error> {
-        let failed = |error| Error::io(format!("cannot listen on {address} for --metrics"), error);
-        let listener = TcpListener::bind(address).map_err(failed)?;
-        listener.set_nonblocking(true).map_err(failed)?;
-        let address = listener.local_addr().map_err(failed)?;
         let metrics = Self::default();
         let shown = metrics.clone();
-        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().map_err(failed)?;
-        let serve = async move {
-            let answer = get(move || {
-                let text = shown.text();
-                async move { ([(CONTENT_TYPE, TEXT)], text) }
-            });
-            let router = Router::new().route("/metrics", answer);
-            axum::serve(tokio::net::TcpListener::from_std(listener)?, router).await
-        };
-        let thread = std::thread::Builder::new().name("metrics".to_owned());
-        // Whoever asks notices when it fails; the collection goes on.
-        thread.spawn(move || runtime.block_on(serve)).map_err(failed)?;
+        let address = anytrace_view::serve_text(address, "/metrics", TEXT, move || shown.text())?;
         Ok((metrics, address))
     }
 
