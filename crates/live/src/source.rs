@@ -46,6 +46,8 @@ pub(crate) struct Shared<'o> {
     pub(crate) tally: Tally,
     pub(crate) observer: &'o mut dyn Observer,
     unauthorized: u64,
+    /// Damaged places of sources that never sent a packet.
+    strangers: u64,
     pub(crate) start: Instant,
     /// Looked at once for each piece of work, not for each packet.
     pub(crate) now: Instant,
@@ -65,6 +67,7 @@ impl<'o> Shared<'o> {
             tally,
             observer,
             unauthorized: 0,
+            strangers: 0,
             start: now,
             now,
             now_ns: 0,
@@ -225,7 +228,11 @@ impl Visitor for Intake<'_, '_> {
                 self.shared.sessions.event(key, header, true);
             }
         }
-        if source.malformed > REPORTED_MAX {
+        // Of those that send nothing else there may be any number.
+        if !source.has_spoken() {
+            self.shared.strangers += 1;
+        }
+        if source.malformed > REPORTED_MAX || !source.has_spoken() && self.shared.strangers > REPORTED_MAX {
             return Ok(());
         }
         self.report(damage.to_diagnostic())

@@ -4,6 +4,7 @@
 //! the collector and `anytrace heph loss` say, and with the events that are in the files, counted here by code of its
 //! own. Where the truth cannot be known (the program is killed), the bounds must hold.
 
+mod load;
 mod network;
 mod oracle;
 mod packets;
@@ -32,10 +33,11 @@ pub(crate) struct Scale {
     /// How often a connection is broken, a collector killed.
     pub(crate) breaks: u64,
     pub(crate) kills: u64,
+    pub(crate) is_full: bool,
 }
 
-const FULL: Scale = Scale { events: 64_000, threads: 4, breaks: 500, kills: 10 };
-const SHORT: Scale = Scale { events: 10_000, threads: 4, breaks: 40, kills: 3 };
+const FULL: Scale = Scale { events: 64_000, threads: 4, breaks: 500, kills: 10, is_full: true };
+const SHORT: Scale = Scale { events: 10_000, threads: 4, breaks: 40, kills: 3, is_full: false };
 
 /// The programs and a folder for one scenario.
 pub(crate) struct Bench {

@@ -15,7 +15,12 @@ pub(super) fn account(id: u64, recorded: u64, is_closed: bool) -> Vec<u8> {
 
 /// An event of stream 1.
 pub(super) fn event(counter: u64) -> Vec<u8> {
-    let words = [0xC1FC_1FB7, 42 + 7, 1, counter as u32];
+    event_of(1, counter)
+}
+
+/// An event of a stream.
+pub(super) fn event_of(stream: u32, counter: u64) -> Vec<u8> {
+    let words = [0xC1FC_1FB7, 42 + 7, stream, counter as u32];
     let mut packet: Vec<u8> = words.iter().flat_map(|word| word.to_be_bytes()).collect();
     [0, counter, counter].iter().for_each(|word| packet.extend_from_slice(&word.to_be_bytes()));
     packet.extend_from_slice(&short("counted"));

@@ -25,7 +25,7 @@ pub(crate) struct Counted {
 }
 
 /// A process that ends with this value.
-pub(crate) struct Running(Child);
+pub(crate) struct Running(pub(super) Child);
 
 impl Running {
     pub(crate) fn signal(&self, signal: Signal) -> Result<(), String> {

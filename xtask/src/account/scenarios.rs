@@ -11,12 +11,12 @@ use serde_json::Value;
 use super::network::{breaking, lossy};
 use super::packets;
 use super::programs::Collector;
-use super::{Bench, only_session, oracle, row};
+use super::{Bench, load, only_session, oracle, row};
 
 type Scenario = fn(&Bench) -> Result<String, String>;
 
 /// All of them by name.
-pub(super) const ALL: [(&str, Scenario); 15] = [
+pub(super) const ALL: [(&str, Scenario); 18] = [
     ("a file", file),
     ("rotated files", rotated),
     ("a full disk of the recorder", full_disk),
@@ -32,6 +32,9 @@ pub(super) const ALL: [(&str, Scenario); 15] = [
     ("two collectors one after the other", two_collectors),
     ("the program is killed", program_killed),
     ("a full disk of the collector", full_disk_of_collector),
+    ("under load, killed again and again, acknowledged", load::killed_soak),
+    ("thousands of other connections", load::hostile),
+    ("a million streams", load::streams),
 ];
 
 fn file(bench: &Bench) -> Result<String, String> {
@@ -298,7 +301,7 @@ fn full_disk_of_collector(bench: &Bench) -> Result<String, String> {
     bench.judge(&program, &[&report], &[&out])
 }
 
-fn socket(collector: &Collector) -> Result<SocketAddr, String> {
+pub(super) fn socket(collector: &Collector) -> Result<SocketAddr, String> {
     let address = collector.address.split_once("//").map_or("", |(_, address)| address);
     address.parse().map_err(|error| format!("{}: {error}", collector.address))
 }
