@@ -8,7 +8,6 @@ use anytrace_heph::tools::loss::{Fate, StreamLoss};
 use anytrace_heph::{EVENT_MAGIC, Framer, METADATA_MAGIC};
 
 use crate::access::Gate;
-use crate::descriptors;
 use crate::listener::Listener;
 use crate::options::Caps;
 use crate::queue::{Batch, Dropped, Sender, count_events};
@@ -52,6 +51,8 @@ struct Slot {
     /// Finds packets in its datagrams.
     framer: Framer,
     sender: Option<Key>,
+    /// It is a connection that has not sent a packet.
+    waits: bool,
 }
 
 #[derive(Default)]
@@ -84,8 +85,9 @@ fn add_drops(sum: &mut Drops, one: Drops) {
 }
 
 impl Census {
-    pub(crate) fn new(caps: Caps) -> Self {
-        let caps = Caps { sources: caps.sources.min(descriptors::sources_max()), ..caps };
+    /// With room for so many sources.
+    pub(crate) fn new(caps: Caps, sources: usize) -> Self {
+        let caps = Caps { sources: caps.sources.min(sources), ..caps };
         Self { caps, slots: Vec::new(), senders: Map::default(), ended: Vec::new(), past: Past::default(), others: 0 }
     }
 
@@ -96,26 +98,50 @@ impl Census {
         rate: Option<u64>,
         shared: &mut Shared<'_>,
     ) -> Result<Option<usize>, Error> {
-        let free = match self.slots.iter().position(Option::is_none) {
-            Some(free) => free,
-            None if self.slots.len() < self.caps.sources => {
-                self.slots.push(None);
-                self.slots.len() - 1
-            }
-            None => match self.longest_silent(shared.now) {
-                Some(silent) => {
-                    self.leave(silent, shared)?;
-                    silent
-                }
-                None => return Ok(None),
-            },
-        };
+        if !self.make_room(shared)? {
+            return Ok(None);
+        }
+        Ok(Some(self.add(name, rate, false, shared)))
+    }
+
+    /// Adds a connection that has not sent a packet; it takes no room of others.
+    pub(crate) fn wait(&mut self, name: SourceName, rate: Option<u64>, shared: &mut Shared<'_>) -> usize {
+        self.add(name, rate, true, shared)
+    }
+
+    /// One that has waited becomes a source; false where there is no room.
+    pub(crate) fn place(&mut self, slot: usize, shared: &mut Shared<'_>) -> Result<bool, Error> {
+        if !self.make_room(shared)? {
+            return Ok(false);
+        }
+        if let Some(Some(slot)) = self.slots.get_mut(slot) {
+            slot.waits = false;
+        }
+        Ok(true)
+    }
+
+    /// Makes room for a source where there is none and a sender may go.
+    fn make_room(&mut self, shared: &mut Shared<'_>) -> Result<bool, Error> {
+        if self.slots.iter().flatten().filter(|slot| !slot.waits).count() < self.caps.sources {
+            return Ok(true);
+        }
+        match self.longest_silent(shared.now) {
+            Some(silent) => self.leave(silent, shared).map(|()| true),
+            None => Ok(false),
+        }
+    }
+
+    fn add(&mut self, name: SourceName, rate: Option<u64>, waits: bool, shared: &mut Shared<'_>) -> usize {
+        let free = self.slots.iter().position(Option::is_none).unwrap_or_else(|| {
+            self.slots.push(None);
+            self.slots.len() - 1
+        });
         let source = Source::new(name, rate, shared);
         let limits = Limits::default().with_record_bytes_max(self.caps.packet_bytes);
         if let Some(slot) = self.slots.get_mut(free) {
-            *slot = Some(Slot { source, framer: Framer::new(&limits, true), sender: None });
+            *slot = Some(Slot { source, framer: Framer::new(&limits, true), sender: None, waits });
         }
-        Ok(Some(free))
+        free
     }
 
     /// The sender of datagrams that has been silent longest, if it pauses.
@@ -132,10 +158,9 @@ impl Census {
         Some(Intake { source, shared })
     }
 
-    /// Whether a source has sent a packet, and when it last sent anything.
-    pub(crate) fn heard(&self, slot: usize) -> Option<(bool, Instant)> {
-        let source = &self.slots.get(slot)?.as_ref()?.source;
-        Some((source.has_spoken(), source.last_seen))
+    /// When a source last sent anything.
+    pub(crate) fn heard(&self, slot: usize) -> Option<Instant> {
+        Some(self.slots.get(slot)?.as_ref()?.source.last_seen)
     }
 
     /// True when the sender waits for acknowledgements.

@@ -13,8 +13,9 @@ use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use crate::access::Gate;
 use crate::address::Endpoint;
 use crate::census::{Census, NOT_ALLOWED};
-use crate::connection::{Connection, Stream};
+use crate::connection::{Connection, Standing, Stream};
 use crate::datagram::Receiver;
+use crate::descriptors;
 use crate::feed::{Got, SCRATCH_BYTES};
 use crate::follow::{Follow, GLANCE};
 use crate::listen::{Bound, Socket, bind};
@@ -40,6 +41,15 @@ const LAST_READ: Duration = Duration::from_secs(1);
 /// Reads of one file before others have their turn.
 const READS_AT_ONCE: usize = 8;
 
+/// How long a connection may take to send its first packet while others wait to come in.
+const GREETING: Duration = Duration::from_millis(250);
+
+/// How long one that has sent a packet waits for a place.
+const PATIENCE: Duration = Duration::from_secs(1);
+
+/// How long nobody is accepted while all who wait came but now.
+const BREATH: Duration = Duration::from_millis(10);
+
 /// Connections accepted in one go.
 const ACCEPT_AT_ONCE: usize = 64;
 
@@ -64,6 +74,20 @@ pub fn collect(options: &CollectOptions, stop: &AtomicBool, observer: &mut dyn O
     }
 }
 
+/// True where one more connection may wait; the one that has waited longest without a packet goes for it, if that is long
+/// enough to send one.
+fn make_way(connections: &mut [Connection], most: usize, now: Instant) -> bool {
+    let waits = |one: &Connection| one.standing != Standing::Placed && !one.has_ended;
+    if connections.iter().filter(|one| waits(one)).count() < most {
+        return true;
+    }
+    let mute = connections.iter_mut().find(|one| one.standing == Standing::Waits && !one.has_ended);
+    let Some(mute) = mute.filter(|one| now.duration_since(one.since) >= GREETING) else { return false };
+    mute.has_ended = true;
+    mute.is_refused = true;
+    true
+}
+
 struct Collector<'o> {
     options: &'o CollectOptions,
     shared: Shared<'o>,
@@ -84,6 +108,8 @@ struct Collector<'o> {
     is_full: bool,
     /// Rounds of reading.
     round: usize,
+    /// Most connections that wait for a place.
+    waiting_max: usize,
 }
 
 impl<'o> Collector<'o> {
@@ -97,7 +123,8 @@ impl<'o> Collector<'o> {
             .collect::<Result<_, _>>()?;
         let gate = Gate::new(&options.access)?;
         let mut shared = Shared::new(&options.store, caps, observer)?;
-        let mut census = Census::new(*caps);
+        let room = descriptors::room();
+        let mut census = Census::new(*caps, room.sources);
         let mut follows = Vec::new();
         for path in &options.follow {
             let follow = Follow::new(path, options.end_of_file, caps, shared.now)?;
@@ -146,6 +173,7 @@ impl<'o> Collector<'o> {
             last: (0, 0),
             is_full: false,
             round: 0,
+            waiting_max: room.waiting,
         })
     }
 
@@ -170,6 +198,7 @@ impl<'o> Collector<'o> {
                 self.accept(&ready)?;
                 self.take_datagrams()?;
                 self.read_connections(ready.get(self.listeners.len()..).unwrap_or_default())?;
+                self.place_connections()?;
                 self.read_files()?;
             }
             self.census.flush(&mut self.shared.store)?;
@@ -268,6 +297,11 @@ impl<'o> Collector<'o> {
             let tls = self.gate.tls.as_ref().filter(|_| is_tls);
             let is_strict = !matches!(listener.bound.endpoint, Endpoint::Unix(_)) && self.gate.wants_token();
             for _ in 0..ACCEPT_AT_ONCE {
+                if !make_way(&mut self.connections, self.waiting_max, now) {
+                    // The system keeps them until then.
+                    listener.rests_until = Some(now + BREATH);
+                    break;
+                }
                 let (stream, peer, address) = match Stream::accept(&listener.bound.socket, tls) {
                     Ok(Some(accepted)) => accepted,
                     Ok(None) => break,
@@ -284,25 +318,9 @@ impl<'o> Collector<'o> {
                 }
                 let kind = listener.bound.endpoint.scheme();
                 let name = SourceName { number: 0, kind, peer };
-                // Accepted and then dropped: a sender must see an end, not a connection that nobody serves.
-                let open = self.connections.iter().filter(|connection| !connection.has_ended).count();
-                let has_room = open < self.options.caps.connections
-                    || make_room(
-                        &mut self.connections,
-                        address,
-                        self.options.caps.idle,
-                        &mut self.census,
-                        &mut self.shared,
-                        &mut self.pool,
-                    )?;
-                let rate = self.options.caps.rate_bytes;
-                match if has_room { self.census.enter(name, rate, &mut self.shared)? } else { None } {
-                    Some(slot) => {
-                        let most = self.options.caps.packet_bytes;
-                        self.connections.push(Connection::new(stream, (address, number), slot, is_strict, most, now));
-                    }
-                    None => listener.refused += 1,
-                }
+                let slot = self.census.wait(name, self.options.caps.rate_bytes, &mut self.shared);
+                let most = self.options.caps.packet_bytes;
+                self.connections.push(Connection::new(stream, (address, number), slot, is_strict, most, now));
             }
         }
         if self.connections.iter().any(|connection| connection.has_ended) { self.bury_connections() } else { Ok(()) }
@@ -327,6 +345,34 @@ impl<'o> Collector<'o> {
         if has_ended { self.bury_connections() } else { Ok(()) }
     }
 
+    /// Gives places to connections that have sent a packet, in the order in which they came; refuses those that have waited
+    /// for long.
+    fn place_connections(&mut self) -> Result<(), Error> {
+        let now = self.shared.now;
+        for at in 0..self.connections.len() {
+            let Some(connection) = self.connections.get(at).filter(|connection| !connection.has_ended) else {
+                continue;
+            };
+            let Standing::Knocks(since) = connection.standing else { continue };
+            let (slot, address) = (connection.slot, connection.address);
+            let is_placed = |one: &&Connection| one.standing == Standing::Placed && !one.has_ended;
+            let (caps, connections) = (&self.options.caps, &mut self.connections);
+            let has_place = connections.iter().filter(is_placed).count() < caps.connections
+                || make_room(connections, address, caps.idle, &mut self.census, &mut self.shared, &mut self.pool)?;
+            let has_place = has_place && self.census.place(slot, &mut self.shared)?;
+            let Some(connection) = self.connections.get_mut(at) else { continue };
+            if has_place {
+                if let Some(mut intake) = self.census.intake(slot, &mut self.shared) {
+                    connection.place(&mut intake)?;
+                }
+            } else if now.duration_since(since) >= PATIENCE.min(caps.idle / 2) {
+                connection.has_ended = true;
+                connection.is_refused = true;
+            }
+        }
+        if self.connections.iter().any(|connection| connection.has_ended) { self.bury_connections() } else { Ok(()) }
+    }
+
     /// Everything taken is in the files now.
     fn acknowledge(&mut self) {
         for connection in self.connections.iter_mut().filter(|connection| self.census.wants_acks(connection.slot)) {
@@ -337,9 +383,9 @@ impl<'o> Collector<'o> {
     /// Ends the sources of connections that are over.
     fn bury_connections(&mut self) -> Result<(), Error> {
         for connection in self.connections.iter().filter(|connection| connection.has_ended) {
-            let listener = self.listeners.get_mut(connection.listener).filter(|_| connection.is_unauthorized);
-            if let Some(listener) = listener {
-                listener.unauthorized += 1;
+            if let Some(listener) = self.listeners.get_mut(connection.listener) {
+                listener.unauthorized += u64::from(connection.is_unauthorized);
+                listener.refused += u64::from(connection.is_refused);
             }
             self.census.leave(connection.slot, &mut self.shared)?;
         }
@@ -425,6 +471,11 @@ impl<'o> Collector<'o> {
         self.take_datagrams()?;
         // A limit on events excludes those of another second.
         let is_full = self.is_full;
+        if !is_full && ended_by != EndedBy::Events {
+            // Those that came but now.
+            self.read_connections(&vec![true; self.connections.len()])?;
+            self.place_connections()?;
+        }
         self.read_remaining(if is_full || ended_by == EndedBy::Events { Instant::now() } else { deadline })?;
         for listener in &self.listeners {
             if let Some(receiver) = &listener.receiver {

@@ -25,6 +25,21 @@ const REST: Duration = Duration::from_millis(10);
 /// How long an incomplete packet may hold memory that others wait for.
 const PATIENCE_WHEN_SHORT: Duration = Duration::from_secs(5);
 
+/// How far a connection has come.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Standing {
+    /// It has not sent a packet.
+    Waits,
+    /// It has, since then, and has no place yet; it is not read meanwhile.
+    Knocks(Instant),
+    /// It has one of the places.
+    Placed,
+}
+
+fn no_token() -> String {
+    "it showed no token".to_owned()
+}
+
 /// An accepted connection.
 pub(crate) struct Connection {
     stream: Stream,
@@ -33,6 +48,7 @@ pub(crate) struct Connection {
     pub(crate) listener: usize,
     /// What it must begin with, until that has come.
     greeting: Option<Greeting>,
+    pub(crate) standing: Standing,
     /// True where it must show a token, or has shown none of what it must.
     is_strict: bool,
     /// True when more may wait where the system does not see it.
@@ -44,6 +60,8 @@ pub(crate) struct Connection {
     rests_until: Option<Instant>,
     pub(crate) has_ended: bool,
     pub(crate) is_unauthorized: bool,
+    /// There was no place for it.
+    pub(crate) is_refused: bool,
     /// Bytes acknowledged; none yet.
     acked: Option<u64>,
     /// Of the last acknowledgement, the bytes that found no room.
@@ -113,7 +131,8 @@ impl Connection {
             stream,
             address,
             listener,
-            greeting: Some(Greeting::default()),
+            greeting: Some(Greeting::new(is_strict)),
+            standing: Standing::Waits,
             is_strict,
             may_have_more: false,
             feed: Feed::new(packet_bytes_max),
@@ -122,6 +141,7 @@ impl Connection {
             rests_until: None,
             has_ended: false,
             is_unauthorized: false,
+            is_refused: false,
             acked: Some(0),
             unsent: Vec::new(),
         }
@@ -150,7 +170,7 @@ impl Connection {
 
     /// The descriptor to wait on; `None` while the connection rests.
     pub(crate) fn wanted(&self, now: Instant) -> Option<BorrowedFd<'_>> {
-        if self.rests_until.is_some_and(|until| now < until) {
+        if self.rests(now) || matches!(self.standing, Standing::Knocks(_)) {
             return None;
         }
         Some(match &self.stream {
@@ -185,7 +205,14 @@ impl Connection {
         {
             return Ok(got);
         }
+        if matches!(self.standing, Standing::Knocks(_)) {
+            return Ok(Got::Nothing);
+        }
         let got = self.feed.read(&mut self.stream, scratch, allowed.min(READ_BYTES), pool, intake)?;
+        // Behind something else.
+        if self.standing == Standing::Waits && intake.source.has_spoken() && !self.has_ended {
+            self.standing = Standing::Knocks(now);
+        }
         self.may_have_more = matches!((&self.stream, got), (Stream::Tls(_), Got::Bytes(_)));
         match got {
             Got::Bytes(bytes) => intake.source.limiter.take(bytes as u64),
@@ -216,9 +243,14 @@ impl Connection {
             Greeted::Token(token) => {
                 // It waits for an answer.
                 self.acked = None;
+                self.standing = Standing::Knocks(intake.shared.now);
                 (gate.check(&token).err().filter(|_| must_show), Vec::new())
             }
-            Greeted::Other(bytes) => (must_show.then(|| "it showed no token".to_owned()), bytes),
+            Greeted::Packet(bytes) => {
+                self.standing = Standing::Knocks(intake.shared.now);
+                (must_show.then(no_token), bytes)
+            }
+            Greeted::Other(bytes) => (must_show.then(no_token), bytes),
         };
         if let Some(why) = refused {
             self.has_ended = true;
@@ -228,15 +260,23 @@ impl Connection {
         }
         self.greeting = None;
         self.feed.begin_with(begin, intake.shared.now);
+        Ok(None)
+    }
+
+    /// It has a place now: its first packet is taken.
+    pub(crate) fn place(&mut self, intake: &mut Intake<'_, '_>) -> Result<(), Error> {
+        self.standing = Standing::Placed;
+        self.may_have_more = matches!(self.stream, Stream::Tls(_));
+        // One that showed a token waits for an answer.
         if self.acked.is_none() {
             self.acknowledge();
         }
-        Ok(None)
+        self.feed.walk_pending(false, intake)
     }
 
     /// True when there may be bytes that were read from the socket already.
     pub(crate) fn may_have_more(&self, now: Instant) -> bool {
-        self.may_have_more && !self.rests(now)
+        self.may_have_more && !self.rests(now) && !matches!(self.standing, Standing::Knocks(_))
     }
 
     /// Ends waits that took too long: half a packet is then damage, and a peer that never sent a packet is

@@ -17,11 +17,23 @@ pub fn raise_descriptors() {
     }
 }
 
-/// How many sources this process can have, by the descriptors that are left. Who is there already must not suffer from a
-/// newcomer.
-pub(crate) fn sources_max() -> usize {
-    let Ok((soft, _)) = getrlimit(Resource::RLIMIT_NOFILE) else { return usize::MAX };
+/// How many there can be at a time, by the descriptors that are left. Who is there already must not suffer from a newcomer.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Room {
+    pub(crate) sources: usize,
+    /// Connections that have not sent a packet.
+    pub(crate) waiting: usize,
+}
+
+/// Most connections that wait.
+const WAITING_MAX: usize = 256;
+
+pub(crate) fn room() -> Room {
+    let Ok((soft, _)) = getrlimit(Resource::RLIMIT_NOFILE) else {
+        return Room { sources: usize::MAX, waiting: WAITING_MAX };
+    };
     let open = std::fs::read_dir("/proc/self/fd").map_or(0, Iterator::count);
     let left = usize::try_from(soft).unwrap_or(usize::MAX).saturating_sub(open + RESERVED);
-    left / OF_SOURCE
+    let waiting = (left / 4).min(WAITING_MAX);
+    Room { sources: (left - waiting) / OF_SOURCE, waiting }
 }

@@ -188,7 +188,8 @@ impl Feed {
         })
     }
 
-    fn walk_pending(&mut self, is_end: bool, intake: &mut Intake<'_, '_>) -> Result<(), Error> {
+    /// Passes on the packets that are complete.
+    pub(crate) fn walk_pending(&mut self, is_end: bool, intake: &mut Intake<'_, '_>) -> Result<(), Error> {
         if let Some(spilled) = &mut self.spilled {
             self.pending = spilled.with(&self.pending)?;
             spilled.bytes = 0;

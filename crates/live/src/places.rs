@@ -1,8 +1,8 @@
 //! Who gets a place where there are more connections than places, and who is read next.
 //!
-//! A recorder that sends must not suffer from those that only connect, or from a machine with many connections. Places
-//! are taken, in this order, from a connection that never sent a packet, from one that has been silent for the idle
-//! time, and from the address with the most places, if the newcomer's has fewer.
+//! A recorder that sends must not suffer from those that only connect, or from a machine with many connections. Who has not
+//! sent a packet waits, and has no place. Who has sent one gets a free place, or that of a connection that has been silent
+//! for the idle time, or of one of the address with the most places, if its own has fewer.
 
 use std::time::{Duration, Instant};
 
@@ -10,13 +10,10 @@ use anytrace_core::Error;
 use anytrace_core::hash::Map;
 
 use crate::census::Census;
-use crate::connection::Connection;
+use crate::connection::{Connection, Standing};
 use crate::peer::Address;
 use crate::pool::Pool;
 use crate::source::Shared;
-
-/// How long a connection may take to send its first packet while others wait for its place.
-const GREETING: Duration = Duration::from_secs(1);
 
 /// How long a connection of an address with many places must have been silent to lose its own.
 const PAUSE: Duration = Duration::from_secs(1);
@@ -25,7 +22,6 @@ const PAUSE: Duration = Duration::from_secs(1);
 struct Claim {
     at: usize,
     address: Address,
-    has_spoken: bool,
     last_seen: Instant,
 }
 
@@ -38,13 +34,11 @@ pub(crate) fn make_room(
     shared: &mut Shared<'_>,
     pool: &mut Pool,
 ) -> Result<bool, Error> {
-    let open = connections.iter().enumerate().filter(|(_, connection)| !connection.has_ended);
-    let claims: Vec<Claim> = open
+    let placed = connections.iter().enumerate();
+    let placed = placed.filter(|(_, connection)| connection.standing == Standing::Placed && !connection.has_ended);
+    let claims: Vec<Claim> = placed
         .filter_map(|(at, connection)| {
-            let (has_spoken, heard) = census.heard(connection.slot)?;
-            // Bytes that are no packet are not heard.
-            let last_seen = if has_spoken { heard } else { connection.since };
-            Some(Claim { at, address: connection.address, has_spoken, last_seen })
+            Some(Claim { at, address: connection.address, last_seen: census.heard(connection.slot)? })
         })
         .collect();
     let Some(at) = weakest(&claims, newcomer, idle, shared.now) else { return Ok(false) };
@@ -65,12 +59,9 @@ fn weakest(claims: &[Claim], newcomer: Address, idle: Duration, now: Instant) ->
     let held = |address: Address| places.get(&address).copied().unwrap_or(0);
     let most = places.values().copied().max().unwrap_or(0);
     let has_fewer = held(newcomer) + 1 < most;
-    longest(&mut claims.iter().filter(|claim| !claim.has_spoken && silence(claim) >= GREETING.min(idle)))
-        .or_else(|| longest(&mut claims.iter().filter(|claim| silence(claim) >= idle)))
-        .or_else(|| {
-            let may_go = |claim: &&Claim| !claim.has_spoken || silence(claim) >= PAUSE;
-            longest(&mut claims.iter().filter(|claim| has_fewer && held(claim.address) == most).filter(may_go))
-        })
+    let greedy = |claim: &&Claim| has_fewer && held(claim.address) == most && silence(claim) >= PAUSE;
+    longest(&mut claims.iter().filter(|claim| silence(claim) >= idle))
+        .or_else(|| longest(&mut claims.iter().filter(greedy)))
 }
 
 /// The order of reading: connections of an address take turns, and addresses have as many reads each, as long as they
@@ -105,12 +96,11 @@ mod tests {
         Address::Net([10, 0, 0, last].into())
     }
 
-    /// Claims by address, whether they have spoken, and for how many seconds they have been silent.
-    fn claims(now: Instant, of: &[(u8, bool, u64)]) -> Vec<Claim> {
-        let claim = |(at, (address, has_spoken, silent)): (usize, &(u8, bool, u64))| Claim {
+    /// Claims by address, and for how many seconds they have been silent.
+    fn claims(now: Instant, of: &[(u8, u64)]) -> Vec<Claim> {
+        let claim = |(at, (address, silent)): (usize, &(u8, u64))| Claim {
             at,
             address: net(*address),
-            has_spoken: *has_spoken,
             last_seen: now - Duration::from_secs(*silent),
         };
         of.iter().enumerate().map(claim).collect()
@@ -120,16 +110,14 @@ mod tests {
     fn the_weakest_claim_loses_its_place() {
         let now = Instant::now() + Duration::from_secs(1000);
         let idle = Duration::from_secs(60);
-        let weakest = |of: &[(u8, bool, u64)], newcomer| weakest(&claims(now, of), net(newcomer), idle, now);
-        // Never sent anything, before one that has been silent for long.
-        assert_eq!(weakest(&[(1, true, 100), (1, false, 2), (1, false, 3)], 1), Some(2));
-        assert_eq!(weakest(&[(1, true, 100), (1, true, 70), (1, false, 0)], 1), Some(0));
+        let weakest = |of: &[(u8, u64)], newcomer| weakest(&claims(now, of), net(newcomer), idle, now);
+        assert_eq!(weakest(&[(1, 70), (1, 100), (1, 0)], 1), Some(1));
         // All send: nobody goes for another connection of the same machine.
-        assert_eq!(weakest(&[(1, true, 5), (1, true, 5), (1, false, 0)], 1), None);
+        assert_eq!(weakest(&[(1, 5), (1, 5), (1, 0)], 1), None);
         // But for one of a machine with fewer places.
-        assert_eq!(weakest(&[(1, true, 5), (1, true, 9), (2, true, 20)], 2), None);
-        assert_eq!(weakest(&[(1, true, 5), (1, true, 9), (2, true, 20)], 3), Some(1));
-        assert_eq!(weakest(&[(1, true, 0), (1, true, 0)], 3), None, "in the middle of sending");
+        assert_eq!(weakest(&[(1, 5), (1, 9), (2, 20)], 2), None);
+        assert_eq!(weakest(&[(1, 5), (1, 9), (2, 20)], 3), Some(1));
+        assert_eq!(weakest(&[(1, 0), (1, 0)], 3), None, "in the middle of sending");
         assert_eq!(weakest(&[], 1), None);
     }
 

@@ -103,7 +103,7 @@ fn a_newcomer_takes_the_place_of_one_that_never_spoke_or_of_a_machine_with_many(
         loop {
             let mut socket = from(last, address);
             let _ = socket.write_all(&event(stream, 0, "newcomer"));
-            std::thread::sleep(Duration::from_millis(20));
+            std::thread::sleep(Duration::from_millis(1200));
             if !is_over(&mut socket) {
                 return socket;
             }
@@ -111,13 +111,14 @@ fn a_newcomer_takes_the_place_of_one_that_never_spoke_or_of_a_machine_with_many(
         }
     };
     let _first = enter(3, 10);
-    // The one that never sent anything.
-    assert!(is_over(&mut many[2]) && !is_over(&mut many[0]) && !is_over(&mut many[1]));
+    // One that never sent anything had none.
+    assert!(!is_over(&mut many[0]) && !is_over(&mut many[1]));
     let _second = enter(4, 11);
     assert_eq!(many[..2].iter_mut().map(is_over).filter(|over| *over).count(), 1);
     // Each machine has one place now, and nobody must go for another.
     let mut third = from(5, address);
-    std::thread::sleep(Duration::from_millis(50));
+    third.write_all(&event(12, 0, "no place")).unwrap();
+    running.wait_for(|summary| summary.total.refused() > 0);
     assert!(is_over(&mut third));
     let report = running.stop();
     assert_eq!(report.totals.lost, 0);
@@ -144,23 +145,15 @@ fn a_recorder_among_thousands_of_connections_that_send_nothing_or_anything_loses
                     };
                     kept.push_back(socket);
                 }
-                if kept.len() > 300 {
+                if kept.len() > 400 {
                     kept.pop_front();
                 }
             }
         });
-        // All places are taken when it comes.
+        // They are many when it comes, and it is let in nevertheless.
         std::thread::sleep(Duration::from_millis(300));
-        let began = Instant::now();
-        let mut recorder = loop {
-            let mut socket = TcpStream::connect(address).unwrap();
-            let _ = socket.write_all(&[epoch(1), event(9, 0, "victim")].concat());
-            std::thread::sleep(Duration::from_millis(50));
-            if !is_over(&mut socket) {
-                break socket;
-            }
-            assert!(began.elapsed() < Duration::from_secs(30));
-        };
+        let mut recorder = TcpStream::connect(address).unwrap();
+        recorder.write_all(&[epoch(1), event(9, 0, "victim")].concat()).unwrap();
         for counter in 1..events {
             recorder.write_all(&event(9, counter, "victim")).unwrap();
             if counter % 1000 == 0 {

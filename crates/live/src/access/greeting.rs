@@ -2,18 +2,26 @@
 
 use std::io::{ErrorKind, Read};
 
-use anytrace_heph::{METADATA_MAGIC, TOKEN_OPTION};
+use anytrace_heph::{EVENT_MAGIC, Layout, METADATA_MAGIC, TOKEN_OPTION, parse};
 
-/// Longest packet that is read from somebody unknown, in bytes.
-const PACKET_BYTES_MAX: usize = 1024;
+/// Longest packet with a token, in bytes.
+const TOKEN_BYTES_MAX: usize = 1024;
+
+/// Longest first packet that is read before a connection has a place, in bytes.
+const PACKET_BYTES_MAX: usize = 1 << 16;
+
+/// How much is read at once: nothing is allocated from a size alone.
+const STEP_BYTES: usize = 4096;
 
 /// Bytes before the name of an option: magic, size, and the length of the name.
 const NAME_AT: usize = 10;
 
 /// A connection whose first packet is not there yet.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(crate) struct Greeting {
     bytes: Vec<u8>,
+    /// Only a token is read.
+    is_strict: bool,
 }
 
 /// What came first.
@@ -23,6 +31,8 @@ pub(crate) enum Greeted {
     NotYet,
     /// A token.
     Token(Vec<u8>),
+    /// A packet, or the beginning of a long one.
+    Packet(Vec<u8>),
     /// Something else, which begins like this.
     Other(Vec<u8>),
     /// The end of the connection, with what went wrong.
@@ -30,10 +40,15 @@ pub(crate) enum Greeted {
 }
 
 impl Greeting {
+    /// A connection that was just accepted. `is_strict`: it must begin with a token.
+    pub(crate) fn new(is_strict: bool) -> Self {
+        Self { bytes: Vec::new(), is_strict }
+    }
+
     /// Reads on, and no further than the packet.
     pub(crate) fn read(&mut self, from: &mut impl Read) -> Greeted {
         loop {
-            let missing = self.missing();
+            let missing = self.missing().min(STEP_BYTES);
             if missing == 0 {
                 return self.is_over();
             }
@@ -57,6 +72,7 @@ impl Greeting {
     fn missing(&self) -> usize {
         let needed = match self.size() {
             Some(size) if self.may_be_token() => size,
+            Some(size) if self.may_be_packet() && !self.is_strict => size.min(PACKET_BYTES_MAX),
             Some(_) => 0,
             None => 8,
         };
@@ -72,16 +88,24 @@ impl Greeting {
     }
 
     fn may_be_token(&self) -> bool {
-        let fits = |size: usize| (NAME_AT + TOKEN_OPTION.len()..=PACKET_BYTES_MAX).contains(&size);
+        let fits = |size: usize| (NAME_AT + TOKEN_OPTION.len()..=TOKEN_BYTES_MAX).contains(&size);
         self.word(0) == Some(METADATA_MAGIC) && self.size().is_some_and(fits)
     }
 
+    fn may_be_packet(&self) -> bool {
+        let is_magic = matches!(self.word(0), Some(EVENT_MAGIC | METADATA_MAGIC));
+        is_magic && self.size().is_some_and(|size| size > 8)
+    }
+
     fn is_over(&mut self) -> Greeted {
+        let (may_be_packet, is_long) = (self.may_be_packet(), self.size() > Some(self.bytes.len()));
         let bytes = std::mem::take(&mut self.bytes);
         let name = [&(TOKEN_OPTION.len() as u16).to_be_bytes(), TOKEN_OPTION.as_bytes()].concat();
         match bytes.get(8..).and_then(|rest| rest.strip_prefix(&name[..])) {
-            Some(token) => Greeted::Token(token.to_vec()),
-            None => Greeted::Other(bytes),
+            Some(token) if !is_long => Greeted::Token(token.to_vec()),
+            // A size that is wrong is found here.
+            _ if may_be_packet && (is_long || parse(&bytes, &Layout::default()).is_ok()) => Greeted::Packet(bytes),
+            _ => Greeted::Other(bytes),
         }
     }
 }
@@ -109,14 +133,19 @@ mod tests {
         }
     }
 
+    fn greeted(mut from: &[u8], is_strict: bool) -> (Greeted, &[u8]) {
+        let greeted = Greeting::new(is_strict).read(&mut from);
+        (greeted, from)
+    }
+
     #[test]
     fn a_token_is_taken_and_nothing_after_it() {
         let token = metadata(TOKEN_OPTION, b"secret");
         let all = [&token[..], b"after"].concat();
-        let mut from = &all[..];
-        assert_eq!(Greeting::default().read(&mut from), Greeted::Token(b"secret".to_vec()));
-        assert_eq!(from, b"after");
-        let (mut slow, mut greeting, mut waits) = (Slow(&all, false), Greeting::default(), 0);
+        for is_strict in [false, true] {
+            assert_eq!(greeted(&all, is_strict), (Greeted::Token(b"secret".to_vec()), &b"after"[..]));
+        }
+        let (mut slow, mut greeting, mut waits) = (Slow(&all, false), Greeting::new(true), 0);
         let greeted = loop {
             match greeting.read(&mut slow) {
                 Greeted::NotYet => waits += 1,
@@ -128,19 +157,29 @@ mod tests {
     }
 
     #[test]
+    fn the_first_packet_is_known_when_it_is_complete() {
+        let packet = metadata("epoch", &[0; 8]);
+        let all = [&packet[..], b"after"].concat();
+        assert_eq!(greeted(&all, false), (Greeted::Packet(packet.clone()), &b"after"[..]));
+        // Where a token is wanted, no more is read: a certificate decides.
+        assert_eq!(greeted(&all, true), (Greeted::Packet(packet[..8].to_vec()), &all[8..]));
+        let long = metadata("filler", &vec![0; 100_000]);
+        let (begin, rest) = greeted(&long, false);
+        assert_eq!((begin, rest.len()), (Greeted::Packet(long[..1 << 16].to_vec()), long.len() - (1 << 16)));
+        // Half of one, and one whose body is none.
+        assert_eq!(greeted(&packet[..15], false).0, Greeted::Other(packet[..15].to_vec()));
+        let mut wrong = packet.clone();
+        wrong[9] = 200;
+        assert_eq!(greeted(&wrong, false).0, Greeted::Other(wrong.clone()));
+    }
+
+    #[test]
     fn anything_else_is_kept_as_it_came() {
-        let event = [&0xC1FC_1FB7_u32.to_be_bytes()[..], &u32::MAX.to_be_bytes(), b"rest"].concat();
-        let mut from = &event[..];
-        assert_eq!(Greeting::default().read(&mut from), Greeted::Other(event[..8].to_vec()));
-        assert_eq!(from, b"rest");
-        for other in
-            [metadata("epoch", &[0; 8]), metadata("another name of 14", b""), metadata(TOKEN_OPTION, &[0; 2000])]
-        {
-            let mut from = &other[..];
-            let Greeted::Other(begin) = Greeting::default().read(&mut from) else { panic!("{other:?}") };
-            assert_eq!([&begin, from].concat(), other);
+        for other in [b"GET / HTTP/1.1"[..].to_vec(), metadata("", &[])[..8].to_vec(), vec![0x75; 100]] {
+            let (Greeted::Other(begin), rest) = greeted(&other, false) else { panic!("{other:?}") };
+            assert_eq!([&begin, rest].concat(), other);
         }
-        assert_eq!(Greeting::default().read(&mut &b""[..]), Greeted::End(None));
-        assert_eq!(Greeting::default().read(&mut &b"GET"[..]), Greeted::Other(b"GET".to_vec()));
+        assert_eq!(greeted(b"", false).0, Greeted::End(None));
+        assert_eq!(greeted(b"GET", false).0, Greeted::Other(b"GET".to_vec()));
     }
 }

@@ -139,7 +139,7 @@ pub(super) struct CapArguments {
     /// Longest packet, in bytes; suffixes k, M, G
     #[arg(long, value_name = "BYTES", value_parser = byte_count, default_value = "16M")]
     pub(super) max_packet: u64,
-    /// Maximum number of connections; further ones are closed immediately
+    /// Maximum number of connections that have sent a packet; idle ones make room for others
     #[arg(long, value_name = "N", value_parser = RangedU64ValueParser::<usize>::new().range(1..=65_536), default_value_t = 64)]
     pub(super) max_connections: usize,
     /// Maximum number of sources: datagram senders, connections, files
