@@ -144,8 +144,10 @@ fn send_past_2_32(to: SocketAddr, begin: u64, events: u64) -> Result<(), String>
         std::thread::sleep(Duration::from_micros(100));
     }
     let end = packets::account(id, begin + events, true);
+    // With time between them: on a busy machine whole bursts find no room.
     for _ in 0..10 {
         socket.send_to(&end, to).map_err(failed)?;
+        std::thread::sleep(Duration::from_millis(50));
     }
     Ok(())
 }
