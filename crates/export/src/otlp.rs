@@ -1,4 +1,5 @@
-//! OpenTelemetry's OTLP as JSON: one `TracesData` object, for collectors and similar programs.
+//! OpenTelemetry's OTLP as JSON lines: one request (`TracesData`) a line, as its file exporter writes them and its file
+//! receiver reads them; each can be sent to a collector as it is.
 //!
 //! Streams: memory grows with open spans, their events up to a bound, distinct names and tracks. Every span has its
 //! parent's id. Ids are derived from the identity of a span in its trace (Heph: stream and counter; else process,
@@ -22,16 +23,24 @@ use crate::timeline::words::{self, Fragments, shown};
 /// `SPAN_KIND_INTERNAL`.
 const KIND: &str = "1";
 
+/// Most spans of a line, and bytes after which the next one begins: receivers refuse requests of more than 4 MiB.
+const LINE_SPANS_MAX: u32 = 1000;
+const LINE_BYTES_MAX: usize = 1 << 20;
+
 /// Most bytes of events that are buffered until their spans end.
 const EVENT_BYTES_MAX: usize = 16 << 20;
 
-/// An OTLP document being written.
+/// OTLP being written.
 pub struct Otlp<'a> {
     pen: Pen<'a>,
     title: String,
     clock: Clock,
     has_source: bool,
-    is_first: bool,
+    /// What begins a line.
+    head: Vec<u8>,
+    /// Spans and bytes in the line that is being written.
+    line: Option<(u32, usize)>,
+    has_line: bool,
     trace_id: String,
     /// Makes ids of one trace differ from those of others.
     seed: u64,
@@ -64,7 +73,7 @@ struct Open {
 }
 
 impl<'a> Otlp<'a> {
-    /// Begins a document; it is complete after [`Timeline::finish`].
+    /// Begins; it is complete after [`Timeline::finish`].
     pub fn new(outlet: Outlet<'a>) -> Self {
         let out: &'a mut dyn Write = outlet.out;
         Self {
@@ -72,7 +81,9 @@ impl<'a> Otlp<'a> {
             title: outlet.title.to_owned(),
             clock: Clock::default(),
             has_source: false,
-            is_first: true,
+            head: Vec::new(),
+            line: None,
+            has_line: false,
             trace_id: String::new(),
             seed: 0,
             tracks: Vec::new(),
@@ -192,9 +203,10 @@ impl<'a> Otlp<'a> {
     fn span(&mut self, open: &Open, end: u64, flags: EdgeFlags, more: &[u8]) {
         let start = self.unix_ns(open.begin.time);
         let end = self.unix_ns(end).max(start);
+        let (spans, bytes) = self.begin_span();
         let out = &mut self.pen.bytes;
-        out.extend_from_slice(if self.is_first { b"\n{\"traceId\":\"" } else { b",\n{\"traceId\":\"" });
-        self.is_first = false;
+        let before = out.len();
+        out.extend_from_slice(b"{\"traceId\":\"");
         out.extend_from_slice(self.trace_id.as_bytes());
         out.extend_from_slice(b"\",\"spanId\":\"");
         text::push_hex_bytes(out, &open.id.to_be_bytes());
@@ -225,6 +237,31 @@ impl<'a> Otlp<'a> {
             out.push(b']');
         }
         out.push(b'}');
+        self.line = Some((spans + 1, bytes + out.len() - before));
+    }
+
+    /// What comes before a span; gives what is in its line already.
+    fn begin_span(&mut self) -> (u32, usize) {
+        if let Some((spans, bytes)) = self.line {
+            if spans < LINE_SPANS_MAX && bytes < LINE_BYTES_MAX {
+                self.pen.push(",");
+                return (spans, bytes);
+            }
+            self.end_line();
+        }
+        self.begin_line();
+        (0, 0)
+    }
+
+    fn begin_line(&mut self) {
+        self.pen.bytes.extend_from_slice(&self.head);
+        self.line = Some((0, 0));
+        self.has_line = true;
+    }
+
+    fn end_line(&mut self) {
+        self.pen.push("]}]}]}\n");
+        self.line = None;
     }
 
     /// Nanoseconds since 1970, or since the trace's own beginning of time; times before it are 0.
@@ -311,7 +348,8 @@ impl SpanSink for Otlp<'_> {
             (true, None) => "relative",
             (false, _) => self.clock.word(),
         };
-        let out = &mut self.pen.bytes;
+        let out = &mut self.head;
+        out.clear();
         out.extend_from_slice(
             b"{\"resourceSpans\":[{\"resource\":{\"attributes\":[{\"key\":\"service.name\",\"value\":",
         );
@@ -373,7 +411,13 @@ impl Timeline for Otlp<'_> {
         if !self.has_source {
             self.source(&NO_SOURCE)?;
         }
-        self.pen.push("\n]}]}]}\n");
+        // A trace without spans has a line too.
+        if !self.has_line {
+            self.begin_line();
+        }
+        if self.line.is_some() {
+            self.end_line();
+        }
         self.pen.finish()
     }
 }

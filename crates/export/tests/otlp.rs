@@ -16,9 +16,30 @@ use anytrace_export::timeline::{Outlet, by_name};
 use common::random;
 use serde_json::Value;
 
-fn spans(document: &[u8]) -> Vec<Value> {
-    let value: Value = serde_json::from_slice(document).unwrap();
-    value["resourceSpans"][0]["scopeSpans"][0]["spans"].as_array().unwrap().clone()
+/// The spans of all lines, each of which is a request.
+fn spans(lines: &[u8]) -> Vec<Value> {
+    let lines = lines.split_inclusive(|byte| *byte == b'\n');
+    let requests = lines.map(|line| serde_json::from_slice::<Value>(line.strip_suffix(b"\n").unwrap()).unwrap());
+    requests
+        .flat_map(|request| request["resourceSpans"][0]["scopeSpans"][0]["spans"].as_array().unwrap().clone())
+        .collect()
+}
+
+#[test]
+fn a_line_is_a_request_that_receivers_take() {
+    let document = random(11, 9_000, TimeUnit::Nanoseconds).written("otlp");
+    let lines: Vec<&[u8]> = document.split_inclusive(|byte| *byte == b'\n').collect();
+    assert!(lines.len() > 2);
+    for line in &lines {
+        assert!(line.len() < 2 << 20);
+        let request: Value = serde_json::from_slice(line).unwrap();
+        let resource = &request["resourceSpans"][0]["resource"];
+        assert_eq!(resource["attributes"][0]["key"], "service.name");
+        assert!((1..=1000).contains(&spans(line).len()));
+    }
+    // Without any there is one, of a resource without spans.
+    let empty = random(11, 0, TimeUnit::Nanoseconds).written("otlp");
+    assert_eq!((empty.split(|byte| *byte == b'\n').count(), spans(&empty).len()), (2, 0));
 }
 
 #[test]

@@ -30,8 +30,8 @@ pub(super) fn asked(case: &Case, row: &Row) -> (Form, Form) {
     let is_to_stdout = output.is_none_or(|output| output == "-");
     let of_output = match case.verb.as_str() {
         "convert" => match case.option("--to") {
-            Some("chrome" | "firefox" | "speedscope" | "otlp") => Form::Json,
-            Some("jsonl") => Form::JsonLines,
+            Some("chrome" | "firefox" | "speedscope") => Form::Json,
+            Some("jsonl" | "otlp") => Form::JsonLines,
             Some("svg") => Form::Svg,
             _ => Form::Any,
         },
