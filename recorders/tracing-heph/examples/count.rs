@@ -1,7 +1,8 @@
 //! Records events on several threads, counts them itself, and prints both: what the recording should account for.
 //!
 //! `cargo run -p tracing-heph --example count -- file:count.heph 100000 4`, then `anytrace heph loss count.heph`. More
-//! arguments: `memory=BYTES`, `close=MILLISECONDS`, `rotate=BYTES`, `ack=BYTES`, `pause=MICROSECONDS` after every 100 events,
+//! arguments: `memory=BYTES`, `close=MILLISECONDS`, `rotate=BYTES`, `ack=BYTES`, `token=TOKEN`, `tls=HOST:PORT,AUTHORITIES`
+//! in place of the destination (feature `tls`), `pause=MICROSECONDS` after every 100 events,
 //! `until=FILE` to go on until the file is there,
 //! `progress=FILE` for a program that is to be killed: there each thread keeps its count.
 
@@ -36,6 +37,12 @@ fn main() -> Result<(), Box<dyn Error>> {
             "memory" => builder = builder.memory_bytes(value.parse()?),
             "close" => builder = builder.close_timeout(Duration::from_millis(value.parse()?)),
             "rotate" => builder = builder.rotate_bytes(value.parse()?),
+            "token" => builder = builder.token(value),
+            #[cfg(feature = "tls")]
+            "tls" => {
+                let (address, authorities) = value.split_once(',').ok_or("expected tls=HOST:PORT,FILE")?;
+                builder = builder.tls(address, authorities);
+            }
             "ack" => builder = builder.acknowledged(value.parse()?),
             "pause" => options.pause = Duration::from_micros(value.parse()?),
             "until" => options.until = Some(value.into()),
