@@ -28,7 +28,7 @@ pub(crate) struct View {
     stop: AtomicBool,
 }
 
-/// Most files that are shown: numbers of tracks have room for so many.
+/// Most files that are shown of a collection that goes on.
 pub(crate) const FILES_MAX: usize = 1024;
 
 /// The traces; more may come while they are shown.
@@ -38,7 +38,7 @@ impl Files {
     fn new(files: Vec<File>, may_grow: bool) -> Self {
         let mut places: Vec<_> = files.into_iter().map(OnceLock::from).collect();
         if may_grow {
-            places.resize_with(FILES_MAX.max(places.len()), OnceLock::new);
+            places.resize_with(FILES_MAX, OnceLock::new);
         }
         Self(places.into())
     }
@@ -152,14 +152,19 @@ impl View {
         crate::axis::axes(&sources)
     }
 
+    /// How many files have room in the numbers of tracks.
+    fn stride(&self) -> usize {
+        if self.options.collection.is_some() { FILES_MAX } else { self.options.files.len().max(1) }
+    }
+
     /// The number of a track among those of all files.
     pub(crate) fn track_id(&self, file: usize, track: usize) -> u64 {
-        (track * FILES_MAX.max(self.options.files.len()) + file) as u64
+        (track * self.stride() + file) as u64
     }
 
     /// The file and the track of a number.
     pub(crate) fn track_of(&self, id: u64) -> Option<(usize, usize)> {
-        let count = FILES_MAX.max(self.options.files.len()) as u64;
+        let count = self.stride() as u64;
         Some((usize::try_from(id % count).ok()?, usize::try_from(id / count).ok()?))
     }
 }

@@ -10,7 +10,6 @@ use std::time::{Duration, Instant};
 use super::Bench;
 use super::packets::event_of;
 use super::programs::{Collector, Running};
-use super::scenarios::socket;
 
 /// Events a second of the soak that must be reached.
 const RATE: u64 = 200_000;
@@ -61,7 +60,7 @@ pub(super) fn hostile(bench: &Bench) -> Result<String, String> {
     let (connections, events) = if bench.scale.is_full { (10_000, 250_000) } else { (1000, 10_000) };
     let out = bench.folder.join("out");
     let mut collector = bench.collector(&out, "tcp://127.0.0.1:0", &[])?;
-    let to = socket(&collector)?;
+    let to = collector.socket()?;
     let is_over = AtomicBool::new(false);
     std::thread::scope(|scope| {
         let hostile = scope.spawn(|| knock(to, connections, &is_over));
@@ -113,7 +112,7 @@ pub(super) fn streams(bench: &Bench) -> Result<String, String> {
     let streams: u32 = if bench.scale.is_full { 1_000_000 } else { 200_000 };
     let out = bench.folder.join("out");
     let mut collector = bench.collector(&out, "tcp://127.0.0.1:0", &[])?;
-    let mut socket = TcpStream::connect(socket(&collector)?).map_err(|error| error.to_string())?;
+    let mut socket = TcpStream::connect(collector.socket()?).map_err(|error| error.to_string())?;
     let mut packets = Vec::new();
     for stream in 0..streams {
         packets.extend_from_slice(&event_of(stream, 0));

@@ -1,6 +1,7 @@
 //! The program that counts and the collector, as processes.
 
 use std::io::{BufRead, BufReader, Read};
+use std::net::SocketAddr;
 use std::path::Path;
 use std::process::{Child, ChildStdout, Command, Stdio};
 use std::time::{Duration, Instant};
@@ -110,6 +111,12 @@ pub(crate) struct Collector {
 }
 
 impl Collector {
+    /// The address of its socket.
+    pub(crate) fn socket(&self) -> Result<SocketAddr, String> {
+        let address = self.address.split_once("//").map_or("", |(_, address)| address);
+        address.parse().map_err(|error| format!("{}: {error}", self.address))
+    }
+
     /// Reads summaries until one satisfies the condition; gives it.
     pub(crate) fn wait_for(&mut self, is_so: impl Fn(&Value) -> bool) -> Result<Value, String> {
         let since = Instant::now();

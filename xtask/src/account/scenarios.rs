@@ -10,7 +10,6 @@ use serde_json::Value;
 
 use super::network::{breaking, lossy};
 use super::packets;
-use super::programs::Collector;
 use super::{Bench, load, only_session, oracle, row};
 
 type Scenario = fn(&Bench) -> Result<String, String>;
@@ -97,7 +96,7 @@ fn plain(bench: &Bench, listen: &str) -> Result<String, String> {
 fn lossy_udp(bench: &Bench) -> Result<String, String> {
     let out = bench.folder.join("out");
     let collector = bench.collector(&out, "udp://127.0.0.1:0", &[])?;
-    let between = lossy(socket(&collector)?)?;
+    let between = lossy(collector.socket()?)?;
     let program = bench.count(&format!("udp:{}", between.address), &["pause=3000"])?;
     let report = collector.report(true)?;
     if between.done.load(std::sync::atomic::Ordering::SeqCst) == 0 {
@@ -111,7 +110,7 @@ fn wrapping_udp(bench: &Bench) -> Result<String, String> {
     let (begin, events) = (u64::from(u32::MAX) - 20_000, 40_000);
     let out = bench.folder.join("out");
     let collector = bench.collector(&out, "udp://127.0.0.1:0", &[])?;
-    let between = lossy(socket(&collector)?)?;
+    let between = lossy(collector.socket()?)?;
     send_past_2_32(between.address, begin, events)?;
     let report = collector.report(true)?;
     let kept = oracle::unique_events(&[&out])?;
@@ -208,7 +207,7 @@ fn killed_with(bench: &Bench, collecting: &[&str], recording: &[&str]) -> Result
 fn breaks(bench: &Bench) -> Result<String, String> {
     let out = bench.folder.join("out");
     let collector = bench.collector(&out, "tcp://127.0.0.1:0", &["--keep", "1000"])?;
-    let between = breaking(socket(&collector)?, bench.scale.breaks)?;
+    let between = breaking(collector.socket()?, bench.scale.breaks)?;
     let until = bench.folder.join("stop");
     let option = format!("until={}", until.display());
     let options = ["pause=2000", "close=20000", option.as_str()];
@@ -301,11 +300,6 @@ fn full_disk_of_collector(bench: &Bench) -> Result<String, String> {
     let program = running.counted()?;
     let report = collector.report(true)?;
     bench.judge(&program, &[&report], &[&out])
-}
-
-pub(super) fn socket(collector: &Collector) -> Result<SocketAddr, String> {
-    let address = collector.address.split_once("//").map_or("", |(_, address)| address);
-    address.parse().map_err(|error| format!("{}: {error}", collector.address))
 }
 
 /// A small disk of its own; goes with this value.
