@@ -182,6 +182,8 @@ pub(super) const NOT_PASSED: &[(&str, &str)] = &[
     ("heph collect", "--no-follow"),
     ("heph collect", "--summary"),
     ("heph collect", "--insecure"),
+    // It opens a browser.
+    ("heph collect", "--view"),
     ("heph replay", "--loop"),
     ("heph tasks", "--every"),
     ("apitrace replay", "--loop"),
@@ -328,6 +330,8 @@ const OF_OPTION: &[(&str, &str, &[&str])] = &[
     ("heph replay", "--to", &["-"]),
     ("convert", "--table", &["events", "spans", "stacks", "accesses", "regions", "types", "calls", "attributes", "x"]),
     ("heph collect", "--duration", &["1s"]),
+    ("heph collect", "--metrics", &["127.0.0.1:0", "127.0.0.1"]),
+    ("heph collect", "--allow", &["127.0.0.0/8", "::1", "10.0.0.1", "/"]),
     ("apitrace replay", "--min-frame-duration", &["0", "10"]),
     ("apitrace replay", "--per-frame-delay", &["0", "10"]),
     ("apitrace replay", "--samples", &["0", "1", "4", "4294967295"]),
