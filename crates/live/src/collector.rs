@@ -349,19 +349,22 @@ impl<'o> Collector<'o> {
     /// for long.
     fn place_connections(&mut self) -> Result<(), Error> {
         let now = self.shared.now;
+        let is_placed = |one: &&Connection| one.standing == Standing::Placed && !one.has_ended;
+        let mut placed = self.connections.iter().filter(is_placed).count();
         for at in 0..self.connections.len() {
             let Some(connection) = self.connections.get(at).filter(|connection| !connection.has_ended) else {
                 continue;
             };
             let Standing::Knocks(since) = connection.standing else { continue };
             let (slot, address) = (connection.slot, connection.address);
-            let is_placed = |one: &&Connection| one.standing == Standing::Placed && !one.has_ended;
             let (caps, connections) = (&self.options.caps, &mut self.connections);
-            let has_place = connections.iter().filter(is_placed).count() < caps.connections
+            let is_free = placed < caps.connections;
+            let has_place = is_free
                 || make_room(connections, address, caps.idle, &mut self.census, &mut self.shared, &mut self.pool)?;
             let has_place = has_place && self.census.place(slot, &mut self.shared)?;
             let Some(connection) = self.connections.get_mut(at) else { continue };
             if has_place {
+                placed += usize::from(is_free);
                 if let Some(mut intake) = self.census.intake(slot, &mut self.shared) {
                     connection.place(&mut intake)?;
                 }
@@ -382,7 +385,9 @@ impl<'o> Collector<'o> {
 
     /// Ends the sources of connections that are over.
     fn bury_connections(&mut self) -> Result<(), Error> {
-        for connection in self.connections.iter().filter(|connection| connection.has_ended) {
+        for connection in self.connections.iter_mut().filter(|connection| connection.has_ended) {
+            // Whatever ended it: what it holds is of use to others.
+            connection.release(&mut self.pool);
             if let Some(listener) = self.listeners.get_mut(connection.listener) {
                 listener.unauthorized += u64::from(connection.is_unauthorized);
                 listener.refused += u64::from(connection.is_refused);

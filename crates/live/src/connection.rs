@@ -307,6 +307,11 @@ impl Connection {
         self.feed.leave(pool);
     }
 
+    /// Returns the memory and the disk that it holds.
+    pub(crate) fn release(&mut self, pool: &mut Pool) {
+        self.feed.leave(pool);
+    }
+
     /// Treats the waiting bytes as the end of the data.
     pub(crate) fn end(&mut self, pool: &mut Pool, intake: &mut Intake<'_, '_>) -> Result<(), Error> {
         self.feed.end(pool, intake)?;

@@ -190,3 +190,30 @@ fn forged_addresses_do_not_keep_senders_of_datagrams_out() {
     assert!(report.refused() > 0);
     assert_eq!(report.totals.lost, report.refused(), "what came before there was a place");
 }
+
+#[test]
+fn connections_that_are_pushed_out_leave_no_memory_behind() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut how = options(folder.path(), &["tcp://127.0.0.1:0"]);
+    how.caps.memory_bytes = 4 << 20;
+    let running = start(how);
+    let address = running.address(0);
+    // Each begins with something else and then has half of a long packet, for which memory and disk are kept; more of
+    // them come than may wait, again and again.
+    let mut sockets = Vec::new();
+    let half = [b"no packet", &long()[..100_000]].concat();
+    for n in 0..600 {
+        let mut socket = TcpStream::connect(address).unwrap();
+        let _ = socket.write_all(&half);
+        sockets.push(socket);
+        if n % 250 == 249 {
+            std::thread::sleep(Duration::from_millis(300));
+        }
+    }
+    running.wait_for(|summary| summary.total.refused() >= 300);
+    drop(sockets);
+    let mut recorder = TcpStream::connect(address).unwrap();
+    recorder.write_all(&[epoch(1), long(), event(9, 0, "kept")].concat()).unwrap();
+    running.wait_for_received(1);
+    assert_eq!(running.stop().totals.lost, 0);
+}

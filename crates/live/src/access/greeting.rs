@@ -35,7 +35,7 @@ pub(crate) enum Greeted {
     Packet(Vec<u8>),
     /// Something else, which begins like this.
     Other(Vec<u8>),
-    /// The end of the connection, with what went wrong.
+    /// The end of the connection, with what was wrong with who is at its other end.
     End(Option<String>),
 }
 
@@ -63,7 +63,9 @@ impl Greeting {
                 Err(error) if matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::Interrupted) => {
                     return Greeted::NotYet;
                 }
-                Err(error) => return Greeted::End(Some(error.to_string())),
+                // TLS refuses a certificate, or bytes that are none of its own. All else is a connection that broke.
+                Err(error) if error.kind() == ErrorKind::InvalidData => return Greeted::End(Some(error.to_string())),
+                Err(_) => return Greeted::End(None),
             }
         }
     }
@@ -181,5 +183,22 @@ mod tests {
         }
         assert_eq!(greeted(b"", false).0, Greeted::End(None));
         assert_eq!(greeted(b"GET", false).0, Greeted::Other(b"GET".to_vec()));
+    }
+
+    /// A connection that fails.
+    struct Broken(ErrorKind);
+
+    impl Read for Broken {
+        fn read(&mut self, _: &mut [u8]) -> std::io::Result<usize> {
+            Err(self.0.into())
+        }
+    }
+
+    #[test]
+    fn a_connection_that_breaks_is_no_stranger() {
+        for kind in [ErrorKind::ConnectionReset, ErrorKind::UnexpectedEof] {
+            assert_eq!(Greeting::new(true).read(&mut Broken(kind)), Greeted::End(None));
+        }
+        assert!(matches!(Greeting::new(true).read(&mut Broken(ErrorKind::InvalidData)), Greeted::End(Some(_))));
     }
 }
