@@ -313,6 +313,34 @@ fn what_is_collected_is_shown_and_measured_meanwhile() {
 }
 
 #[test]
+fn pages_go_on_when_the_collector_removes_files() {
+    let folder = tempfile::tempdir().unwrap();
+    let arguments = ["--listen", "tcp://127.0.0.1:0", "--rotate-events", "10", "--keep", "1", "--view"];
+    let mut command = anytrace();
+    command.env_remove("DISPLAY").env_remove("WAYLAND_DISPLAY");
+    let mut collector = Collector::start_as(command, folder.path(), &arguments);
+    let view = collector.listening["view"].as_str().unwrap().to_owned();
+    let trace = || serde_json::from_str::<Value>(&get(&view, "api/trace")).unwrap();
+    let mut socket = TcpStream::connect(collector.addresses[0]).unwrap();
+    let began = std::time::Instant::now();
+    let mut sent = 0;
+    // Until a file that was shown is gone.
+    while !trace()["files"].as_array().unwrap().iter().any(|file| {
+        let path = Path::new(file["path"].as_str().unwrap());
+        !path.exists() && !path.with_extension("").exists()
+    }) {
+        assert!(began.elapsed() < std::time::Duration::from_secs(60));
+        socket.write_all(&event(1, sent, "shown")).unwrap();
+        sent += 1;
+        collector.wait_for_events(u64::from(sent));
+        std::thread::sleep(std::time::Duration::from_millis(20));
+    }
+    assert!(trace()["sections"].as_array().unwrap().contains(&"Summary".into()));
+    assert!(get(&view, "api/section/Summary").contains("Summary"));
+    assert_eq!(collector.end("INT").0, Some(0));
+}
+
+#[test]
 fn machines_that_are_not_allowed_are_refused_and_counted() {
     let folder = tempfile::tempdir().unwrap();
     let arguments = ["--listen", "tcp://127.0.0.1:0", "--listen", "udp://127.0.0.1:0", "--allow", "10.0.0.0/8"];

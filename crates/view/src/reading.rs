@@ -42,7 +42,7 @@ fn watch(view: &Arc<View>, folder: &Path) {
         for (name, path) in traces_of(folder) {
             if known.insert(name) {
                 let source = Source { path, ..Source::default() };
-                if let Some(number) = view.files.push(File::new(source)) {
+                if let Some(number) = view.files.push(File::collected(source)) {
                     start_file(view, number);
                     view.changed();
                 }
@@ -68,11 +68,15 @@ fn read_file(view: &View, number: usize) {
     let Some(file) = view.files.get(number) else { return };
     let mut stamp = stamp(&file.path());
     let mut began = Instant::now();
+    let mut is_closed = file.is_closed();
     read(view, file, &file.shelf());
-    while view.options.follow && !view.stop_flag().load(Ordering::Relaxed) {
+    while !is_closed && view.options.follow && !view.stop_flag().load(Ordering::Relaxed) {
         // A trace that takes long to read is read more rarely: whoever writes it needs the processors too.
         std::thread::sleep(LOOK.max(began.elapsed() * 4).min(LOOK_MAX));
         let now = self::stamp(&file.path());
+        if now == stamp && file.is_closed() {
+            return;
+        }
         if now == stamp || now.is_none() {
             continue;
         }
@@ -80,6 +84,7 @@ fn read_file(view: &View, number: usize) {
         // What was read before stays visible until all of it is read again.
         let shelf = Arc::new(Shelf::default());
         began = Instant::now();
+        is_closed = file.is_closed();
         read(view, file, &shelf);
         file.set_shelf(shelf);
         view.changed();

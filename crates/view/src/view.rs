@@ -75,6 +75,8 @@ impl Files {
 pub(crate) struct File {
     /// What was asked for.
     pub(crate) source: Source,
+    /// It is of a collection that goes on, which may remove it.
+    is_collected: bool,
     /// Its rows. A file that is read again gets others when they are complete.
     shelf: RwLock<Arc<Shelf>>,
     /// What its index has of it, until all is read.
@@ -175,13 +177,24 @@ const UNFINISHED: &str = "part";
 impl File {
     /// A trace that is not read yet.
     pub(crate) fn new(source: Source) -> Self {
-        Self { source, shelf: RwLock::default(), preview: RwLock::default(), state: Mutex::new(State::default()) }
+        let (shelf, preview, state) = (RwLock::default(), RwLock::default(), Mutex::new(State::default()));
+        Self { source, is_collected: false, shelf, preview, state }
+    }
+
+    /// A trace of a collection that goes on.
+    pub(crate) fn collected(source: Source) -> Self {
+        Self { is_collected: true, ..Self::new(source) }
+    }
+
+    /// True for a file that nobody writes to any more.
+    pub(crate) fn is_closed(&self) -> bool {
+        self.is_collected && self.path().extension().is_none_or(|extension| extension != UNFINISHED)
     }
 
     /// Where it is now: the collector gives a file its name when it is complete.
     pub(crate) fn path(&self) -> Cow<'_, Path> {
         let asked = &self.source.path;
-        if asked.extension().is_some_and(|extension| extension == UNFINISHED) {
+        if self.is_collected && asked.extension().is_some_and(|extension| extension == UNFINISHED) {
             let complete = asked.with_extension("");
             if complete.is_file() {
                 return Cow::Owned(complete);
@@ -197,7 +210,8 @@ impl File {
 
     /// Pages, exports and SQL read a file again; a pipe has nothing more, and opening one may wait forever.
     pub(crate) fn can_be_read_again(&self) -> bool {
-        self.path().is_file()
+        // What a collector has removed is no pipe: pages say that it is gone.
+        self.is_collected || self.path().is_file()
     }
 
     /// How far reading is.

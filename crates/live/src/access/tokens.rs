@@ -7,8 +7,9 @@ use std::time::SystemTime;
 use anytrace_core::Error;
 use subtle::{Choice, ConstantTimeEq};
 
-/// Shortest token, in bytes: shorter ones could be guessed.
+/// Shortest token, in bytes: shorter ones could be guessed. And the longest that a collector reads.
 const BYTES_MIN: usize = 16;
+const BYTES_MAX: usize = 1000;
 
 /// The tokens of a file.
 pub(super) struct Tokens {
@@ -84,8 +85,8 @@ fn parse(text: &str) -> Result<Vec<Token>, String> {
 fn token(line: &str) -> Result<Token, String> {
     let mut words = line.split_ascii_whitespace();
     let token = words.next().unwrap_or_default().as_bytes().to_vec();
-    if token.len() < BYTES_MIN {
-        return Err(format!("a token has at least {BYTES_MIN} bytes"));
+    if !(BYTES_MIN..=BYTES_MAX).contains(&token.len()) {
+        return Err(format!("a token has {BYTES_MIN} to {BYTES_MAX} bytes"));
     }
     let expires = match words.next() {
         None | Some("-") => None,
@@ -128,7 +129,7 @@ mod tests {
         assert_eq!(tokens.check(b"ponmlkjihgfedcba"), Ok(()));
         // A bad file changes nothing, and is told.
         fs::write(&path, "short\n").unwrap();
-        assert!(tokens.check(b"abcdefghijklmnop").unwrap_err().contains("line 1: a token has at least 16 bytes"));
+        assert!(tokens.check(b"abcdefghijklmnop").unwrap_err().contains("line 1: a token has 16 to 1000 bytes"));
         assert_eq!(tokens.check(b"ponmlkjihgfedcba"), Ok(()));
     }
 
@@ -137,7 +138,8 @@ mod tests {
         for (text, says) in [
             ("", "has no token"),
             ("# only this", "has no token"),
-            ("short", "line 1: a token has at least 16 bytes"),
+            ("short", "line 1: a token has 16 to 1000 bytes"),
+            (&"x".repeat(1001), "a token has 16 to 1000 bytes"),
             ("\nabcdefghijklmnop tomorrow", "line 2: expected a time"),
         ] {
             let file = tempfile::NamedTempFile::new().unwrap();

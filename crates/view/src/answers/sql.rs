@@ -32,7 +32,9 @@ pub(crate) async fn run(view: &View, sql: String) -> Result<Reply, Problem> {
     }
     let started = Instant::now();
     let mut command = Command::new(program);
-    command.arg(request(view, &sql)?.to_string()).args(view.files.iter().map(|file| file.path().into_owned()));
+    // All but those that a collector has removed.
+    let files: Vec<_> = view.files.iter().map(|file| file.path().into_owned()).filter(|path| path.is_file()).collect();
+    command.arg(request(view, &sql, files.len())?.to_string()).args(files);
     // The engine ends when its standard input does: with this server, or when nobody waits for the answer.
     command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).kill_on_drop(true);
     let mut child = command.spawn().map_err(|error| Problem::new(500, format!("anytrace-query: {error}")))?;
@@ -62,8 +64,8 @@ fn absent() -> Problem {
     )
 }
 
-/// What the engine is asked.
-fn request(view: &View, sql: &str) -> Result<Value, Problem> {
+/// What the engine is asked, of so many files.
+fn request(view: &View, sql: &str, files: usize) -> Result<Value, Problem> {
     let text = |path: &std::path::Path| {
         path.to_str().map(str::to_owned).ok_or_else(|| Problem::new(400, "the name of a file is not UTF-8"))
     };
@@ -74,7 +76,7 @@ fn request(view: &View, sql: &str) -> Result<Value, Problem> {
         Choice::Auto(folder) => json!({"folder": folder.as_deref().map(text).transpose()?}),
         Choice::File(path) => json!({"file": text(path)?}),
     };
-    let nothing: Vec<Value> = view.files.iter().map(|_| Value::Null).collect();
+    let nothing: Vec<Value> = vec![Value::Null; files];
     Ok(json!({
         "version": env!("CARGO_PKG_VERSION"),
         "action": "query",

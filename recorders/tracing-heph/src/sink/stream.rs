@@ -116,13 +116,8 @@ impl Connection {
     /// Shows a token and waits for the answer.
     fn greet(&mut self, token: &[u8]) -> io::Result<()> {
         self.set_read_timeout(Some(ANSWER_WAIT))?;
-        let mut packet = heph_encoder::METADATA_MAGIC.to_be_bytes().to_vec();
-        let name = heph_encoder::TOKEN_OPTION;
-        let size = u32::try_from(10 + name.len() + token.len()).map_err(io::Error::other)?;
-        packet.extend_from_slice(&size.to_be_bytes());
-        packet.extend_from_slice(&(name.len() as u16).to_be_bytes());
-        packet.extend_from_slice(name.as_bytes());
-        packet.extend_from_slice(token);
+        let mut packet = Vec::new();
+        heph_encoder::option(&mut packet, heph_encoder::TOKEN_OPTION, token).map_err(io::Error::other)?;
         self.write_all(&packet)?;
         let mut answer = [0; 8];
         self.acks()?.read_exact(&mut answer).map_err(|error| match error.kind() {
