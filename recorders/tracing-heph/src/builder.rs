@@ -161,8 +161,9 @@ impl Builder {
         self
     }
 
-    /// Shows this token, of 16 to 1,000 bytes, on each connection (`anytrace heph collect --token-file`). A collector that refuses it is an error
-    /// of [`Self::build`], and later one that [`crate::Stats`] tells. Over TCP others can read it on the way.
+    /// Shows this token, of 16 to 1,000 bytes, on each connection (`anytrace heph collect --token-file`). A collector that
+    /// refuses it is an error of [`Self::build`], and later one that [`crate::Stats`] tells. Over TCP others can read it on
+    /// the way.
     pub fn token(mut self, token: impl Into<String>) -> Self {
         self.token = Some(token.into());
         self
