@@ -134,21 +134,29 @@ mod tests {
         // The inverse of FxHash's factor, times a row of numbers: all of them collide there.
         const FACTOR: u64 = 0xf135_7aea_2e62_a9c5;
         let inverse = (0..6).fold(FACTOR, |x, _| x.wrapping_mul(2_u64.wrapping_sub(x.wrapping_mul(FACTOR))));
-        let key = Key::new();
+        let patterns: [Vec<u64>; 4] = [
+            (0..4096).collect(),
+            (0..4096).map(|n| n << 12).collect(),
+            (0..4096).map(|n| n << 52).collect(),
+            (1..=4096).map(|n| inverse.wrapping_mul(n)).collect(),
+        ];
         for shift in [0, 52] {
-            for numbers in [
-                (0..4096).collect::<Vec<u64>>(),
-                (0..4096).map(|n| n << 12).collect(),
-                (0..4096).map(|n| n << 52).collect(),
-                (1..=4096).map(|n| inverse.wrapping_mul(n)).collect(),
-            ] {
-                // 4,096 numbers in as many places at random: the fullest gets about 7.
-                assert!(fullest(numbers.iter().copied(), |n| key.hash(n), shift) < 32);
-                assert!(fullest(numbers.iter().copied(), |n| key.hash_pair(n, 5), shift) < 32);
-                assert!(fullest(numbers.iter().copied(), |n| key.hash_pair(5, n), shift) < 32);
-                assert!(fullest(numbers.iter().copied(), |n| key.hash_bytes(&n.to_le_bytes()), shift) < 32);
-                let seeded = Seeded::default();
-                assert!(fullest(numbers.iter().copied(), |n| seeded.hash_one(n), shift) < 32);
+            for numbers in &patterns {
+                // 4,096 numbers in as many places at random: the fullest gets about 7. About one key in a thousand
+                // spreads one of these patterns badly; that most do not is what nobody can prevent from outside.
+                let usual = |hash: fn(Key, &Seeded, u64) -> u64| {
+                    let mut all = [(); 9].map(|()| {
+                        let (key, seeded) = (Key::new(), Seeded::default());
+                        fullest(numbers.iter().copied(), |n| hash(key, &seeded, n), shift)
+                    });
+                    all.sort_unstable();
+                    all[all.len() / 2]
+                };
+                assert!(usual(|key, _, n| key.hash(n)) < 32);
+                assert!(usual(|key, _, n| key.hash_pair(n, 5)) < 32);
+                assert!(usual(|key, _, n| key.hash_pair(5, n)) < 32);
+                assert!(usual(|key, _, n| key.hash_bytes(&n.to_le_bytes())) < 32);
+                assert!(usual(|_, seeded, n| seeded.hash_one(n)) < 32);
             }
         }
     }
