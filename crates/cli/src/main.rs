@@ -15,6 +15,7 @@ mod output;
 mod paint;
 #[cfg(test)]
 mod paths;
+mod programs;
 mod progress;
 mod report;
 mod results;

@@ -68,7 +68,9 @@ pub use wire::framer::{Framer, Walked};
 pub use wire::parse::{EVENT_BYTES_MIN, EVENT_MAGIC, METADATA_BYTES_MIN, METADATA_MAGIC, Need, parse};
 pub use wire::reader::{Reader, Visitor};
 pub use wire::record::{Array, Attribute, Attributes, Event, Header, Layout, Metadata, Record, Scalar, Value, Values};
-pub use wire::session::{ACCOUNT_OPTION, Account, Counted, SESSION_OPTION, Session, THREAD_OPTION, TOKEN_OPTION};
+pub use wire::session::{
+    ACCOUNT_OPTION, Account, Counted, RESOURCE_OPTION, SESSION_OPTION, Session, THREAD_OPTION, TOKEN_OPTION,
+};
 pub use wire::writer::{EventWriter, Writer};
 
 #[cfg(doctest)]

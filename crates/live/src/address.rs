@@ -1,4 +1,5 @@
-//! Where to listen and where to send: `udp://HOST:PORT`, `tcp://HOST:PORT`, `tls://HOST:PORT`, `unix:PATH`, `unixgram:PATH`.
+//! Where to listen and where to send: `udp://HOST:PORT`, `tcp://HOST:PORT`, `tls://HOST:PORT`, `otlp://HOST:PORT`,
+//! `unix:PATH`, `unixgram:PATH`.
 
 use std::fmt;
 use std::net::{SocketAddr, ToSocketAddrs};
@@ -18,6 +19,8 @@ pub enum Endpoint {
     Tcp(SocketAddr),
     /// Connections over TLS.
     Tls(SocketAddr),
+    /// OpenTelemetry's protocol, over gRPC and HTTP.
+    Otlp(SocketAddr),
     /// Connections on a socket of the file system.
     Unix(PathBuf),
     /// Datagrams on a socket of the file system.
@@ -28,7 +31,7 @@ impl Endpoint {
     /// True when only programs of this machine can reach it.
     pub fn is_local(&self) -> bool {
         match self {
-            Self::Udp(address) | Self::Tcp(address) | Self::Tls(address) => match address {
+            Self::Udp(address) | Self::Tcp(address) | Self::Tls(address) | Self::Otlp(address) => match address {
                 SocketAddr::V4(v4) => v4.ip().is_loopback(),
                 SocketAddr::V6(v6) => {
                     v6.ip().is_loopback() || v6.ip().to_ipv4_mapped().is_some_and(|v4| v4.is_loopback())
@@ -40,18 +43,21 @@ impl Endpoint {
 
     pub(crate) fn family(&self) -> Family {
         match self {
-            Self::Udp(address) | Self::Tcp(address) | Self::Tls(address) if address.is_ipv4() => Family::Ip4,
-            Self::Udp(_) | Self::Tcp(_) | Self::Tls(_) => Family::Ip6,
+            Self::Udp(address) | Self::Tcp(address) | Self::Tls(address) | Self::Otlp(address) if address.is_ipv4() => {
+                Family::Ip4
+            }
+            Self::Udp(_) | Self::Tcp(_) | Self::Tls(_) | Self::Otlp(_) => Family::Ip6,
             Self::Unix(_) | Self::UnixDatagram(_) => Family::Unix,
         }
     }
 
-    /// `udp`, `tcp`, `tls`, `unix` or `unixgram`.
+    /// `udp`, `tcp`, `tls`, `otlp`, `unix` or `unixgram`.
     pub fn scheme(&self) -> &'static str {
         match self {
             Self::Udp(_) => "udp",
             Self::Tcp(_) => "tcp",
             Self::Tls(_) => "tls",
+            Self::Otlp(_) => "otlp",
             Self::Unix(_) => "unix",
             Self::UnixDatagram(_) => "unixgram",
         }
@@ -61,7 +67,9 @@ impl Endpoint {
 impl fmt::Display for Endpoint {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Udp(address) | Self::Tcp(address) | Self::Tls(address) => write!(f, "{}://{address}", self.scheme()),
+            Self::Udp(address) | Self::Tcp(address) | Self::Tls(address) | Self::Otlp(address) => {
+                write!(f, "{}://{address}", self.scheme())
+            }
             Self::Unix(path) | Self::UnixDatagram(path) => {
                 write!(f, "{}:{}", self.scheme(), text::printable(&path.display().to_string()))
             }
@@ -85,10 +93,12 @@ impl FromStr for Endpoint {
             Some(("udp", rest)) => Ok(Self::Udp(resolve(word, rest)?)),
             Some(("tcp", rest)) => Ok(Self::Tcp(resolve(word, rest)?)),
             Some(("tls", rest)) => Ok(Self::Tls(resolve(word, rest)?)),
+            Some(("otlp", rest)) => Ok(Self::Otlp(resolve(word, rest)?)),
             Some(("unix", rest)) => Ok(Self::Unix(path(rest)?)),
             Some(("unixgram", rest)) => Ok(Self::UnixDatagram(path(rest)?)),
             _ => Err(Error::usage(format!(
-                "{word}: expected udp://HOST:PORT, tcp://HOST:PORT, tls://HOST:PORT, unix:PATH or unixgram:PATH"
+                "{word}: expected udp://HOST:PORT, tcp://HOST:PORT, tls://HOST:PORT, otlp://HOST:PORT, unix:PATH or \
+                 unixgram:PATH"
             ))),
         }
     }
@@ -109,7 +119,7 @@ mod tests {
 
     #[test]
     fn every_form_is_read_and_shown_again() {
-        for word in ["udp://127.0.0.1:9000", "tcp://[::1]:0", "tls://127.0.0.1:1", "unix:/run/x.sock", "unixgram:a b"] {
+        for word in ["udp://127.0.0.1:9000", "tcp://[::1]:0", "tls://127.0.0.1:1", "otlp://[::1]:4317", "unix:/run/x.sock", "unixgram:a b"] {
             let endpoint: Endpoint = word.parse().unwrap();
             assert_eq!(endpoint.to_string(), word);
             assert!(endpoint.is_local());

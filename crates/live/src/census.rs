@@ -368,6 +368,7 @@ impl Census {
             skipped_bytes: sum.skipped_bytes,
             unfinished_bytes: sum.unfinished_bytes,
             listeners: Vec::new(),
+            forwarded: None,
         }
     }
 }

@@ -1,6 +1,8 @@
 //! The collector: one loop that waits for all sockets and files, takes the available bytes and passes them to the
 //! store.
 
+mod helpers;
+
 use std::io::Read;
 use std::os::fd::AsFd;
 use std::os::unix::net::UnixStream;
@@ -18,6 +20,7 @@ use crate::datagram::Receiver;
 use crate::descriptors;
 use crate::feed::{Got, SCRATCH_BYTES};
 use crate::follow::{Follow, GLANCE};
+use crate::forward::Forwarder;
 use crate::listen::{Bound, Socket, bind};
 use crate::listener::Listener;
 use crate::observer::Observer;
@@ -100,6 +103,7 @@ struct Collector<'o> {
     listeners: Vec<Listener>,
     connections: Vec<Connection>,
     follows: Vec<(Follow, usize)>,
+    forwarder: Option<Forwarder>,
     summary_at: Instant,
     losses_at: Instant,
     /// Events and bytes at the last summary.
@@ -119,10 +123,11 @@ impl<'o> Collector<'o> {
         let bound: Vec<Bound> = options
             .listen
             .iter()
-            .map(|endpoint| bind(endpoint, options.reach, &options.access))
+            .map(|endpoint| bind(endpoint, options))
             .collect::<Result<_, _>>()?;
         let gate = Gate::new(&options.access)?;
         let mut shared = Shared::new(&options.store, caps, observer)?;
+        let forwarder = helpers::start_forwarder(options)?;
         let room = descriptors::room();
         let mut census = Census::new(*caps, room.sources);
         let mut follows = Vec::new();
@@ -168,6 +173,7 @@ impl<'o> Collector<'o> {
             listeners,
             connections: Vec::new(),
             follows,
+            forwarder,
             summary_at,
             losses_at,
             last: (0, 0),
@@ -192,19 +198,7 @@ impl<'o> Collector<'o> {
             if self.options.events_max.is_some_and(|most| self.shared.tally.events >= most) {
                 return Ok(EndedBy::Events);
             }
-            self.wait(&mut ready)?;
-            self.shared.tick();
-            if !self.is_full {
-                self.accept(&ready)?;
-                self.take_datagrams()?;
-                self.read_connections(ready.get(self.listeners.len()..).unwrap_or_default())?;
-                self.place_connections()?;
-                self.read_files()?;
-            }
-            self.census.flush(&mut self.shared.store)?;
-            if self.options.acknowledges && !self.shared.store.is_full {
-                self.acknowledge();
-            }
+            self.turn(&mut ready)?;
             if self.is_full != self.shared.store.is_full {
                 self.is_full = self.shared.store.is_full;
                 self.shared.observer.storage(self.is_full)?;
@@ -217,6 +211,24 @@ impl<'o> Collector<'o> {
                 return Ok(EndedBy::Files);
             }
         }
+    }
+
+    /// Waits for something to do and does it.
+    fn turn(&mut self, ready: &mut Vec<bool>) -> Result<(), Error> {
+        self.wait(ready)?;
+        self.shared.tick();
+        if !self.is_full {
+            self.accept(ready)?;
+            self.take_datagrams()?;
+            self.read_connections(ready.get(self.listeners.len()..).unwrap_or_default())?;
+            self.place_connections()?;
+            self.read_files()?;
+        }
+        self.census.flush(&mut self.shared.store)?;
+        if !self.shared.store.is_full {
+            self.acknowledge();
+        }
+        Ok(())
     }
 
     /// Waits for something to do. `ready` receives one entry per listener and one per connection.
@@ -295,7 +307,8 @@ impl<'o> Collector<'o> {
         {
             let is_tls = matches!(listener.bound.endpoint, Endpoint::Tls(_));
             let tls = self.gate.tls.as_ref().filter(|_| is_tls);
-            let is_strict = !matches!(listener.bound.endpoint, Endpoint::Unix(_)) && self.gate.wants_token();
+            let is_net = matches!(listener.bound.endpoint, Endpoint::Tcp(_) | Endpoint::Tls(_));
+            let is_strict = is_net && self.gate.wants_token();
             for _ in 0..ACCEPT_AT_ONCE {
                 if !make_way(&mut self.connections, self.waiting_max, now) {
                     // The system keeps them until then.
@@ -376,10 +389,16 @@ impl<'o> Collector<'o> {
         if self.connections.iter().any(|connection| connection.has_ended) { self.bury_connections() } else { Ok(()) }
     }
 
-    /// Everything taken is in the files now.
+    /// Everything taken is in the files now. Whoever sends by OTLP always waits for that.
     fn acknowledge(&mut self) {
-        for connection in self.connections.iter_mut().filter(|connection| self.census.wants_acks(connection.slot)) {
-            connection.acknowledge();
+        for connection in &mut self.connections {
+            let acknowledges = || {
+                let listener = self.listeners.get(connection.listener);
+                listener.is_some_and(|listener| matches!(listener.bound.socket, Socket::Front(_)))
+            };
+            if self.census.wants_acks(connection.slot) && (self.options.acknowledges || acknowledges()) {
+                connection.acknowledge();
+            }
         }
     }
 
@@ -431,6 +450,7 @@ impl<'o> Collector<'o> {
             }
         }
         self.bury_connections()?;
+        self.hear_helpers()?;
         self.census.tick(&mut self.shared)?;
         self.shared.store.failure()?;
         if self.shared.now >= self.losses_at {
@@ -459,11 +479,13 @@ impl<'o> Collector<'o> {
     fn report(&self, ended_by: EndedBy) -> Report {
         let mut report = self.census.report(&self.shared, ended_by);
         report.listeners = self.listeners.iter().map(Listener::report).collect();
+        report.forwarded = self.forwarder.as_ref().map(|forwarder| forwarder.report.clone());
         report
     }
 
     /// Takes the bytes still waiting, closes everything and returns the report.
     fn finish(mut self, ended_by: EndedBy) -> Result<Report, Error> {
+        self.end_fronts()?;
         let deadline = Instant::now() + LAST_READ;
         let receivers = || self.listeners.iter().filter_map(|listener| listener.receiver.as_ref());
         receivers().for_each(Receiver::stop);
@@ -488,10 +510,14 @@ impl<'o> Collector<'o> {
             }
         }
         self.census.flush(&mut self.shared.store)?;
-        if self.options.acknowledges && !self.shared.store.is_full {
+        if !self.shared.store.is_full {
             self.acknowledge();
         }
         self.census.leave_all(&mut self.shared)?;
+        if let Some(forwarder) = &mut self.forwarder {
+            // The files are written as far as they ever will be.
+            forwarder.finish();
+        }
         let report = self.report(ended_by);
         self.shared.store.write_losses(report.to_json().to_string().into_bytes());
         self.shared.store.finish()?;

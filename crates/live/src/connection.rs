@@ -97,6 +97,11 @@ impl Stream {
                 let process = getsockopt(&stream, PeerCredentials).map_or(0, |credentials| credentials.pid());
                 Ok((Self::Unix(stream), format!("process {process}"), Address::Process(process)))
             }),
+            Socket::Front(front) => front.listener.accept().and_then(|(stream, _)| {
+                stream.set_nonblocking(true)?;
+                let process = getsockopt(&stream, PeerCredentials).map_or(0, |credentials| credentials.pid());
+                Ok((Self::Unix(stream), "an OpenTelemetry resource".to_owned(), Address::Process(process)))
+            }),
             Socket::Datagrams(_) => return Ok(None),
         };
         match accepted {

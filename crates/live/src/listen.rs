@@ -11,9 +11,9 @@ use std::path::{Path, PathBuf};
 use anytrace_core::Error;
 use nix::sys::stat::{Mode, umask};
 
-use crate::access::Access;
 use crate::address::Endpoint;
-use crate::options::Reach;
+use crate::front::Front;
+use crate::options::{CollectOptions, Reach};
 
 /// A bound address.
 pub(crate) struct Bound {
@@ -28,6 +28,8 @@ pub(crate) struct Bound {
 pub(crate) enum Socket {
     Tcp(TcpListener),
     Unix(UnixListener),
+    /// Where the program for OTLP comes to.
+    Front(Box<Front>),
     /// Handed on to the thread that receives.
     Datagrams(Option<OwnedFd>),
 }
@@ -38,15 +40,17 @@ impl Socket {
         match self {
             Self::Tcp(listener) => Some(listener.as_fd()),
             Self::Unix(listener) => Some(listener.as_fd()),
+            Self::Front(front) => Some(front.listener.as_fd()),
             Self::Datagrams(_) => None,
         }
     }
 }
 
 /// Binds an address; one that other machines can reach only where that is allowed, or they must say who they are.
-pub(crate) fn bind(endpoint: &Endpoint, reach: Reach, access: &Access) -> Result<Bound, Error> {
-    let knows = matches!(endpoint, Endpoint::Tls(_)) && access.knows_senders();
-    if !endpoint.is_local() && reach == Reach::Known && !knows {
+pub(crate) fn bind(endpoint: &Endpoint, options: &CollectOptions) -> Result<Bound, Error> {
+    let access = &options.access;
+    let is_private = matches!(endpoint, Endpoint::Tls(_)) || matches!(endpoint, Endpoint::Otlp(_)) && access.tls.is_some();
+    if !endpoint.is_local() && options.reach == Reach::Known && !(is_private && access.knows_senders()) {
         return Err(Error::usage(format!("{endpoint} can be reached by other machines, and does not know who sends")));
     }
     if matches!(endpoint, Endpoint::Tls(_)) && access.tls.is_none() {
@@ -61,6 +65,12 @@ pub(crate) fn bind(endpoint: &Endpoint, reach: Reach, access: &Access) -> Result
             let is_tls = matches!(endpoint, Endpoint::Tls(_));
             let endpoint = if is_tls { Endpoint::Tls(address) } else { Endpoint::Tcp(address) };
             Ok(Bound { endpoint, socket: Socket::Tcp(listener), _name: None })
+        }
+        Endpoint::Otlp(address) => {
+            let program = options.otlp.as_deref().ok_or_else(|| Error::usage(format!("{endpoint} needs its program")))?;
+            let (front, address) = Front::start(program, &address.to_string(), access, &options.caps)?;
+            let endpoint = Endpoint::Otlp(address.parse().map_err(|_| Error::usage(format!("{endpoint}: {address}")))?);
+            Ok(Bound { endpoint, socket: Socket::Front(Box::new(front)), _name: None })
         }
         Endpoint::Udp(address) => {
             let socket = UdpSocket::bind(address).map_err(failed)?;
@@ -136,6 +146,10 @@ impl Drop for SocketName {
 mod tests {
     use super::*;
 
+    fn bound(endpoint: &Endpoint) -> Result<Bound, Error> {
+        bind(endpoint, &CollectOptions::new(PathBuf::new()))
+    }
+
     #[test]
     fn a_socket_file_is_private_replaced_when_stale_and_removed_at_the_end() {
         let folder = tempfile::tempdir().unwrap();
@@ -143,24 +157,24 @@ mod tests {
         for endpoint in [Endpoint::Unix(path.clone()), Endpoint::UnixDatagram(path.clone())] {
             // Left behind by a program that was killed.
             drop(UnixListener::bind(&path).unwrap());
-            let bound = bind(&endpoint, Reach::Known, &Access::default()).unwrap();
+            let bound = bound(&endpoint).unwrap();
             assert_eq!(fs::metadata(&path).unwrap().permissions().mode() & 0o777, 0o600);
-            assert!(bind(&Endpoint::Unix(path.clone()), Reach::Known, &Access::default()).is_err(), "taken");
-            assert!(bind(&Endpoint::UnixDatagram(path.clone()), Reach::Known, &Access::default()).is_err(), "taken");
+            assert!(bound(&Endpoint::Unix(path.clone())).is_err(), "taken");
+            assert!(bound(&Endpoint::UnixDatagram(path.clone())).is_err(), "taken");
             drop(bound);
             assert!(!path.exists());
         }
         fs::write(&path, b"a file").unwrap();
-        assert!(bind(&Endpoint::Unix(path.clone()), Reach::Known, &Access::default()).is_err());
+        assert!(bound(&Endpoint::Unix(path.clone())).is_err());
         assert_eq!(fs::read(&path).unwrap(), b"a file");
     }
 
     #[test]
     fn addresses_of_the_network_need_leave() {
         let any: Endpoint = "udp://0.0.0.0:0".parse().unwrap();
-        assert!(bind(&any, Reach::Known, &Access::default()).is_err());
-        assert!(bind(&any, Reach::Anyone, &Access::default()).is_ok());
-        let bound = bind(&"tcp://127.0.0.1:0".parse().unwrap(), Reach::Known, &Access::default()).unwrap();
+        assert!(bound(&any).is_err());
+        assert!(bind(&any, &CollectOptions { reach: Reach::Anyone, ..CollectOptions::new(PathBuf::new()) }).is_ok());
+        let bound = bound(&"tcp://127.0.0.1:0".parse().unwrap()).unwrap();
         assert!(!bound.endpoint.to_string().ends_with(":0"));
     }
 }

@@ -30,6 +30,14 @@ pub trait Observer {
     /// Ends the collection.
     fn unauthorized(&mut self, peer: &str, why: &str) -> Result<(), Error>;
 
+    /// Something is wrong that the collection goes on in spite of.
+    ///
+    /// # Errors
+    /// Ends the collection.
+    fn trouble(&mut self, _what: &str) -> Result<(), Error> {
+        Ok(())
+    }
+
     /// The disk is full, and nothing more is taken until there is room; or there is room again.
     ///
     /// # Errors

@@ -5,12 +5,17 @@ use std::time::Duration;
 
 use crate::access::Access;
 use crate::address::Endpoint;
+use crate::forward::ForwardOptions;
 
 /// The task of [`collect`](crate::collect).
 #[derive(Debug, Clone)]
 pub struct CollectOptions {
     /// Addresses to listen on.
     pub listen: Vec<Endpoint>,
+    /// The program that speaks OpenTelemetry's protocol, `anytrace-otlp`, for addresses of it.
+    pub otlp: Option<PathBuf>,
+    /// Where to send what is collected.
+    pub forward: Option<ForwardOptions>,
     /// Files to follow as they grow.
     pub follow: Vec<PathBuf>,
     /// What the end of a followed file means.
@@ -38,6 +43,8 @@ impl CollectOptions {
     pub fn new(folder: PathBuf) -> Self {
         Self {
             listen: Vec::new(),
+            otlp: None,
+            forward: None,
             follow: Vec::new(),
             end_of_file: EndOfFile::Waits,
             reach: Reach::Known,

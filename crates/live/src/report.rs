@@ -5,6 +5,7 @@ use std::time::Duration;
 use anytrace_heph::tools::loss::{SessionLoss, StreamLoss};
 use serde_json::{Value, json};
 
+use crate::forward::ForwardReport;
 use crate::queue::Dropped;
 use crate::tally::{DescriptionRow, Percentiles};
 
@@ -16,7 +17,7 @@ const RANGES_LISTED: usize = 1000;
 pub struct SourceName {
     /// Number in the names of its files; 0 while it has none.
     pub number: u32,
-    /// `udp`, `tcp`, `unix`, `unixgram` or `file`.
+    /// `udp`, `tcp`, `tls`, `otlp`, `unix`, `unixgram` or `file`.
     pub kind: &'static str,
     /// Address, path or process; a path may hold anything a terminal should not be sent.
     pub peer: String,
@@ -183,6 +184,8 @@ pub struct Report {
     pub unfinished_bytes: u64,
     /// Addresses.
     pub listeners: Vec<ListenerReport>,
+    /// What was sent on, where that was wanted.
+    pub forwarded: Option<ForwardReport>,
 }
 
 /// What happened in an interval, and all until now.
@@ -258,7 +261,7 @@ impl Report {
     }
 
     fn json(&self, kind: &str) -> Value {
-        let made = json!({
+        let mut made = json!({
             "version": 1,
             "type": kind,
             "elapsed_s": seconds(self.elapsed),
@@ -291,6 +294,9 @@ impl Report {
             "sources": self.sources.iter().map(source).collect::<Vec<_>>(),
             "other_sources": self.other_sources,
         });
+        if let Some(forwarded) = &self.forwarded {
+            made["forwarded"] = forwarded.to_json();
+        }
         let named = self.totals.named();
         with(made, named.map(|(name, number)| (if name == "lost" { "detectable_lost" } else { name }, number)))
     }

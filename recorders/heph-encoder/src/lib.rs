@@ -60,10 +60,10 @@ mod text;
 
 pub use buffer::{Buffer, Error, Slice};
 pub use event::{Event, HEAD_BYTES, Header, body, body_fmt, event, event_fmt, head};
-pub use metadata::{epoch, option};
+pub use metadata::{epoch, option, option_of};
 pub use session::{
-    ACCOUNT_OPTION, Account, SESSION_OPTION, Session, StreamAccount, THREAD_OPTION, TOKEN_OPTION, account, session,
-    thread,
+    ACCOUNT_OPTION, Account, RESOURCE_OPTION, SESSION_OPTION, Session, StreamAccount, THREAD_OPTION, TOKEN_OPTION,
+    account, session, thread,
 };
 pub use text::{CUT_MARK, TEXT_BYTES_MAX};
 

@@ -22,8 +22,11 @@ pub fn option<B: Buffer>(buffer: &mut B, name: &str, value: &[u8]) -> Result<(),
     packet(buffer, name, |buffer| buffer.push(value))
 }
 
-/// Appends a packet whose value is a list of attributes.
-pub(crate) fn option_of<B: Buffer>(
+/// Appends a packet that sets an option to a list of attributes, encoded as those of an event.
+///
+/// # Errors
+/// [`Error`].
+pub fn option_of<B: Buffer>(
     buffer: &mut B,
     name: &str,
     attributes: impl FnOnce(&mut Event<'_, B>),

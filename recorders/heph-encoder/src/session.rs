@@ -21,6 +21,10 @@ pub const ACCOUNT_OPTION: &str = "anytrace.account";
 /// Name of the option that names the thread of a stream.
 pub const THREAD_OPTION: &str = "anytrace.thread";
 
+/// Name of the option that says more of the program of a session: attributes `id`, that of the session, then those of an
+/// OpenTelemetry resource. See [`crate::option_of`].
+pub const RESOURCE_OPTION: &str = "anytrace.resource";
+
 /// Name of the option that shows a collector who sends: the value is the token.
 pub const TOKEN_OPTION: &str = "anytrace.token";
 

@@ -14,7 +14,7 @@ use crate::extension::form_of;
 use crate::failure::Failure;
 use crate::indexed::folder;
 use crate::terminal::stdout_is_terminal;
-use engine::Program;
+use crate::programs::Program;
 use inputs::{Inputs, Statement};
 
 /// What the extension of an output says.
@@ -31,7 +31,7 @@ const FORMS: [(&str, QueryForm); 7] = [
 pub(crate) fn run(options: &QueryArguments) -> Result<Verdict, Failure> {
     // Before anything is read, so that nobody waits for "not found".
     let program = if options.cluster.is_some() { Program::Cluster } else { Program::Query };
-    let engine = engine::find(program)?;
+    let engine = program.find()?;
     let output = options.output.as_deref().filter(|path| path.as_os_str() != "-");
     let form = form(options, output)?;
     let inputs = Inputs::of(options)?;
@@ -56,7 +56,7 @@ pub(crate) fn run(options: &QueryArguments) -> Result<Verdict, Failure> {
 
 /// The engine, where it is installed.
 pub(crate) fn engine_path() -> Option<PathBuf> {
-    engine::find(Program::Query).ok()
+    Program::Query.find().ok()
 }
 
 fn form(options: &QueryArguments, output: Option<&Path>) -> Result<QueryForm, Failure> {

@@ -39,7 +39,9 @@ impl SeenSessions {
             }
             return true;
         }
-        let Some(account) = metadata.account() else { return metadata.thread().is_some() };
+        let Some(account) = metadata.account() else {
+            return metadata.thread().is_some() || metadata.resource().is_some();
+        };
         let Some(seen) = self.0.iter_mut().find(|seen| seen.session.id == account.id) else { return true };
         if account.is_closed {
             let is_first = seen.closed.replace((place, account.all)).is_none();

@@ -15,6 +15,10 @@ pub const ACCOUNT_OPTION: &str = "anytrace.account";
 /// Name of the option that names the thread of a stream.
 pub const THREAD_OPTION: &str = "anytrace.thread";
 
+/// Name of the option that says more of the program of a session: its `id`, then the attributes of an OpenTelemetry
+/// resource.
+pub const RESOURCE_OPTION: &str = "anytrace.resource";
+
 /// Name of the option that begins a connection to a collector that must know its senders: the value is the token. The
 /// collector does not keep it, and answers with an acknowledgement of 0 bytes.
 pub const TOKEN_OPTION: &str = "anytrace.token";
@@ -135,9 +139,20 @@ impl Metadata<'_> {
         stream.zip(name)
     }
 
-    /// True when the value is a list of attributes, as those of a session, an account or a thread.
+    /// The session whose program the option says more of, if it is one that does.
+    pub fn resource(&self) -> Option<u128> {
+        if self.option != RESOURCE_OPTION.as_bytes() {
+            return None;
+        }
+        self.attributes().find_map(|attribute| match (attribute.name, attribute.value) {
+            ("id", Value::Text(text)) => u128::from_str_radix(text, 16).ok(),
+            _ => None,
+        })
+    }
+
+    /// True when the value is a list of attributes, as those of a session, an account, a thread or a resource.
     pub(crate) fn is_known_list(&self) -> bool {
-        self.session().is_some() || self.account().is_some() || self.thread().is_some()
+        self.session().is_some() || self.account().is_some() || self.thread().is_some() || self.resource().is_some()
     }
 
     /// The value as a list of attributes, as far as it is one.

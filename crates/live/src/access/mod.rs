@@ -48,7 +48,7 @@ impl Access {
 }
 
 /// The same, ready to be asked.
-pub(crate) struct Gate {
+pub struct Gate {
     pub(crate) tls: Option<Arc<ServerConfig>>,
     tokens: Option<Tokens>,
     allowed: Vec<IpNet>,
@@ -56,25 +56,38 @@ pub(crate) struct Gate {
 
 impl Gate {
     /// Reads the files.
-    pub(crate) fn new(access: &Access) -> Result<Self, Error> {
+    ///
+    /// # Errors
+    /// Usage, I/O: a file that cannot be read, or has no certificate, key or token.
+    pub fn new(access: &Access) -> Result<Self, Error> {
         let tls = access.tls.as_ref().map(|tls| tls::server(tls, access.tokens.is_some())).transpose()?;
         let tokens = access.tokens.clone().map(Tokens::open).transpose()?;
         Ok(Self { tls, tokens, allowed: access.allowed.clone() })
     }
 
     /// True when this machine may send.
-    pub(crate) fn allows(&self, address: IpAddr) -> bool {
+    pub fn allows(&self, address: IpAddr) -> bool {
         let address = address.to_canonical();
         self.allowed.is_empty() || self.allowed.iter().any(|network| network.contains(&address))
     }
 
+    /// The TLS of the collector, for a protocol that is agreed on by one of these names (ALPN).
+    pub fn tls_for(&self, protocols: &[&[u8]]) -> Option<Arc<ServerConfig>> {
+        let mut config = ServerConfig::clone(self.tls.as_ref()?);
+        config.alpn_protocols = protocols.iter().map(|name| name.to_vec()).collect();
+        Some(Arc::new(config))
+    }
+
     /// True when a connection over TCP must show a token first.
-    pub(crate) fn wants_token(&self) -> bool {
+    pub fn wants_token(&self) -> bool {
         self.tokens.is_some()
     }
 
-    /// Whether a token is good.
-    pub(crate) fn check(&mut self, token: &[u8]) -> Result<(), String> {
+    /// Whether a token is good, and why not.
+    ///
+    /// # Errors
+    /// What is wrong with it.
+    pub fn check(&mut self, token: &[u8]) -> Result<(), String> {
         match &mut self.tokens {
             Some(tokens) => tokens.check(token),
             None => Ok(()),

@@ -138,8 +138,9 @@ fn connect<'w>(endpoint: &Endpoint) -> io::Result<Way<'w>> {
             stream.set_nodelay(true)?;
             Way::Tcp(stream)
         }
-        Endpoint::Tls(_) => {
-            return Err(io::Error::new(ErrorKind::Unsupported, "a replay is not sent over TLS; use tcp:// or unix:"));
+        Endpoint::Tls(_) | Endpoint::Otlp(_) => {
+            let why = format!("a replay is not sent to {}://; use tcp://, udp:// or unix:", endpoint.scheme());
+            return Err(io::Error::new(ErrorKind::Unsupported, why));
         }
         Endpoint::Unix(path) => {
             let stream = UnixStream::connect(path)?;

@@ -14,11 +14,13 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use anytrace_core::Error;
 use anytrace_live::{
-    Access, Caps, CollectOptions, Earlier, EndOfFile, Endpoint, Reach, StoreOptions, Tls, collect, raise_descriptors,
+    Access, Caps, CollectOptions, Earlier, EndOfFile, Endpoint, ForwardOptions, Reach, StoreOptions, Tls, collect,
+    raise_descriptors,
 };
 
 use crate::arguments::ResultForm;
 use crate::failure::Failure;
+use crate::programs::Program;
 use crate::{Verdict, paint, terminal};
 use arguments::SummaryForm;
 use metrics::Metrics;
@@ -29,8 +31,12 @@ pub(crate) use arguments::CollectArguments;
 
 pub(crate) fn run(options: &CollectArguments) -> Result<Verdict, Failure> {
     let how = to_library(options)?;
-    let is_open = |endpoint: &&Endpoint| !endpoint.is_local() && !matches!(endpoint, Endpoint::Tls(_));
-    for endpoint in how.listen.iter().filter(is_open).filter(|_| options.access.insecure) {
+    let is_private = |endpoint: &Endpoint| match endpoint {
+        Endpoint::Tls(_) => true,
+        Endpoint::Otlp(_) => how.access.tls.is_some(),
+        _ => false,
+    };
+    for endpoint in how.listen.iter().filter(|endpoint| !is_private(endpoint) && !endpoint.is_local()) {
         let message = format!("{endpoint} can be reached by other machines; anyone who can reach it can send");
         paint::complain("warning", message);
     }
@@ -111,7 +117,7 @@ fn failure(error: &Error, options: &CollectArguments) -> Failure {
     }
     let message = error.to_string();
     let help = if message.contains("can be reached by other machines") {
-        "; use tls:// with --tls-cert, --tls-key and --token-file or --tls-client-ca, or --insecure"
+        "; use tls:// or otlp:// with --tls-cert, --tls-key and --token-file or --tls-client-ca, or --insecure"
     } else if message.contains("needs a certificate") {
         "; use --tls-cert and --tls-key"
     } else if message.contains("holds an earlier collection") && !options.append {
@@ -129,12 +135,17 @@ fn to_library(options: &CollectArguments) -> Result<CollectOptions, Failure> {
     if listen.is_empty() && options.follow.is_empty() {
         return Err(Failure::usage("nothing to collect from: use --listen or --follow"));
     }
+    let has_otlp = listen.iter().any(|endpoint| matches!(endpoint, Endpoint::Otlp(_)));
+    let otlp = (has_otlp || options.forward.is_some()).then(|| Program::Otlp.find()).transpose()?;
+    let forward = options.forward.clone().zip(otlp.clone()).map(|(to, program)| ForwardOptions { to, program });
     let memory_bytes = usize::try_from(caps.memory).unwrap_or(usize::MAX);
     if memory_bytes < 4 << 20 {
         return Err(Failure::usage("--memory: expected at least 4M"));
     }
     Ok(CollectOptions {
         listen,
+        otlp,
+        forward,
         follow: options.follow.clone(),
         end_of_file: if options.no_follow { EndOfFile::Ends } else { EndOfFile::Waits },
         reach: if access.insecure { Reach::Anyone } else { Reach::Known },

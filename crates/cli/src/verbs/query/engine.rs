@@ -1,4 +1,4 @@
-//! Finds the program that runs SQL, `anytrace-query` or `anytrace-cluster`, and runs it.
+//! Runs the program that runs SQL, `anytrace-query` or `anytrace-cluster`.
 
 use std::io::{self, Read, Write};
 use std::path::{Path, PathBuf};
@@ -11,51 +11,6 @@ use crate::Verdict;
 use crate::failure::Failure;
 use crate::output::Output;
 use crate::shell::become_program;
-
-/// A program that runs SQL.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Program {
-    /// In one process.
-    Query,
-    /// On several machines.
-    Cluster,
-}
-
-impl Program {
-    const fn name(self) -> &'static str {
-        match self {
-            Self::Query => "anytrace-query",
-            Self::Cluster => "anytrace-cluster",
-        }
-    }
-
-    fn missing(self) -> Failure {
-        let what = match self {
-            Self::Query => "SQL needs the program anytrace-query",
-            Self::Cluster => "--cluster needs the program anytrace-cluster",
-        };
-        let name = self.name();
-        Failure::usage(format!(
-            "{what}, which is not beside anytrace and not in PATH\n  \
-             `cargo install {name}` installs it\n  \
-             without it, {}",
-            match self {
-                Self::Query =>
-                    "`anytrace convert --to parquet --table NAME` writes tables for DuckDB, Polars and others",
-                Self::Cluster => "`anytrace query` without --cluster runs the same SQL in one process",
-            }
-        ))
-    }
-}
-
-/// The program: beside this one, or else in PATH.
-pub(super) fn find(program: Program) -> Result<PathBuf, Failure> {
-    let name = format!("{}{}", program.name(), std::env::consts::EXE_SUFFIX);
-    let beside = std::env::current_exe().ok().and_then(|own| Some(own.parent()?.join(&name)));
-    let path = std::env::var_os("PATH").unwrap_or_default();
-    let in_path = std::env::split_paths(&path).filter(|folder| folder.is_absolute()).map(|folder| folder.join(&name));
-    beside.into_iter().chain(in_path).find(|file| file.is_file()).ok_or_else(|| program.missing())
-}
 
 /// Runs the engine. It says itself what goes wrong; its results go to standard output, or to a file that is written
 /// completely or not at all.

@@ -211,8 +211,13 @@ impl<'a> Emitter<'a> {
     /// Shows a time as the path to a span.
     fn show(&mut self, span: u64, from: u64, to: u64, is_waiting: bool) -> Result<(), Error> {
         self.path.clear();
-        let mut next = span;
-        while next != 0 && self.path.len() < PATH_MAX {
+        let (mut next, mut met) = (span, 0);
+        // A chain that meets itself is a forged one. It is found out by looking out for an earlier span of it: another one
+        // each time it gets twice as long.
+        while next != 0 && next != met && self.path.len() < PATH_MAX {
+            if self.path.len().is_power_of_two() {
+                met = next;
+            }
             // The parent of a span has no event where it never ran.
             let (name, parent) = self.ancestors.get(next).unwrap_or((NO_ROOM, 0));
             self.path.push(if name == NO_ROOM { self.other } else { name });

@@ -15,8 +15,8 @@ use crate::arguments::{ResultForm, byte_count};
 /// `heph collect`.
 #[derive(Debug, Args)]
 pub(crate) struct CollectArguments {
-    /// Address to listen on: udp://HOST:PORT, tcp://HOST:PORT, tls://HOST:PORT, unix:PATH or unixgram:PATH; may be
-    /// repeated
+    /// Address to listen on: udp://HOST:PORT, tcp://HOST:PORT, tls://HOST:PORT, unix:PATH or unixgram:PATH, and
+    /// otlp://HOST:PORT for spans of OpenTelemetry by gRPC and HTTP; may be repeated
     #[arg(long, value_name = "ADDRESS")]
     pub(super) listen: Vec<String>,
     /// Growing file to follow, even if truncated or renamed; may be repeated
@@ -35,6 +35,10 @@ pub(crate) struct CollectArguments {
     /// Read followed files to the end and do not wait for more
     #[arg(long)]
     pub(super) no_follow: bool,
+    /// Send what is collected on to an OpenTelemetry collector as spans, by gRPC: otlp://HOST:PORT, or otlps://HOST:PORT
+    /// over TLS; what it does not take yet waits in the files
+    #[arg(long, value_name = "ADDRESS", value_parser = forward)]
+    pub(super) forward: Option<String>,
     /// Show the traces in a browser while they are collected; the address is printed
     #[arg(long)]
     pub(super) view: bool,
@@ -86,7 +90,7 @@ pub(super) enum SummaryForm {
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Senders")]
 pub(super) struct AccessArguments {
-    /// Certificate for tls:// addresses, with those between it and an authority (PEM)
+    /// Certificate for tls:// and otlp:// addresses, with those between it and an authority (PEM)
     #[arg(long, value_name = "FILE", requires = "tls_key")]
     pub(super) tls_cert: Option<PathBuf>,
     /// Private key of the certificate (PEM)
@@ -158,6 +162,24 @@ pub(super) struct CapArguments {
     /// Memory for received data not yet written and for the state of streams
     #[arg(long, value_name = "BYTES", value_parser = byte_count, default_value = "64M")]
     pub(super) memory: u64,
+}
+
+/// Where spans are sent: `http://HOST:PORT` or `https://HOST:PORT`.
+fn forward(text: &str) -> Result<String, String> {
+    let (scheme, rest) = match text.split_once("://") {
+        Some(("otlp", rest)) => ("http", rest),
+        Some(("otlps", rest)) => ("https", rest),
+        _ => return Err("expected otlp://HOST:PORT or otlps://HOST:PORT".to_owned()),
+    };
+    let is_address = |(host, port): (&str, &str)| {
+        let is_named = !host.is_empty() && host.bytes().all(|byte| byte.is_ascii_graphic() && !b"/?#@".contains(&byte));
+        is_named && port.parse::<u16>().is_ok_and(|port| port > 0)
+    };
+    if rest.rsplit_once(':').is_some_and(is_address) {
+        Ok(format!("{scheme}://{rest}"))
+    } else {
+        Err("expected HOST:PORT after the scheme".to_owned())
+    }
 }
 
 /// A network, or a single machine.

@@ -84,6 +84,16 @@ fn head(report: &Report, folder: &Path) -> String {
     add("unfinished", report.unfinished_bytes, " bytes of incomplete packets");
     add("refused", report.refused(), " (connections or senders above the limits)");
     add("unauthorized", report.unauthorized(), " (connections or datagrams of those who may not send)");
+    if let Some(forwarded) = &report.forwarded {
+        let lost = if forwarded.lost > 0 { format!(", {} refused", number(forwarded.lost)) } else { String::new() };
+        let rest = match (&forwarded.fault, forwarded.is_complete) {
+            (Some(fault), _) => format!("; the rest is not: {}", printable(fault)),
+            (None, true) => String::new(),
+            (None, false) => "; the rest is not".to_owned(),
+        };
+        let to = printable(&forwarded.to);
+        rows.push(("sent on", format!("{} to {to}{lost}{rest}", counted(forwarded.sent, "span"))));
+    }
     for listener in &report.listeners {
         let mut add = |what: &str, figure: u64| {
             if figure > 0 {

@@ -66,6 +66,11 @@ impl Observer for Shown {
         Ok(())
     }
 
+    fn trouble(&mut self, what: &str) -> Result<(), Error> {
+        self.put(what.to_owned());
+        Ok(())
+    }
+
     fn unauthorized(&mut self, peer: &str, why: &str) -> Result<(), Error> {
         self.put(format!("{peer} may not send: {why}"));
         Ok(())

@@ -1,0 +1,112 @@
+//! Sends what is collected on to an OpenTelemetry collector: a program of its own reads the files as they grow. What
+//! cannot be sent yet waits in them, so no sender waits for whoever is sent to.
+
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+use anytrace_core::Error;
+use serde_json::{Value, json};
+
+use crate::helper::{Helper, Said};
+
+/// How long sending the rest may take when the collection ends.
+const LAST_SENDS: Duration = Duration::from_secs(10);
+
+/// Where to send what is collected, by which program.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ForwardOptions {
+    /// `http://HOST:PORT` or `https://HOST:PORT`; OTLP over gRPC.
+    pub to: String,
+    /// `anytrace-otlp`.
+    pub program: PathBuf,
+}
+
+/// What was sent on.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct ForwardReport {
+    /// Where to.
+    pub to: String,
+    /// Spans that were taken.
+    pub sent: u64,
+    /// Spans that were refused for good.
+    pub lost: u64,
+    /// What is in the way; the rest waits for that in the files.
+    pub fault: Option<String>,
+    /// True when all that was collected is sent; only known at the end.
+    pub is_complete: bool,
+}
+
+impl ForwardReport {
+    /// The fields as JSON.
+    pub fn to_json(&self) -> Value {
+        json!({
+            "to": self.to,
+            "sent": self.sent,
+            "lost": self.lost,
+            "fault": self.fault,
+            "complete": self.is_complete,
+        })
+    }
+}
+
+/// The program at work.
+#[derive(Debug)]
+pub(crate) struct Forwarder {
+    helper: Option<Helper>,
+    pub(crate) report: ForwardReport,
+}
+
+impl Forwarder {
+    /// Starts it. `earlier`: the files of an earlier collection, which are not sent.
+    pub(crate) fn start(options: &ForwardOptions, folder: &Path, earlier: &[PathBuf]) -> Result<Self, Error> {
+        let request = json!({"action": "forward", "to": options.to, "folder": folder, "earlier": earlier});
+        let (helper, _) = Helper::start(&options.program, &request)?;
+        let report = ForwardReport { to: options.to.clone(), ..ForwardReport::default() };
+        Ok(Self { helper: Some(helper), report })
+    }
+
+    /// Takes what it has said since; the text says what has become different.
+    pub(crate) fn look(&mut self) -> Option<String> {
+        let (said, has_ended) = self.helper.as_ref()?.said();
+        let before = self.report.fault.clone();
+        for said in said {
+            match said {
+                Said::Forwarded { sent, lost, fault } => {
+                    (self.report.sent, self.report.lost, self.report.fault) = (sent, lost, fault);
+                }
+                Said::Failed(why) => self.report.fault = Some(why),
+                Said::Ready(_) | Said::Unauthorized { .. } => {}
+            }
+        }
+        if has_ended {
+            self.helper = None;
+            self.report.fault.get_or_insert_with(|| "the program that sends has ended".to_owned());
+        }
+        let now = self.report.fault.clone().filter(|_| self.report.fault != before);
+        now.map(|fault| format!("nothing is sent to {}: {fault}", self.report.to))
+    }
+
+    /// Waits until all is sent, for a while. The files are complete.
+    pub(crate) fn finish(&mut self) {
+        let Some(mut helper) = self.helper.take() else { return };
+        helper.ask_to_end();
+        let deadline = Instant::now() + LAST_SENDS;
+        loop {
+            let (said, has_ended) = helper.said();
+            for said in said {
+                if let Said::Forwarded { sent, lost, fault } = said {
+                    (self.report.sent, self.report.lost, self.report.fault) = (sent, lost, fault);
+                }
+            }
+            if has_ended {
+                self.report.is_complete = self.report.fault.is_none();
+                return;
+            }
+            if Instant::now() >= deadline {
+                self.report.fault.get_or_insert_with(|| "the rest was not taken within 10 s".to_owned());
+                return;
+            }
+            std::thread::sleep(Duration::from_millis(5));
+        }
+    }
+}
