@@ -155,8 +155,8 @@ impl Metadata<'_> {
         self.session().is_some() || self.account().is_some() || self.thread().is_some() || self.resource().is_some()
     }
 
-    /// The value as a list of attributes, as far as it is one.
-    pub(crate) fn attributes(&self) -> Attributes<'_> {
+    /// The value as a list of attributes, as far as it is one; those of the options of this module are.
+    pub fn attributes(&self) -> Attributes<'_> {
         Attributes::unchecked(self.value)
     }
 }
