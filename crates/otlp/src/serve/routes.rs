@@ -25,6 +25,9 @@ use super::answers::{Encoding, Trouble};
 use super::bodies::{BODY_BYTES_MAX, unzipped, whole};
 use crate::voice;
 
+/// Where spans go over HTTP.
+const TRACES: &str = "/v1/traces";
+
 /// Who sends.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Peer {
@@ -38,7 +41,7 @@ pub(crate) fn routes(shared: &Arc<Shared>) -> Router {
     let service = TraceServiceServer::new(Service(Arc::clone(shared)))
         .accept_compressed(CompressionEncoding::Gzip)
         .max_decoding_message_size(BODY_BYTES_MAX);
-    let http = Router::new().route("/v1/traces", post(post_traces)).with_state(Arc::clone(shared));
+    let http = Router::new().route(TRACES, post(post_traces)).with_state(Arc::clone(shared));
     Routes::new(service).into_axum_router().merge(http).layer(from_fn_with_state(Arc::clone(shared), guard))
 }
 
@@ -51,6 +54,11 @@ async fn guard(State(shared): State<Arc<Shared>>, request: Request, next: Next) 
             voice::unauthorized(&peer.address.to_string(), &why);
         }
         return Trouble { code: Code::Unauthenticated, why }.answer(encoding);
+    }
+    if encoding != Encoding::Grpc && request.uri().path() != TRACES {
+        // The router for gRPC would answer that all is well, as gRPC does.
+        let why = format!("only {TRACES} is taken: spans, not logs or metrics");
+        return Trouble { code: Code::Unimplemented, why }.answer_as(StatusCode::NOT_FOUND, encoding);
     }
     let (head, body) = request.into_parts();
     match shared.bodies.gather(body).await {
