@@ -30,6 +30,8 @@ pub struct ForwardReport {
     pub sent: u64,
     /// Spans that were refused for good.
     pub lost: u64,
+    /// Why the last of them were.
+    pub refusal: Option<String>,
     /// What is in the way; the rest waits for that in the files.
     pub fault: Option<String>,
     /// True when all that was collected is sent; only known at the end.
@@ -43,6 +45,7 @@ impl ForwardReport {
             "to": self.to,
             "sent": self.sent,
             "lost": self.lost,
+            "refusal": self.refusal,
             "fault": self.fault,
             "complete": self.is_complete,
         })
@@ -68,22 +71,32 @@ impl Forwarder {
     /// Takes what it has said since; the text says what has become different.
     pub(crate) fn look(&mut self) -> Option<String> {
         let (said, has_ended) = self.helper.as_ref()?.said();
-        let before = self.report.fault.clone();
-        for said in said {
-            match said {
-                Said::Forwarded { sent, lost, fault } => {
-                    (self.report.sent, self.report.lost, self.report.fault) = (sent, lost, fault);
-                }
-                Said::Failed(why) => self.report.fault = Some(why),
-                Said::Ready(_) | Said::Unauthorized { .. } => {}
-            }
-        }
+        let before = (self.report.lost, self.report.fault.clone());
+        said.into_iter().for_each(|said| self.hear(said));
         if has_ended {
             self.helper = None;
             self.report.fault.get_or_insert_with(|| "the program that sends has ended".to_owned());
         }
-        let now = self.report.fault.clone().filter(|_| self.report.fault != before);
-        now.map(|fault| format!("nothing is sent to {}: {fault}", self.report.to))
+        let ForwardReport { to, lost, refusal, fault, .. } = &self.report;
+        match fault {
+            Some(fault) if before.1.as_ref() != Some(fault) => Some(format!("nothing is sent to {to}: {fault}")),
+            _ if before.0 != *lost => {
+                let why = refusal.as_deref().unwrap_or_default();
+                Some(format!("{to} has refused {} spans: {why}", lost - before.0))
+            }
+            _ => None,
+        }
+    }
+
+    fn hear(&mut self, said: Said) {
+        let report = &mut self.report;
+        match said {
+            Said::Forwarded { sent, lost, refusal, fault } => {
+                (report.sent, report.lost, report.refusal, report.fault) = (sent, lost, refusal, fault);
+            }
+            Said::Failed(why) => report.fault = Some(why),
+            Said::Ready(_) | Said::Unauthorized { .. } => {}
+        }
     }
 
     /// Waits until all is sent, for a while. The files are complete.
@@ -93,11 +106,7 @@ impl Forwarder {
         let deadline = Instant::now() + LAST_SENDS;
         loop {
             let (said, has_ended) = helper.said();
-            for said in said {
-                if let Said::Forwarded { sent, lost, fault } = said {
-                    (self.report.sent, self.report.lost, self.report.fault) = (sent, lost, fault);
-                }
-            }
+            said.into_iter().for_each(|said| self.hear(said));
             if has_ended {
                 self.report.is_complete = self.report.fault.is_none();
                 return;

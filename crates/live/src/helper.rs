@@ -20,8 +20,8 @@ pub(crate) enum Said {
     Ready(String),
     /// A sender was turned away.
     Unauthorized { peer: String, why: String },
-    /// Spans sent on so far, those that could not be, and what is in the way now.
-    Forwarded { sent: u64, lost: u64, fault: Option<String> },
+    /// Spans sent on so far, those that were refused and why the last of them, and what is in the way now.
+    Forwarded { sent: u64, lost: u64, refusal: Option<String>, fault: Option<String> },
     /// Why it is about to end.
     Failed(String),
 }
@@ -35,8 +35,9 @@ impl Said {
             "ready" => Self::Ready(word("address")),
             "unauthorized" => Self::Unauthorized { peer: word("peer"), why: word("why") },
             "forwarded" => {
-                let fault = object["fault"].as_str().map(str::to_owned);
-                Self::Forwarded { sent: number("sent"), lost: number("lost"), fault }
+                let text = |key: &str| object[key].as_str().map(str::to_owned);
+                let (refusal, fault) = (text("refusal"), text("fault"));
+                Self::Forwarded { sent: number("sent"), lost: number("lost"), refusal, fault }
             }
             "failed" => Self::Failed(word("why")),
             _ => return None,

@@ -51,6 +51,7 @@ pub(super) struct Sender {
     news: mpsc::UnboundedReceiver<News>,
     sent: u64,
     lost: u64,
+    refusal: Option<String>,
     fault: Option<String>,
     /// What was said last.
     said: Option<(u64, u64, Option<String>)>,
@@ -79,6 +80,7 @@ impl Sender {
             news,
             sent: 0,
             lost: 0,
+            refusal: None,
             fault: None,
             said: None,
         })
@@ -115,7 +117,7 @@ impl Sender {
             }
             News::Lost(spans, why) => {
                 self.lost += spans;
-                voice::complain(&format!("{spans} spans were refused: {why}"));
+                self.refusal = Some(why);
             }
             News::Fault(fault) => {
                 let is_new = self.fault.as_ref() != Some(&fault);
@@ -134,7 +136,7 @@ impl Sender {
         }
         let now = Some((self.sent, self.lost, self.fault.clone()));
         if self.said != now {
-            voice::forwarded(self.sent, self.lost, self.fault.as_deref());
+            voice::forwarded(self.sent, self.lost, self.refusal.as_deref(), self.fault.as_deref());
             self.said = now;
         }
     }
