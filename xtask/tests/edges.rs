@@ -57,6 +57,7 @@ fn allowed<'a>(package: &str, formats: &'a [String]) -> BTreeSet<&'a str> {
         }
         "anytrace-view" => of(&["anytrace-core", "anytrace-analysis", "anytrace-export", "anytrace-formats"]),
         "anytrace-replay" => of(&["anytrace-apitrace", "anytrace-core"]),
+        "anytrace-otlp" => of(&["anytrace-core", "anytrace-heph", "anytrace-live", "heph-encoder"]),
         "anytrace-query" => of(&["anytrace-arrow", "anytrace-core", "anytrace-formats", "anytrace-symbols"]),
         other => panic!("{other} has no place in the house: add it to ARCHITECTURE.md and to this test"),
     }
@@ -91,6 +92,9 @@ fn heavy_libraries_stay_where_they_belong() {
     let homes = [
         ("clap", "anytrace"),
         ("axum", "anytrace-view"),
+        ("axum", "anytrace-otlp"),
+        ("tonic", "anytrace-otlp"),
+        ("opentelemetry-proto", "anytrace-otlp"),
         ("regex", "anytrace"),
         ("regex", "anytrace-view"),
         ("indicatif", "anytrace"),

@@ -98,6 +98,19 @@ fn tokio() -> Vec<u8> {
 }
 
 #[test]
+fn of_spans_that_only_existed_nothing_is_said_about_runs() {
+    let mut made = Made::default();
+    made.event((1, LIFE | 1, 10, 50), "request", &[("span.id", "1")]);
+    made.event((1, LIFE | 2, 20, 90), "longer", &[("span.id", "2")]);
+    let found = found(made.bytes(), &TasksOptions::default());
+    let all: Vec<_> = found.list.iter().map(|task| (task.name.as_str(), task.has_runs, task.life_ns())).collect();
+    assert_eq!(all, [("longer", false, 70), ("request", false, 40)]);
+    assert!(found.names.iter().all(|named| (named.run, named.idle_ns) == (0, 0)));
+    let json = found.to_json("x");
+    assert!(json["tasks"][0]["busy_ns"].is_null() && json["tasks"][0]["idle_ns"].is_null(), "{json}");
+}
+
+#[test]
 fn each_task_has_its_times_wakes_and_warnings() {
     let found = found(tokio(), &TasksOptions::default());
     assert_eq!((found.tasks, found.has_wakes, found.has_lives), (3, true, true));

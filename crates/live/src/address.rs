@@ -119,7 +119,14 @@ mod tests {
 
     #[test]
     fn every_form_is_read_and_shown_again() {
-        for word in ["udp://127.0.0.1:9000", "tcp://[::1]:0", "tls://127.0.0.1:1", "otlp://[::1]:4317", "unix:/run/x.sock", "unixgram:a b"] {
+        for word in [
+            "udp://127.0.0.1:9000",
+            "tcp://[::1]:0",
+            "tls://127.0.0.1:1",
+            "otlp://[::1]:4317",
+            "unix:/run/x.sock",
+            "unixgram:a b",
+        ] {
             let endpoint: Endpoint = word.parse().unwrap();
             assert_eq!(endpoint.to_string(), word);
             assert!(endpoint.is_local());

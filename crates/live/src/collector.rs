@@ -120,11 +120,8 @@ impl<'o> Collector<'o> {
     fn open(options: &'o CollectOptions, observer: &'o mut dyn Observer) -> Result<Self, Error> {
         let caps = &options.caps;
         // Before any thread: the mode of socket files is set through the mask of the entire process.
-        let bound: Vec<Bound> = options
-            .listen
-            .iter()
-            .map(|endpoint| bind(endpoint, options))
-            .collect::<Result<_, _>>()?;
+        let bound: Vec<Bound> =
+            options.listen.iter().map(|endpoint| bind(endpoint, options)).collect::<Result<_, _>>()?;
         let gate = Gate::new(&options.access)?;
         let mut shared = Shared::new(&options.store, caps, observer)?;
         let forwarder = helpers::start_forwarder(options)?;

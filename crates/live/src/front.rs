@@ -35,9 +35,9 @@ impl Front {
         let socket = folder.path().join("otlp");
         let listener = UnixListener::bind(&socket)?;
         listener.set_nonblocking(true)?;
-        let tls = access.tls.as_ref().map(|tls| {
-            json!({"certificate": tls.certificate, "key": tls.key, "client_authorities": tls.client_authorities})
-        });
+        let tls = access.tls.as_ref().map(
+            |tls| json!({"certificate": tls.certificate, "key": tls.key, "client_authorities": tls.client_authorities}),
+        );
         let mut request = json!({
             "action": "serve",
             "listen": listen,

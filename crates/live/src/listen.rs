@@ -49,7 +49,8 @@ impl Socket {
 /// Binds an address; one that other machines can reach only where that is allowed, or they must say who they are.
 pub(crate) fn bind(endpoint: &Endpoint, options: &CollectOptions) -> Result<Bound, Error> {
     let access = &options.access;
-    let is_private = matches!(endpoint, Endpoint::Tls(_)) || matches!(endpoint, Endpoint::Otlp(_)) && access.tls.is_some();
+    let is_private =
+        matches!(endpoint, Endpoint::Tls(_)) || matches!(endpoint, Endpoint::Otlp(_)) && access.tls.is_some();
     if !endpoint.is_local() && options.reach == Reach::Known && !(is_private && access.knows_senders()) {
         return Err(Error::usage(format!("{endpoint} can be reached by other machines, and does not know who sends")));
     }
@@ -67,7 +68,8 @@ pub(crate) fn bind(endpoint: &Endpoint, options: &CollectOptions) -> Result<Boun
             Ok(Bound { endpoint, socket: Socket::Tcp(listener), _name: None })
         }
         Endpoint::Otlp(address) => {
-            let program = options.otlp.as_deref().ok_or_else(|| Error::usage(format!("{endpoint} needs its program")))?;
+            let program =
+                options.otlp.as_deref().ok_or_else(|| Error::usage(format!("{endpoint} needs its program")))?;
             let (front, address) = Front::start(program, &address.to_string(), access, &options.caps)?;
             let endpoint = Endpoint::Otlp(address.parse().map_err(|_| Error::usage(format!("{endpoint}: {address}")))?);
             Ok(Bound { endpoint, socket: Socket::Front(Box::new(front)), _name: None })

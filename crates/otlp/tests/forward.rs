@@ -41,11 +41,14 @@ impl TraceService for Taker {
         if let Some(code) = self.refuses.lock().unwrap().pop() {
             return Err(Status::new(code, "not now"));
         }
-        assert_eq!(request.metadata().get("user-agent").map(|agent| agent.to_str().unwrap().starts_with("anytrace/")), Some(true));
+        assert_eq!(
+            request.metadata().get("user-agent").map(|agent| agent.to_str().unwrap().starts_with("anytrace/")),
+            Some(true)
+        );
         self.taken.lock().unwrap().extend(request.into_inner().resource_spans);
         let error_message = "too many".to_owned();
-        let partial_success = (self.partial > 0)
-            .then_some(ExportTracePartialSuccess { rejected_spans: self.partial, error_message });
+        let partial_success =
+            (self.partial > 0).then_some(ExportTracePartialSuccess { rejected_spans: self.partial, error_message });
         Ok(tonic::Response::new(ExportTraceServiceResponse { partial_success }))
     }
 }
@@ -218,7 +221,10 @@ async fn what_is_refused_for_good_is_counted_and_an_absent_receiver_ends_nothing
         TraceServiceClient::connect(to).await.unwrap().export(request("a", spans)).await.unwrap();
         assert!(collector.hears("has refused"));
         let (report, _folder) = collector.stop();
-        assert_eq!(report.forwarded.map(|all| (all.sent, all.lost, all.is_complete)), Some((expected.0, expected.1, true)));
+        assert_eq!(
+            report.forwarded.map(|all| (all.sent, all.lost, all.is_complete)),
+            Some((expected.0, expected.1, true))
+        );
     }
     let nobody = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().to_string();
     let collector = Collector::start(forwards(&nobody));

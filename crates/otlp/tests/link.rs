@@ -33,8 +33,7 @@ impl Program {
             "action": "serve", "listen": "127.0.0.1:0", "collector": socket, "recordings": 2, "packet_bytes": 1 << 20,
         });
         let mut command = Command::new(PROGRAM);
-        let mut child =
-            command.arg(request.to_string()).stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
+        let mut child = command.arg(request.to_string()).stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
         let mut line = String::new();
         BufReader::new(child.stdout.take().unwrap()).read_line(&mut line).unwrap();
         let said: serde_json::Value = serde_json::from_str(&line).unwrap();

@@ -109,7 +109,9 @@ async fn everything_a_span_says_is_in_its_event() {
         ]
     );
     assert!(all.iter().any(|one| one.starts_with("anytrace.thread stream=Unsigned(1) name=Text(\"worker\")")));
-    assert!(all.iter().any(|one| one.starts_with("anytrace.resource id=") && one.contains("service.name=Text(\"shop\")")));
+    assert!(
+        all.iter().any(|one| one.starts_with("anytrace.resource id=") && one.contains("service.name=Text(\"shop\")"))
+    );
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -175,7 +177,8 @@ fn post(address: &str, path: &str, headers: &str, body: &[u8]) -> (u16, String) 
     let mut stream = TcpStream::connect(address).unwrap();
     stream.set_read_timeout(Some(Duration::from_secs(20))).unwrap();
     let length = body.len();
-    let head = format!("POST {path} HTTP/1.1\r\nHost: x\r\nConnection: close\r\nContent-Length: {length}\r\n{headers}\r\n");
+    let head =
+        format!("POST {path} HTTP/1.1\r\nHost: x\r\nConnection: close\r\nContent-Length: {length}\r\n{headers}\r\n");
     stream.write_all(head.as_bytes()).unwrap();
     // A sender of too much is told before it has sent all.
     let _ = stream.write_all(body);
@@ -197,7 +200,8 @@ fn http_takes_protobuf_and_json_with_and_without_gzip() {
     let address = collector.address();
     let message = request("web", vec![span(1, 0, "a")]);
     let (protobuf, json) = (message.encode_to_vec(), serde_json::to_vec(&message).unwrap());
-    let (is_protobuf, is_json) = ("Content-Type: application/x-protobuf\r\n", "Content-Type: application/json; charset=utf-8\r\n");
+    let (is_protobuf, is_json) =
+        ("Content-Type: application/x-protobuf\r\n", "Content-Type: application/json; charset=utf-8\r\n");
     let gzip = "Content-Encoding: gzip\r\n";
     for (headers, body) in [
         (is_protobuf.to_owned(), protobuf.clone()),
@@ -245,7 +249,11 @@ fn what_is_no_request_is_told_and_does_no_harm() {
     }
     // Bytes that are no HTTP, and connections that say nothing.
     let _mute: Vec<TcpStream> = (0..50).map(|_| TcpStream::connect(&address).unwrap()).collect();
-    for garbage in [&b"\0\0\0\0garbage\r\n\r\n"[..], b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n\xff\xff\xff\xff\xff", b"GET / HTTP/1.1\r\n"] {
+    for garbage in [
+        &b"\0\0\0\0garbage\r\n\r\n"[..],
+        b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n\xff\xff\xff\xff\xff",
+        b"GET / HTTP/1.1\r\n",
+    ] {
         TcpStream::connect(&address).unwrap().write_all(garbage).unwrap();
     }
     assert_eq!(post(&address, "/v1/traces", is_protobuf, &message).0, 200);

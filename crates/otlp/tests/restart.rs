@@ -14,7 +14,12 @@ use tonic::Code;
 async fn a_program_that_was_killed_is_started_again_at_its_address() {
     let collector = Collector::start(|_| {});
     let to = format!("http://{}", collector.address());
-    TraceServiceClient::connect(to.clone()).await.unwrap().export(request("a", vec![span(1, 0, "before")])).await.unwrap();
+    TraceServiceClient::connect(to.clone())
+        .await
+        .unwrap()
+        .export(request("a", vec![span(1, 0, "before")]))
+        .await
+        .unwrap();
     let child = child_of_this_process();
     assert!(std::process::Command::new("kill").args(["-9", &child]).status().unwrap().success());
     assert!(collector.hears("it was started again"));

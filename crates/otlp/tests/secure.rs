@@ -84,10 +84,12 @@ async fn a_token_or_a_certificate_is_asked_for() {
     assert_eq!(code(send(address, with(&own), None).await), None);
     assert!(send(address, with(&other), None).await.is_err(), "a certificate of another authority");
     assert!(send(address, knows(&other), Some(TOKEN)).await.is_err(), "the sender does not know the collector");
-    assert!(TraceServiceClient::connect(format!("http://{address}")).await.is_err() || {
-        let mut plain = TraceServiceClient::connect(format!("http://{address}")).await.unwrap();
-        plain.export(request("a", vec![span(9, 0, "s")])).await.is_err()
-    });
+    assert!(
+        TraceServiceClient::connect(format!("http://{address}")).await.is_err() || {
+            let mut plain = TraceServiceClient::connect(format!("http://{address}")).await.unwrap();
+            plain.export(request("a", vec![span(9, 0, "s")])).await.is_err()
+        }
+    );
     for why in ["it showed no token", "its token is not known", "its token has expired", "TLS"] {
         assert!(collector.hears(why), "{why}");
     }

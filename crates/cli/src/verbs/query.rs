@@ -13,8 +13,8 @@ use crate::arguments::{QueryArguments, QueryForm};
 use crate::extension::form_of;
 use crate::failure::Failure;
 use crate::indexed::folder;
-use crate::terminal::stdout_is_terminal;
 use crate::programs::Program;
+use crate::terminal::stdout_is_terminal;
 use inputs::{Inputs, Statement};
 
 /// What the extension of an output says.

@@ -66,6 +66,8 @@ pub(crate) struct Facts {
     pub(crate) threads: BTreeMap<u32, Box<str>>,
     /// Spans that were entered more than once.
     pub(crate) repolled: Repolled,
+    /// True if there is a run of a span that has a number.
+    pub(crate) has_runs: bool,
     /// Names and parents of spans; only by [`Order::Causes`].
     pub(crate) ancestors: Ancestors,
     /// True if there are lives of spans, or wake-ups of tasks; only by [`Order::Tasks`].
@@ -217,6 +219,7 @@ impl Taker {
             None => (header.stream, 0, header.substream),
             Some(_) if header.substream & LIFE != 0 => (TASKS, 0, header.substream & !LIFE),
             Some(ids) => {
+                self.facts.has_runs |= ids.span != 0;
                 if ids.poll > 0 {
                     self.facts.repolled.add(ids.span);
                 }

@@ -61,7 +61,9 @@ impl Sender {
     pub(super) fn new(to: &str) -> Result<Self, Error> {
         let wrong = |error: &dyn std::fmt::Display| Error::usage(format!("{to}: {error}"));
         let mut endpoint = Endpoint::from_shared(to.to_owned()).map_err(|error| wrong(&error))?;
-        endpoint = endpoint.connect_timeout(ANSWER).user_agent(concat!("anytrace/", env!("CARGO_PKG_VERSION")))
+        endpoint = endpoint
+            .connect_timeout(ANSWER)
+            .user_agent(concat!("anytrace/", env!("CARGO_PKG_VERSION")))
             .map_err(|error| wrong(&error))?;
         if to.starts_with("https:") {
             let mut tls = ClientTlsConfig::new().with_native_roots();

@@ -149,7 +149,8 @@ impl Converter {
             return self.push(source.session, lone(point, trace, id, parent), (String::new(), String::new()), bytes);
         }
         let (id, parent) = session.ids(source.session, header.substream & LIFE != 0, header, &read);
-        let mut points = if read.span == 0 { Vec::new() } else { session.points.remove(&read.span).unwrap_or_default() };
+        let mut points =
+            if read.span == 0 { Vec::new() } else { session.points.remove(&read.span).unwrap_or_default() };
         points.sort_by_key(|point| point.time_unix_nano);
         let name = session.threads.get(&header.stream).map(String::as_str);
         let mut attributes = read.attributes;
@@ -214,13 +215,7 @@ impl Converter {
 
 impl Session {
     /// The ids of the span that an event is, and of its parent.
-    fn ids(
-        &mut self,
-        session: u128,
-        is_life: bool,
-        header: anytrace_heph::Header,
-        read: &Read,
-    ) -> (Vec<u8>, Vec<u8>) {
+    fn ids(&mut self, session: u128, is_life: bool, header: anytrace_heph::Header, read: &Read) -> (Vec<u8>, Vec<u8>) {
         let of = |span: u64, view: u64| if span == 0 { Vec::new() } else { ids::span(session, span, view).to_vec() };
         let parent = || if read.parent_id.is_empty() { of(read.parent, 0) } else { read.parent_id.clone() };
         if !read.span_id.is_empty() {

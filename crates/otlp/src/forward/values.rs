@@ -61,7 +61,9 @@ impl Read {
             ("span.parent", Value::Unsigned(number)) if self.parent == 0 && self.attributes.is_empty() => {
                 self.parent = number;
             }
-            ("span.poll", Value::Unsigned(number)) if self.span != 0 && self.attributes.is_empty() => self.poll = number,
+            ("span.poll", Value::Unsigned(number)) if self.span != 0 && self.attributes.is_empty() => {
+                self.poll = number
+            }
             ("trace.id", Value::Text(text)) => return set_id(&mut self.trace_id, text, 16),
             ("otel.span_id", Value::Text(text)) => return set_id(&mut self.span_id, text, 8),
             ("otel.parent_span_id", Value::Text(text)) => return set_id(&mut self.parent_id, text, 8),
@@ -172,7 +174,9 @@ fn any(value: Value<'_>, unsigned: Unsigned) -> AnyValue {
         Value::Signed(number) => any_value::Value::IntValue(number),
         Value::Float(number) => any_value::Value::DoubleValue(number),
         Value::Text(text) => any_value::Value::StringValue(text.to_owned()),
-        Value::Array(array) => any_value::Value::ArrayValue(ArrayValue { values: array.values().map(|value| any(value, unsigned)).collect() }),
+        Value::Array(array) => any_value::Value::ArrayValue(ArrayValue {
+            values: array.values().map(|value| any(value, unsigned)).collect(),
+        }),
     };
     AnyValue { value: Some(value) }
 }

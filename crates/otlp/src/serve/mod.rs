@@ -56,7 +56,8 @@ pub(crate) async fn run(task: Serve) -> Result<(), Error> {
     let listener = TcpListener::bind(task.listen).await;
     let listener = listener.map_err(|error| Error::io(format!("cannot listen on otlp://{}", task.listen), error))?;
     voice::ready(&listener.local_addr()?.to_string());
-    let shared = Arc::new(Shared { gate: Mutex::new(gate), store: Store::new(&task), bodies: bodies::Bodies::default() });
+    let shared =
+        Arc::new(Shared { gate: Mutex::new(gate), store: Store::new(&task), bodies: bodies::Bodies::default() });
     let graceful = GracefulShutdown::new();
     let places = Arc::new(Semaphore::new(CONNECTIONS_MAX));
     let routes = routes::routes(&shared);

@@ -56,7 +56,13 @@ pub(crate) struct Encoded {
 impl Recording {
     /// A new one. `now_ns`: since 1970; `earliest_ns`: when its first span began; `times_before`: how often its beginning
     /// was found too late.
-    pub(crate) fn new(all: &ResourceSpans, now_ns: u64, earliest_ns: u64, times_before: u32, packet_bytes: u64) -> Self {
+    pub(crate) fn new(
+        all: &ResourceSpans,
+        now_ns: u64,
+        earliest_ns: u64,
+        times_before: u32,
+        packet_bytes: u64,
+    ) -> Self {
         let resource = all.resource.clone().unwrap_or_default();
         let word = |key: &str| match value(&resource, key) {
             Some(any_value::Value::StringValue(text)) => Some(text.as_str()),
@@ -75,7 +81,8 @@ impl Recording {
             process,
             recorder: if recorder.is_empty() { "otlp".to_owned() } else { recorder.join(" ") },
             start_ns: now_ns,
-            epoch_ns: earliest_ns.saturating_sub(MARGIN_NS.saturating_mul(1_u64.checked_shl(times_before).unwrap_or(u64::MAX))),
+            epoch_ns: earliest_ns
+                .saturating_sub(MARGIN_NS.saturating_mul(1_u64.checked_shl(times_before).unwrap_or(u64::MAX))),
             resource: resource.attributes,
             schema: all.schema_url.clone(),
             streams: Map::default(),

@@ -193,9 +193,10 @@ impl Known {
 
 /// What distinguishes resources: their attributes, in whatever order.
 fn key(spans: &ResourceSpans) -> Vec<u8> {
-    let mut attributes = spans.resource.as_ref().map_or_else(Vec::new, |resource| {
-        resource.attributes.iter().map(Message::encode_to_vec).collect::<Vec<_>>()
-    });
+    let mut attributes = spans
+        .resource
+        .as_ref()
+        .map_or_else(Vec::new, |resource| resource.attributes.iter().map(Message::encode_to_vec).collect::<Vec<_>>());
     attributes.sort_unstable();
     attributes.push(spans.schema_url.clone().into_bytes());
     // Lengths keep apart what would be the same joined.

@@ -22,29 +22,31 @@ pub(crate) fn push_all(event: &mut Event<'_, Vec<u8>>, prefix: &str, all: &[KeyV
 
 fn push(event: &mut Event<'_, Vec<u8>>, name: &str, value: Option<&Value>, depth: usize) {
     match value {
-        None => event.str(name, ""),
-        Some(Value::StringValue(text)) => event.str(name, text),
-        Some(Value::BoolValue(truth)) => event.bool(name, *truth),
-        Some(Value::IntValue(number)) => event.i64(name, *number),
-        Some(Value::DoubleValue(number)) => event.f64(name, *number),
-        Some(Value::BytesValue(bytes)) => event.str(name, &STANDARD.encode_to_string(bytes)),
         Some(Value::KvlistValue(pairs)) if depth < DEPTH_MAX && !pairs.values.is_empty() => {
             for pair in &pairs.values {
                 let inner = pair.value.as_ref().and_then(|value| value.value.as_ref());
                 push(event, &format!("{name}.{}", pair.key), inner, depth + 1);
             }
-            return;
         }
-        Some(Value::ArrayValue(array)) => return push_array(event, name, &array.values),
-        Some(other) => event.str(name, &text(other)),
-    };
+        Some(Value::ArrayValue(array)) => push_array(event, name, &array.values),
+        None => drop(event.str(name, "")),
+        Some(Value::StringValue(text)) => drop(event.str(name, text)),
+        Some(Value::BoolValue(truth)) => drop(event.bool(name, *truth)),
+        Some(Value::IntValue(number)) => drop(event.i64(name, *number)),
+        Some(Value::DoubleValue(number)) => drop(event.f64(name, *number)),
+        Some(Value::BytesValue(bytes)) => drop(event.str(name, &STANDARD.encode_to_string(bytes))),
+        Some(other) => drop(event.str(name, &text(other))),
+    }
 }
 
 fn push_array(event: &mut Event<'_, Vec<u8>>, name: &str, values: &[AnyValue]) {
     let all = || values.iter().map(|value| value.value.as_ref());
-    let ints: Option<Vec<i64>> = all().map(|value| if let Some(Value::IntValue(n)) = value { Some(*n) } else { None }).collect();
-    let floats: Option<Vec<f64>> = all().map(|value| if let Some(Value::DoubleValue(n)) = value { Some(*n) } else { None }).collect();
-    let truths: Option<Vec<u64>> = all().map(|value| if let Some(Value::BoolValue(t)) = value { Some(u64::from(*t)) } else { None }).collect();
+    let ints: Option<Vec<i64>> =
+        all().map(|value| if let Some(Value::IntValue(n)) = value { Some(*n) } else { None }).collect();
+    let floats: Option<Vec<f64>> =
+        all().map(|value| if let Some(Value::DoubleValue(n)) = value { Some(*n) } else { None }).collect();
+    let truths: Option<Vec<u64>> =
+        all().map(|value| if let Some(Value::BoolValue(t)) = value { Some(u64::from(*t)) } else { None }).collect();
     match (ints, floats, truths) {
         (Some(ints), ..) if !values.is_empty() => event.i64s(name, &ints),
         (_, Some(floats), _) if !values.is_empty() => event.f64s(name, &floats),

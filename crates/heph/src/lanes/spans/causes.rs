@@ -2,7 +2,8 @@
 //!
 //! The time of a run, but for the runs inside it, is shown as the complete path from the root to its span, on a track of
 //! its thread. Waiting is shown on a track of its own: as long as a span existed, but for its runs and for the time in
-//! which a child existed, in `(waiting)` below it; where on the track means nothing.
+//! which a child existed, in `(waiting)` below it; where on the track means nothing. Where a trace has no runs, as spans of
+//! OpenTelemetry have none, that time is the span's own.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -114,7 +115,7 @@ impl<'a> Emitter<'a> {
     }
 
     fn event(&mut self, event: &Sorted<'_>) -> Result<(), Error> {
-        if event.home == TASKS && !self.waits {
+        if event.home == TASKS && !self.waits && self.facts.has_runs {
             return Ok(());
         }
         if self.home != Some(event.home) {
@@ -202,7 +203,7 @@ impl<'a> Emitter<'a> {
                 // Lengths are added up here; where they are means nothing.
                 let from = self.cursor;
                 self.cursor += waited;
-                self.show(span, from, self.cursor, true)?;
+                self.show(span, from, self.cursor, self.facts.has_runs)?;
             }
         }
         Ok(())
@@ -215,12 +216,12 @@ impl<'a> Emitter<'a> {
         // A chain that meets itself is a forged one. It is found out by looking out for an earlier span of it: another one
         // each time it gets twice as long.
         while next != 0 && next != met && self.path.len() < PATH_MAX {
-            if self.path.len().is_power_of_two() {
-                met = next;
-            }
             // The parent of a span has no event where it never ran.
             let (name, parent) = self.ancestors.get(next).unwrap_or((NO_ROOM, 0));
             self.path.push(if name == NO_ROOM { self.other } else { name });
+            if self.path.len().is_power_of_two() {
+                met = next;
+            }
             next = parent;
         }
         self.path.reverse();

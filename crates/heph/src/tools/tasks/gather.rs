@@ -167,7 +167,10 @@ impl<'a> Gather<'a> {
             sums.named.tasks += 1;
             sums.named.open += u64::from(matches!(task.state, TaskState::Idle | TaskState::Scheduled));
             sums.named.busy_ns += u128::from(task.busy_ns);
-            sums.named.idle_ns += u128::from(task.idle_ns());
+            if task.has_runs {
+                sums.named.run += 1;
+                sums.named.idle_ns += u128::from(task.idle_ns());
+            }
             sums.named.scheduled_ns += u128::from(task.scheduled_ns.unwrap_or(0));
             lengths.iter().for_each(|length| sums.polls.push(*length));
             if more.count() > 0 {

@@ -103,6 +103,9 @@ pub struct Task {
     pub location: Option<String>,
     /// At the end of the trace.
     pub state: TaskState,
+    /// False where the trace says how long it existed but not when it ran, as spans of OpenTelemetry do: then polls, busy and
+    /// idle time are not known.
+    pub has_runs: bool,
     /// How often it was polled.
     pub polls: u64,
     /// Beginning and end, as far as known.
@@ -134,12 +137,12 @@ impl Task {
 
     fn key(&self, by: SortBy) -> u64 {
         match by {
-            SortBy::Busy => self.busy_ns,
+            SortBy::Busy if self.has_runs => self.busy_ns,
             SortBy::Idle => self.idle_ns(),
             SortBy::Scheduled => self.scheduled_ns.unwrap_or(0),
             SortBy::Polls => self.polls,
             SortBy::Longest => self.longest.map_or(0, |longest| longest.0),
-            SortBy::Life => self.life_ns(),
+            SortBy::Busy | SortBy::Life => self.life_ns(),
             SortBy::Wakes => self.wakes.map_or(0, |wakes| wakes.0),
             SortBy::Start => !self.range.0,
         }
@@ -153,7 +156,9 @@ pub struct Named {
     pub name: String,
     /// How many.
     pub tasks: u64,
-    /// Of these, those that had not ended.
+    /// Of these, those of which it is known when they ran.
+    pub run: u64,
+    /// Of all, those that had not ended.
     pub open: u64,
     /// Lengths of polls.
     pub polls: Lengths,

@@ -23,7 +23,8 @@ const OF_LIVES: [&str; 4] = ["busy_ns", "idle_ns", "polls", "open"];
 #[derive(Debug, Clone, Copy)]
 struct Life {
     range: (u64, u64),
-    busy_ns: u64,
+    /// Time in runs, and how many there were, if it says that.
+    busy_ns: Option<u64>,
     polls: u64,
     is_open: bool,
 }
@@ -94,7 +95,7 @@ impl Open {
         self.keep(event);
         self.life = Some(Life {
             range: (event.start, event.end),
-            busy_ns: number("busy_ns").unwrap_or(0),
+            busy_ns: number("busy_ns"),
             polls: number("polls").unwrap_or(0),
             is_open: number("open").is_some(),
         });
@@ -160,9 +161,10 @@ impl Open {
         let range = self.life.map_or((self.first.min(self.until), self.until), |life| life.range);
         // Polls may not be recorded; then the life says what there was.
         let (polls, busy_ns) = match self.life {
-            Some(life) if self.polls == 0 => (life.polls, life.busy_ns),
+            Some(life) if self.polls == 0 => (life.polls, life.busy_ns.unwrap_or(0)),
             _ => (self.polls, self.busy_ns),
         };
+        let has_runs = self.polls > 0 || self.life.is_none_or(|life| life.busy_ns.is_some());
         let is_open = self.life.is_some_and(|life| life.is_open);
         let state = match self.life {
             Some(_) if !is_open => TaskState::Done,
@@ -191,6 +193,7 @@ impl Open {
             fields,
             location,
             state,
+            has_runs,
             polls,
             range,
             busy_ns,

@@ -122,6 +122,7 @@ mod tests {
             damaged_places: 0,
             skipped_bytes: 0,
             unfinished_bytes: 0,
+            forwarded: None,
             listeners: Vec::new(),
         };
         Summary { interval: Duration::from_secs(1), events: 1_234_567, bytes: 99_000_000, total }

@@ -24,7 +24,11 @@ pub(super) fn page(name: &str, found: &HephTasks, top: usize) -> String {
     if !found.has_lives {
         out.push_str("note: without lives of spans, a task lasts from its first poll to the end of its last\n");
     }
-    if !found.has_wakes {
+    if found.list.iter().any(|task| !task.has_runs) {
+        out.push_str(
+            "note: spans that say how long they existed but not when they ran: polls, busy and idle are not known\n",
+        );
+    } else if !found.has_wakes {
         out.push_str("note: without wake-ups (tokio_unstable), waiting to be polled counts as idle\n");
     }
     out
@@ -60,8 +64,9 @@ fn row(task: &Task, has_wakes: bool, has_places: bool) -> Vec<String> {
         TaskState::Unknown => "-",
         state => state.word(),
     };
-    let mut cells = vec![task.id.to_string(), state.to_owned(), grouped(task.polls.into())];
-    cells.extend([time(task.busy_ns), time(task.idle_ns())]);
+    let mut cells = vec![task.id.to_string(), state.to_owned()];
+    let runs = [grouped(task.polls.into()), time(task.busy_ns), time(task.idle_ns())];
+    cells.extend(runs.map(|figure| if task.has_runs { figure } else { "-".to_owned() }));
     if has_wakes {
         let (wakes, own) = task.wakes.unwrap_or_default();
         cells.extend([time(task.scheduled_ns.unwrap_or(0)), grouped(wakes.into()), grouped(own.into())]);
@@ -109,8 +114,9 @@ fn names(found: &HephTasks, top: usize, out: &mut String) {
 }
 
 fn sums(named: &Named) -> Vec<String> {
-    let mut cells = vec![grouped(named.tasks.into()), grouped(named.open.into()), grouped(named.polls.count.into())];
-    cells.extend([named.busy_ns, named.idle_ns].map(nanoseconds));
+    let mut cells = vec![grouped(named.tasks.into()), grouped(named.open.into())];
+    let runs = [grouped(named.polls.count.into()), nanoseconds(named.busy_ns), nanoseconds(named.idle_ns)];
+    cells.extend(runs.map(|figure| if named.run > 0 { figure } else { "-".to_owned() }));
     for lengths in [&named.polls, &named.lives] {
         let figures = [lengths.p50_ns, lengths.p90_ns, lengths.p99_ns, lengths.max_ns];
         cells.extend(figures.map(|ns| if lengths.count == 0 { "-".to_owned() } else { nanoseconds(ns.into()) }));

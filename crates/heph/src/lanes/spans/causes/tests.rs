@@ -113,6 +113,34 @@ fn a_parent_without_an_event_is_other_and_forged_circles_end() {
     assert_eq!(times, [("(other);query".to_owned(), 10), ("self".to_owned(), 5)]);
 }
 
+#[test]
+fn circles_of_any_length_end_soon() {
+    for length in [2, 3, 7, 100] {
+        let names = ["a"; 100];
+        let events: Vec<One> =
+            (1..=length).map(|span| ((1, 1, 10 * span, 10 * span + 5), names[0], (span, span % length + 1))).collect();
+        let (found, _) = paths(&events, Causes::Busy);
+        let longest = found.times.keys().map(|path| path.split(';').count() as u64).max().unwrap();
+        assert!((length..=3 * length).contains(&longest), "{length}: {longest}");
+    }
+}
+
+/// Spans of OpenTelemetry: children end, and get their numbers, before their parents.
+#[test]
+fn spans_without_runs_have_the_time_in_which_no_child_existed() {
+    let events = [
+        ((1, LIFE | 1, 30, 40), "leaf", (1, 2)),
+        ((1, LIFE | 1, 20, 60), "inner", (2, 3)),
+        ((1, LIFE | 1, 0, 100), "root", (3, 0)),
+    ];
+    for causes in [Causes::Busy, Causes::BusyAndWaiting] {
+        let (found, codes) = paths(&events, causes);
+        let times: Vec<_> = found.times.iter().map(|(path, time)| (path.as_str(), *time)).collect();
+        assert_eq!(times, [("root", 60), ("root;inner", 30), ("root;inner;leaf", 10)]);
+        assert_eq!(codes, [""; 0]);
+    }
+}
+
 proptest! {
     /// All time in runs is somewhere, once.
     #[test]
