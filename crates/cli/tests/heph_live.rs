@@ -243,6 +243,9 @@ fn what_cannot_be_collected_is_exit_2() {
         (&["--listen", "ftp://x"], "expected udp://HOST:PORT"),
         (&["--follow", "/nowhere/at.all", "--no-follow"], "/nowhere/at.all"),
         (&["--listen", "unix:/nowhere/at/all"], "cannot listen"),
+        (&["--listen", "tcp://127.0.0.1:0", "--forward", "http://127.0.0.1:4317"], "otlp://HOST:PORT"),
+        (&["--listen", "tcp://127.0.0.1:0", "--forward", "otlp://127.0.0.1"], "HOST:PORT after"),
+        (&["--listen", "tcp://127.0.0.1:0", "--forward", "otlp://a/b:1"], "HOST:PORT after"),
     ] {
         let output = run(&[&["heph", "collect", "-o", out], arguments].concat());
         let complaint = String::from_utf8_lossy(&output.stderr).into_owned();

@@ -331,6 +331,7 @@ const OF_OPTION: &[(&str, &str, &[&str])] = &[
     ("convert", "--table", &["events", "spans", "stacks", "accesses", "regions", "types", "calls", "attributes", "x"]),
     ("heph collect", "--duration", &["1s"]),
     ("heph collect", "--metrics", &["127.0.0.1:0", "127.0.0.1"]),
+    ("heph collect", "--forward", &["otlp://127.0.0.1:1", "otlps://[::1]:1", "otlp://x", "http://x:1"]),
     ("heph collect", "--allow", &["127.0.0.0/8", "::1", "10.0.0.1", "/"]),
     ("apitrace replay", "--min-frame-duration", &["0", "10"]),
     ("apitrace replay", "--per-frame-delay", &["0", "10"]),

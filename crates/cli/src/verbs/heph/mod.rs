@@ -37,6 +37,7 @@ enum HephVerb {
                       Exit codes: 0 fine, even if events were lost, 2 the command failed.\n\n\
                       Example:\n  anytrace heph collect --listen udp://127.0.0.1:9300 \\\n    --listen tcp://127.0.0.1:9300 -o traces\n  \
                       anytrace heph collect --follow app.heph --rotate-bytes 256M --keep 8 -o parts\n  \
+                      anytrace heph collect --listen otlp://127.0.0.1:4317 -o spans\n  \
                       anytrace heph collect --listen unix:heph.sock --summary json -o local |\n    jq .events_per_s"
     )]
     Collect(collect::CollectArguments),
