@@ -159,11 +159,11 @@ mod tests {
         for endpoint in [Endpoint::Unix(path.clone()), Endpoint::UnixDatagram(path.clone())] {
             // Left behind by a program that was killed.
             drop(UnixListener::bind(&path).unwrap());
-            let bound = bound(&endpoint).unwrap();
+            let open = bound(&endpoint).unwrap();
             assert_eq!(fs::metadata(&path).unwrap().permissions().mode() & 0o777, 0o600);
             assert!(bound(&Endpoint::Unix(path.clone())).is_err(), "taken");
             assert!(bound(&Endpoint::UnixDatagram(path.clone())).is_err(), "taken");
-            drop(bound);
+            drop(open);
             assert!(!path.exists());
         }
         fs::write(&path, b"a file").unwrap();

@@ -1,4 +1,4 @@
-//! What a span costs the program, beside the layers for Chrome's format and for flame graphs.
+//! What a span costs the program, beside the layers for Chrome's format, for Perfetto's and for flame graphs.
 //!
 //! `cargo bench -p tracing-heph` prints a table: spans with one `u64` field and an `entered()` guard, one thread,
 //! 500,000 a run, each run a process of its own, the layers in turn; lowest and median of the runs. The clock of "caller" stops
@@ -17,13 +17,14 @@ use tracing::info_span;
 use tracing_subscriber::Registry;
 use tracing_subscriber::layer::SubscriberExt;
 
-const LAYERS: [&str; 10] = [
+const LAYERS: [&str; 11] = [
     "none",
     "registry",
     "nothing",
     "tracing-chrome",
     "tracing-chrome, args",
     "tracing-flame",
+    "tracing-perfetto",
     "heph",
     "heph, zero",
     "heph, lives",
@@ -122,6 +123,13 @@ fn run(layer: &str, spans: u64, threads: u64, path: &Path) {
                 drop(guard);
                 0
             })
+        }
+        "tracing-perfetto" => {
+            let file = std::fs::File::create(path).unwrap();
+            let layer = tracing_perfetto::PerfettoLayer::new(std::sync::Mutex::new(file));
+            tracing::subscriber::set_global_default(Registry::default().with(layer)).unwrap();
+            // It writes each span when it ends.
+            Box::new(|| 0)
         }
         _ => {
             let mut builder = tracing_heph::HephLayer::builder().file(path).lives(layer.ends_with("lives"));

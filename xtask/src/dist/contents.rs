@@ -13,6 +13,9 @@ pub(super) const RECORDER: &str = "libanytrace_apitrace_recorder.so";
 /// The command that loads drivers: the other is linked statically.
 const DYNAMIC: &str = "anytrace-dynamic";
 
+/// The program for OpenTelemetry's protocol.
+pub(super) const OTLP: &str = "anytrace-otlp";
+
 /// What a dynamic loader is needed for.
 #[derive(Debug, Default)]
 pub(super) struct Loaded {
@@ -23,6 +26,8 @@ pub(super) struct Loaded {
 #[derive(Debug)]
 pub(super) struct Contents {
     program: Vec<u8>,
+    /// The program for OTLP, with the licenses of what is linked into it.
+    otlp: Option<(Vec<u8>, String)>,
     loaded: Loaded,
     /// Name and text of each manual page.
     pages: Vec<(String, Vec<u8>)>,
@@ -41,7 +46,7 @@ impl Contents {
     /// Has the program write its pages and scripts; reads the rest from the project.
     pub(super) fn gather(
         binary: &Path,
-        program: Vec<u8>,
+        (program, otlp): (Vec<u8>, Option<Vec<u8>>),
         loaded: Loaded,
         release: &Release,
         work: &Path,
@@ -51,8 +56,10 @@ impl Contents {
         let folder = work.join("pages");
         output(Command::new(&binary).args(["man", "--force", "--dir"]).arg(&folder))?;
         let script = |shell: &str| output(Command::new(&binary).args(["completions", shell]));
+        let with_notices = |program| Ok::<_, String>((program, notices::of(OTLP, &release.target)?));
         Ok(Self {
             program,
+            otlp: otlp.map(with_notices).transpose()?,
             loaded,
             pages: pages(&folder)?,
             bash: script("bash")?,
@@ -69,6 +76,13 @@ impl Contents {
 
     fn program(&self, path: &str) -> Entry {
         Entry::program(path, self.program.clone())
+    }
+
+    /// The program for OTLP beside the command, which looks for it there; its licenses in another folder.
+    fn otlp(&self, programs: &str, documents: &str) -> Vec<Entry> {
+        let Some((program, notices)) = &self.otlp else { return Vec::new() };
+        let notices = Entry::file(format!("{documents}LICENSES-DEPENDENCIES-{OTLP}"), notices.as_str());
+        vec![Entry::program(format!("{programs}/{OTLP}"), program.clone()), notices]
     }
 
     /// What a dynamic loader is needed for, in a folder.
@@ -94,6 +108,7 @@ impl Contents {
         ];
         entries
             .extend(self.pages.iter().map(|(name, text)| Entry::file(format!("share/man/man1/{name}"), text.clone())));
+        entries.extend(self.otlp("bin", ""));
         entries.extend(self.loaded("lib/anytrace"));
         entries.extend(links("lib/anytrace"));
         tar_gz(&release.name(), &entries, release.time_s)
@@ -113,6 +128,7 @@ impl Contents {
         for (name, text) in &self.pages {
             entries.push(Entry::file(format!("usr/share/man/man1/{name}.gz"), gzip(text)?));
         }
+        entries.extend(self.otlp("usr/bin", &format!("{doc}/")));
         entries.extend(self.loaded("usr/lib/anytrace"));
         entries.extend(links("usr/lib/anytrace"));
         debian(&entries, &control(release)?, release)

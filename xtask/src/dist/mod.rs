@@ -1,5 +1,5 @@
-//! `cargo xtask dist`: the command as a tarball and as a Debian package, with manual pages, completions and licenses; and
-//! the engine of `anytrace query`, which is several times as large, as packages of its own.
+//! `cargo xtask dist`: the command as a tarball and as a Debian package, with the program for OTLP, manual pages,
+//! completions and licenses; and the engine of `anytrace query`, which is several times as large, as packages of its own.
 //!
 //! The programs are linked statically, so that they run on any Linux of the processor's kind. All packages are made and
 //! tried in a folder of their own, and get their names in the output folder only when every trial has succeeded.
@@ -18,10 +18,11 @@ use crate::shell::{self, cargo, has_program, output, root};
 
 pub(crate) const USAGE: &str =
     "dist [--profile NAME] [--binary PATH] [--query PATH | --without-query] [--target TRIPLE] [--output DIR]
-                               build the command and anytrace-query statically and make a tarball and a .deb of each
+                               build the command, anytrace-otlp and anytrace-query statically and make a tarball and a .deb of each
                                below target/distribution; all are first installed in a temporary folder and tested
                                (--profile: instead of dist; --binary: package this program, which must be static;
-                                --query: package this anytrace-query; --without-query: only the command;
+                                --query: package this anytrace-query; --without-query: only the command, without
+                                anytrace-otlp too;
                                 --target: what to build for [default: musl if it is installed, else glibc];
                                 --output: another folder)";
 
@@ -122,6 +123,9 @@ pub(crate) fn run(arguments: &[String]) -> Result<(), String> {
         None if options.is_without_query => None,
         None => Some(build(&options, "anytrace-query")?.0),
     };
+    // What is packaged is what was given.
+    let has_otlp = options.binary.is_none() && !options.is_without_query;
+    let otlp = has_otlp.then(|| static_program(&build(&options, "anytrace-otlp")?.0)).transpose()?;
     let program = static_program(&binary)?;
     let release = Release::of(target)?;
     let folder = options.output.unwrap_or_else(|| root().join("target/distribution"));
@@ -133,7 +137,7 @@ pub(crate) fn run(arguments: &[String]) -> Result<(), String> {
         Some(_) => contents::Loaded::default(),
         None => loaded(options.profile.as_deref().unwrap_or("dist"), &release)?,
     };
-    let contents = contents::Contents::gather(&binary, program, loaded, &release, &work.0)?;
+    let contents = contents::Contents::gather(&binary, (program, otlp), loaded, &release, &work.0)?;
     let tarball = work.0.join(format!("{}.tar.gz", release.name()));
     let deb = work.0.join(format!("anytrace_{}_{}.deb", release.version, release.architecture()?));
     let mut made = vec![(tarball, contents.tarball(&release)?), (deb, contents.deb(&release)?)];

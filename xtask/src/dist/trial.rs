@@ -4,6 +4,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use super::Release;
+use super::contents::OTLP;
 use crate::shell::{examples, has_program, output, root, skip};
 
 /// Installs packages, the command's first, and uses what is in them.
@@ -103,8 +104,8 @@ fn output_of(command: &mut Command) -> Result<String, String> {
 
 /// The main job of the README, a query where the engine is there, and the versions.
 fn use_programs(folder: &Path, release: &Release, has_engine: bool) -> Result<(), String> {
-    let names = ["anytrace", "anytrace-query"];
-    for name in names.iter().take(1 + usize::from(has_engine)) {
+    let names = [("anytrace", true), ("anytrace-query", has_engine), (OTLP, folder.join(OTLP).exists())];
+    for (name, _) in names.iter().filter(|(_, is_there)| *is_there) {
         let program = folder.join(name);
         let version = output(Command::new(&program).arg("--version"))?;
         let version = String::from_utf8_lossy(&version).trim().to_owned();
