@@ -10,6 +10,7 @@ mod oracle;
 mod packets;
 mod programs;
 mod scenarios;
+mod trials;
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -43,6 +44,8 @@ const SHORT: Scale = Scale { events: 10_000, threads: 4, breaks: 40, kills: 3, i
 pub(crate) struct Bench {
     pub(crate) anytrace: PathBuf,
     pub(crate) count: PathBuf,
+    /// Real programs, which are a workspace of their own.
+    pub(crate) trials: PathBuf,
     pub(crate) folder: PathBuf,
     pub(crate) scale: Scale,
 }
@@ -61,8 +64,13 @@ pub(crate) fn run(arguments: &[String]) -> Result<(), String> {
     if !is_short {
         run_command(cargo().args(["build", "--quiet", "--locked", "--release", "--package", "anytrace"]))?;
     }
-    let programs = root().join("target").join(if is_short { "debug" } else { "release" });
-    all(&programs, if is_short { SHORT } else { FULL }, &names)
+    let folder = if is_short { "debug" } else { "release" };
+    let trials = root().join("target/trials");
+    let mut build = cargo();
+    build.args(["build", "--quiet", "--locked"]).args(profile).current_dir(root().join("xtask/trials"));
+    run_command(build.env("CARGO_TARGET_DIR", &trials))?;
+    let scale = if is_short { SHORT } else { FULL };
+    all(&root().join("target").join(folder), &trials.join(folder), scale, &names)
 }
 
 /// The short run of the tests, on the programs that they built.
@@ -70,7 +78,7 @@ pub(crate) fn short() -> Result<(), String> {
     run(&["--short".to_owned()])
 }
 
-fn all(programs: &Path, scale: Scale, names: &[&String]) -> Result<(), String> {
+fn all(programs: &Path, trials: &Path, scale: Scale, names: &[&String]) -> Result<(), String> {
     let mut wrong = Vec::new();
     println!("| scenario | recorded | kept | dropped | refused | lost on the way | session |");
     println!("|---|---|---|---|---|---|---|");
@@ -84,6 +92,7 @@ fn all(programs: &Path, scale: Scale, names: &[&String]) -> Result<(), String> {
         let bench = Bench {
             anytrace: programs.join("anytrace"),
             count: programs.join("examples/count"),
+            trials: trials.join("trials"),
             folder: folder.clone(),
             scale,
         };

@@ -61,6 +61,13 @@ impl Bench {
         child.map(Running).map_err(|error| format!("{}: {error}", self.count.display()))
     }
 
+    /// Starts a real program.
+    pub(super) fn trial(&self, name: &str, to: &str, number: u64) -> Result<Running, String> {
+        let mut command = Command::new(&self.trials);
+        let child = command.args([name, to, &number.to_string(), "ack=64000000"]).stdout(Stdio::piped()).spawn();
+        child.map(Running).map_err(|error| format!("{}: {error}", self.trials.display()))
+    }
+
     /// Runs it to its end.
     pub(crate) fn count(&self, to: &str, more: &[&str]) -> Result<Counted, String> {
         self.program(to, self.scale.events, more)?.counted()

@@ -10,12 +10,12 @@ use serde_json::Value;
 
 use super::network::{breaking, lossy};
 use super::packets;
-use super::{Bench, load, only_session, oracle, row};
+use super::{Bench, load, only_session, oracle, row, trials};
 
 type Scenario = fn(&Bench) -> Result<String, String>;
 
 /// All of them by name.
-pub(super) const ALL: [(&str, Scenario); 18] = [
+pub(super) const ALL: [(&str, Scenario); 21] = [
     ("a file", file),
     ("rotated files", rotated),
     ("a full disk of the recorder", full_disk),
@@ -34,6 +34,9 @@ pub(super) const ALL: [(&str, Scenario); 18] = [
     ("under load, killed again and again, acknowledged", load::killed_soak),
     ("thousands of other connections", load::hostile),
     ("a million streams", load::streams),
+    ("a web server with a database and its clients", trials::web),
+    ("a Redis server and its clients", trials::redis),
+    ("spans that move between threads", trials::moved),
 ];
 
 fn file(bench: &Bench) -> Result<String, String> {
