@@ -1,5 +1,6 @@
 //! What a sender is told when something is wrong, in the form in which it asked.
 
+use axum::body::Body;
 use axum::http::header::{CONTENT_TYPE, RETRY_AFTER};
 use axum::http::{HeaderMap, HeaderValue, StatusCode};
 use axum::response::Response;
@@ -8,7 +9,6 @@ use serde_json::json;
 use tonic::{Code, Status};
 
 use super::bodies::Refused;
-use super::routes::response;
 
 /// The form of a request and its answer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -81,6 +81,14 @@ impl Trouble {
         }
         answer
     }
+}
+
+/// An answer with a body.
+pub(crate) fn response(status: StatusCode, content: &'static str, body: Vec<u8>) -> Response {
+    let mut response = Response::new(Body::from(body));
+    *response.status_mut() = status;
+    response.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static(content));
+    response
 }
 
 impl From<Refused> for Trouble {

@@ -4,9 +4,8 @@ use std::net::SocketAddr;
 use std::sync::{Arc, PoisonError};
 
 use axum::Router;
-use axum::body::Body;
 use axum::extract::{Request, State};
-use axum::http::header::{AUTHORIZATION, CONTENT_ENCODING, CONTENT_TYPE};
+use axum::http::header::{AUTHORIZATION, CONTENT_ENCODING};
 use axum::http::{HeaderMap, StatusCode};
 use axum::middleware::{Next, from_fn_with_state};
 use axum::response::Response;
@@ -21,7 +20,7 @@ use tonic::service::Routes;
 use tonic::{Code, Status};
 
 use super::Shared;
-use super::answers::{Encoding, Trouble};
+use super::answers::{Encoding, Trouble, response};
 use super::bodies::{BODY_BYTES_MAX, unzipped, whole};
 use crate::voice;
 
@@ -138,11 +137,4 @@ async fn post_traces(State(shared): State<Arc<Shared>>, headers: HeaderMap, body
         Ok(answer) => response(StatusCode::OK, "application/x-protobuf", answer.encode_to_vec()),
         Err(trouble) => trouble.answer(encoding),
     }
-}
-
-pub(crate) fn response(status: StatusCode, content: &'static str, body: Vec<u8>) -> Response {
-    let mut response = Response::new(Body::from(body));
-    *response.status_mut() = status;
-    response.headers_mut().insert(CONTENT_TYPE, axum::http::HeaderValue::from_static(content));
-    response
 }

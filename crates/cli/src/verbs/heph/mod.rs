@@ -40,7 +40,7 @@ enum HephVerb {
                       anytrace heph collect --listen otlp://127.0.0.1:4317 -o spans\n  \
                       anytrace heph collect --listen unix:heph.sock --summary json -o local |\n    jq .events_per_s"
     )]
-    Collect(collect::CollectArguments),
+    Collect(Box<collect::CollectArguments>),
     /// Write Chrome trace events in the layout of Heph's converter, without its bugs
     #[command(after_help = "Example:\n  anytrace heph convert --compat app.heph -o app.json")]
     Convert(convert::ConvertArguments),
