@@ -8,6 +8,7 @@ use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{SocketAddr, TcpStream, UdpSocket};
 use std::path::Path;
 use std::process::{Child, ChildStdout, Command, Output, Stdio};
+use std::time::{Duration, Instant};
 
 use serde_json::Value;
 
@@ -146,6 +147,34 @@ fn a_killed_collector_leaves_all_it_received_readable() {
     let info = run(&["info", "--format", "json", part.to_str().unwrap()]);
     let info: Value = serde_json::from_slice(&info.stdout).unwrap();
     assert_eq!((&info["records"], info["damage"].as_array().unwrap().len()), (&500.into(), 0));
+}
+
+#[test]
+fn a_reader_that_stops_reading_does_not_stop_the_collector() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut collector = Collector::start(folder.path(), &["--listen", "tcp://127.0.0.1:0"]);
+    let mut socket = TcpStream::connect(collector.addresses[0]).unwrap();
+    let (begun, mut sent) = (Instant::now(), 0);
+    // Summaries of more than a pipe holds, and events all the time.
+    while begun.elapsed() < Duration::from_secs(4) {
+        socket.write_all(&event(1, sent, "event")).unwrap();
+        sent += 1;
+        std::thread::sleep(Duration::from_millis(2));
+    }
+    let part = folder.path().join("out/source-0001-000001.heph.part");
+    let bytes = event(1, 0, "event").len() as u64 * u64::from(sent);
+    let deadline = Instant::now() + Duration::from_secs(20);
+    while fs::metadata(&part).unwrap().len() < bytes {
+        assert!(Instant::now() < deadline, "{} of {bytes} bytes", fs::metadata(&part).unwrap().len());
+        std::thread::sleep(Duration::from_millis(10));
+    }
+    // Who reads again is told how many summaries there were no place for.
+    let late = collector.wait_for(|summary| summary["skipped"].as_u64().is_some_and(|skipped| skipped > 0));
+    assert!(late["events"].as_u64().unwrap() > 0);
+    collector.wait_for_events(sent.into());
+    let (code, rest) = collector.end("INT");
+    let report: Value = serde_json::from_str(rest.lines().last().unwrap()).unwrap();
+    assert_eq!((code, &report["events"]), (Some(0), &sent.into()));
 }
 
 #[test]

@@ -1,6 +1,7 @@
 //! `anytrace heph collect`.
 
 mod arguments;
+mod beside;
 mod metrics;
 mod page;
 mod screen;
@@ -47,20 +48,25 @@ pub(crate) fn run(options: &CollectArguments) -> Result<Verdict, Failure> {
     let form = options.ends.summary;
     let wants_screen = form == SummaryForm::Auto && terminal::stdout_is_terminal();
     let screen = if wants_screen { Screen::open().ok() } else { None };
-    let mut shown = Shown { form, screen, metrics, metrics_at, view_at, unprinted: Vec::new() };
+    let mut shown = Shown::new(form == SummaryForm::Json, screen, metrics)?;
+    (shown.metrics_at, shown.view_at) = (metrics_at, view_at);
     let collected = collect(&how, &stop, &mut shown);
     // The terminal is as it was before anything else is printed.
-    shown.screen = None;
+    shown.end();
     drop(viewer);
     for line in &shown.unprinted {
         complain(line);
     }
     let report = collected.map_err(|error| failure(&error, options))?;
-    let is_json = options.ends.format == ResultForm::Json || form == SummaryForm::Json;
-    let mut out = terminal::stdout().json(is_json);
-    match (options.ends.format, form) {
-        (ResultForm::Json, _) | (_, SummaryForm::Json) => writeln!(out, "{}", report.to_json())?,
-        (ResultForm::Text, _) => out.write_all(page::page(&report, &options.output).as_bytes())?,
+    if let Some(lines) = &mut shown.lines {
+        lines.show(report.to_json())?;
+        lines.end()?;
+        return Ok(Verdict::Fine);
+    }
+    let mut out = terminal::stdout().json(options.ends.format == ResultForm::Json);
+    match options.ends.format {
+        ResultForm::Json => writeln!(out, "{}", report.to_json())?,
+        ResultForm::Text => out.write_all(page::page(&report, &options.output).as_bytes())?,
     }
     out.flush()?;
     Ok(Verdict::Fine)

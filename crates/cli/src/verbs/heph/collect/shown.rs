@@ -1,20 +1,24 @@
 //! What is shown while it runs: a screen, JSON lines, or complaints only.
 
-use std::io::Write;
+use std::io::{self, Write};
 
 use anytrace_core::{Diagnostic, Error, text};
 use anytrace_live::{ListenerReport, Observer, SourceName, Summary};
+use serde_json::Value;
 
-use super::arguments::SummaryForm;
+use super::beside::Beside;
 use super::metrics::Metrics;
 use super::screen::Screen;
 use crate::terminal;
 
 /// What is shown while it runs.
 pub(super) struct Shown {
-    pub(super) form: SummaryForm,
-    pub(super) screen: Option<Screen>,
-    pub(super) metrics: Option<Metrics>,
+    /// Where JSON lines are wanted.
+    pub(super) lines: Option<Beside<Value>>,
+    /// Where a screen is: what it shows, and the last complaint.
+    screen: Option<Beside<(Summary, String)>>,
+    complaints: Beside<String>,
+    metrics: Option<Metrics>,
     /// Where the metrics and the viewer are.
     pub(super) metrics_at: Option<String>,
     pub(super) view_at: Option<String>,
@@ -22,12 +26,15 @@ pub(super) struct Shown {
     pub(super) unprinted: Vec<String>,
 }
 
-/// Most complaints kept for the end.
+/// Lines of JSON that wait to be printed.
+const WAITING: usize = 4;
+
+/// Most complaints kept for the end, or that wait.
 const UNPRINTED_MAX: usize = 100;
 
 impl Observer for Shown {
     fn listening(&mut self, listeners: &[ListenerReport]) -> Result<(), Error> {
-        if self.form == SummaryForm::Json {
+        if let Some(lines) = &mut self.lines {
             let addresses: Vec<&str> = listeners.iter().map(|listener| listener.address.as_str()).collect();
             let line = serde_json::json!({
                 "version": 1,
@@ -36,7 +43,7 @@ impl Observer for Shown {
                 "metrics": self.metrics_at,
                 "view": self.view_at,
             });
-            return print(&line);
+            return Ok(lines.show(line)?);
         }
         for listener in listeners.iter().filter(|_| self.screen.is_none()) {
             let buffer = listener.receive_buffer_bytes.map_or(String::new(), |bytes| {
@@ -51,10 +58,17 @@ impl Observer for Shown {
         if let Some(metrics) = &self.metrics {
             metrics.show(&summary.total);
         }
-        match (&mut self.screen, self.form) {
-            (Some(screen), _) => Ok(screen.draw(summary, self.unprinted.last().map_or("", String::as_str))?),
-            (None, SummaryForm::Json) => print(&summary.to_json()),
-            (None, _) => Ok(()),
+        match (&mut self.screen, &mut self.lines) {
+            (Some(screen), _) => {
+                let complaint = self.unprinted.last().cloned().unwrap_or_default();
+                Ok(screen.offer((summary.clone(), complaint))?)
+            }
+            (None, Some(lines)) => {
+                let mut line = summary.to_json();
+                line["skipped"] = lines.skipped.into();
+                Ok(lines.offer(line)?)
+            }
+            (None, None) => Ok(()),
         }
     }
 
@@ -86,10 +100,46 @@ impl Observer for Shown {
 }
 
 impl Shown {
+    pub(super) fn new(has_lines: bool, screen: Option<Screen>, metrics: Option<Metrics>) -> io::Result<Self> {
+        let print = |line: Value| {
+            let mut out = terminal::stdout().json(true);
+            writeln!(out, "{line}").and_then(|()| out.flush())
+        };
+        let draws = |mut screen: Screen| {
+            Beside::start(1, move |(summary, complaint): (Summary, String)| screen.draw(&summary, &complaint))
+        };
+        Ok(Self {
+            lines: has_lines.then(|| Beside::start(WAITING, print)).transpose()?,
+            screen: screen.map(draws).transpose()?,
+            complaints: Beside::start(UNPRINTED_MAX, |line: String| {
+                complain(&line);
+                Ok(())
+            })?,
+            metrics,
+            metrics_at: None,
+            view_at: None,
+            unprinted: Vec::new(),
+        })
+    }
+
+    /// Ends the screen and prints the last complaints, as far as they are taken.
+    pub(super) fn end(&mut self) {
+        if let Some(mut screen) = self.screen.take() {
+            screen.end_soon();
+        }
+        if self.complaints.skipped > 0 {
+            self.unprinted.push(format!("{} more complaints were not taken", self.complaints.skipped));
+        }
+        self.complaints.end_soon();
+    }
+
     /// Prints a complaint, now or when the screen is gone.
     fn put(&mut self, line: String) {
         if self.screen.is_none() {
-            complain(&line);
+            let skipped = self.complaints.skipped;
+            let line = if skipped > 0 { format!("{skipped} complaints were not taken\n{line}") } else { line };
+            // Nobody hears what goes wrong with it.
+            let _ = self.complaints.offer(line);
         } else if self.unprinted.len() < UNPRINTED_MAX {
             self.unprinted.push(line);
         }
@@ -100,10 +150,4 @@ impl Shown {
 pub(super) fn complain(line: &str) {
     let safe: Vec<_> = line.lines().map(text::printable).collect();
     let _ = writeln!(terminal::stderr(), "{}", safe.join("\n"));
-}
-
-/// One line of JSON, at once.
-fn print(line: &serde_json::Value) -> Result<(), Error> {
-    let mut out = terminal::stdout().json(true);
-    Ok(writeln!(out, "{line}").and_then(|()| out.flush())?)
 }
