@@ -55,9 +55,9 @@ fn spans(sender: u64, request: u64) -> ExportTraceServiceRequest {
     };
     let now = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_nanos() as u64);
     let span = |number: u64| {
-        let id = sender << 48 | request << 16 | number + 1;
+        let id = sender << 48 | request << 16 | (number + 1);
         // Eight spans are a trace.
-        let (trace, parent) = (u128::from(id - number % 8), if number % 8 == 0 { 0 } else { id - 1 });
+        let (trace, parent) = (u128::from(id - number % 8), if number.is_multiple_of(8) { 0 } else { id - 1 });
         Span {
             trace_id: (trace << 64 | trace).to_be_bytes().to_vec(),
             span_id: id.to_be_bytes().to_vec(),
