@@ -75,6 +75,17 @@ fn post(address: &str, name: &str, number: u32) -> u16 {
     answer[9..12].parse().unwrap()
 }
 
+/// The process that a process has started.
+fn child_of(parent: &str) -> String {
+    let all = fs::read_dir("/proc").unwrap().filter_map(|entry| entry.unwrap().file_name().into_string().ok());
+    let is_child = |process: &String| {
+        // The number after the name in brackets and the state.
+        let stat = fs::read_to_string(format!("/proc/{process}/stat")).unwrap_or_default();
+        stat.rsplit_once(')').is_some_and(|(_, rest)| rest.split_whitespace().nth(1) == Some(parent))
+    };
+    all.into_iter().find(is_child).unwrap()
+}
+
 fn run(arguments: &[&str]) -> Output {
     Command::new(program()).args(arguments).output().unwrap()
 }
@@ -154,8 +165,7 @@ fn a_collector_that_is_killed_keeps_what_was_answered_and_leaves_no_program_behi
     let mut killed = Collector::start(&traces, &[]);
     assert_eq!(post(&killed.address, "before", 1), 200);
     let own = killed.child.id().to_string();
-    let children = Command::new("pgrep").args(["-P", &own]).output().unwrap().stdout;
-    let child = String::from_utf8(children).unwrap().trim().to_owned();
+    let child = child_of(&own);
     signal_to(&own, "KILL");
     killed.child.wait().unwrap();
     let deadline = Instant::now() + Duration::from_secs(20);

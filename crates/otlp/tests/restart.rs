@@ -41,7 +41,5 @@ async fn a_program_that_was_killed_is_started_again_at_its_address() {
 
 /// The only program that this process has started: this file has no other test.
 fn child_of_this_process() -> String {
-    let own = std::process::id().to_string();
-    let out = std::process::Command::new("pgrep").args(["-P", &own, "-f", "anytrace-otlp"]).output().unwrap();
-    String::from_utf8(out.stdout).unwrap().trim().to_owned()
+    common::children(std::process::id()).remove(0)
 }

@@ -114,6 +114,18 @@ impl Drop for Collector {
     }
 }
 
+/// The processes that a process has started and that run.
+pub(crate) fn children(parent: u32) -> Vec<String> {
+    let all = std::fs::read_dir("/proc").unwrap().filter_map(|entry| entry.unwrap().file_name().into_string().ok());
+    let is_child = |process: &String| {
+        // The number after the name in brackets and the state.
+        let stat = std::fs::read_to_string(format!("/proc/{process}/stat")).unwrap_or_default();
+        let after = stat.rsplit_once(')').map_or("", |(_, rest)| rest);
+        after.split_whitespace().nth(1) == Some(&parent.to_string())
+    };
+    all.filter(is_child).collect()
+}
+
 fn wait(ready: &Receiver<Vec<String>>) -> Vec<String> {
     ready.recv_timeout(Duration::from_secs(20)).unwrap()
 }

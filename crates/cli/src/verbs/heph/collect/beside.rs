@@ -93,7 +93,9 @@ mod tests {
         let begun = Instant::now();
         (0..1000).for_each(|item| beside.offer(item).unwrap());
         assert!(begun.elapsed() < Duration::from_secs(5) && beside.skipped >= 997, "{}", beside.skipped);
-        (0..1000).for_each(|_| drop(go.send(())));
+        for _ in 0..1000 {
+            let _ = go.send(());
+        }
         beside.show(7).unwrap();
         beside.end().unwrap();
         let all: Vec<u32> = told.iter().collect();
