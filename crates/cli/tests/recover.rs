@@ -4,6 +4,7 @@
 #![allow(clippy::unwrap_used, reason = "a test may fail by panicking")]
 
 use std::fs;
+use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use std::process::{Command, Output};
 
@@ -196,6 +197,27 @@ fn sql_sees_what_was_not_written() {
     // An index of the file alone is not used.
     index_of_the_file_alone(folder.path());
     assert_eq!(stdout(&query()), "n\n5\n");
+}
+
+#[test]
+fn a_cluster_refuses_what_it_would_read_in_part() {
+    let folder = tempfile::tempdir().unwrap();
+    left(folder.path());
+    // In place of the cluster's program, which says that it was called.
+    let program = folder.path().join("anytrace-cluster");
+    fs::write(&program, "#!/bin/sh\necho called\n").unwrap();
+    fs::set_permissions(&program, fs::Permissions::from_mode(0o755)).unwrap();
+    let query = || {
+        let words = ["query", "app.heph", "SELECT count(*) AS n FROM packets", "--cluster", "local"];
+        let path = std::env::join_paths([folder.path(), Path::new("/usr/bin"), Path::new("/bin")]).unwrap();
+        anytrace().args(words).env("PATH", path).current_dir(folder.path()).output().unwrap()
+    };
+    let output = query();
+    assert_eq!((stdout(&output).as_str(), output.status.code()), ("", Some(2)), "{}", stderr(&output));
+    assert!(stderr(&output).contains("`anytrace heph recover app.heph`"), "{}", stderr(&output));
+    fs::remove_file(folder.path().join("app.heph.memory")).unwrap();
+    let output = query();
+    assert_eq!((stdout(&output).as_str(), output.status.code()), ("called\n", Some(0)), "{}", stderr(&output));
 }
 
 #[test]

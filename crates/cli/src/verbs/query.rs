@@ -6,6 +6,10 @@ mod inputs;
 
 use std::path::{Path, PathBuf};
 
+use anytrace_core::index::is_whole;
+use anytrace_core::text::printable;
+use anytrace_core::{Input, InputOptions};
+use anytrace_formats::{Recognized, recognize};
 use serde_json::{Value, json};
 
 use crate::Verdict;
@@ -35,6 +39,9 @@ pub(crate) fn run(options: &QueryArguments) -> Result<Verdict, Failure> {
     let output = options.output.as_deref().filter(|path| path.as_os_str() != "-");
     let form = form(options, output)?;
     let inputs = Inputs::of(options)?;
+    if program == Program::Cluster {
+        inputs.paths.iter().try_for_each(|path| must_be_whole(path))?;
+    }
     let mut request = request(options, form, &inputs)?;
     let object = output.and_then(Path::to_str).filter(|name| name.starts_with("s3://"));
     let Some(object) = object else {
@@ -52,6 +59,22 @@ pub(crate) fn run(options: &QueryArguments) -> Result<Verdict, Failure> {
     request["output"] = json!(object);
     request["force"] = json!(options.force);
     engine::run(&engine, &request, &inputs.paths, None, options.force)
+}
+
+/// Refuses a trace that goes on beside its file: the machines of a cluster read the file alone, and what is not in it would
+/// be missing without a word.
+fn must_be_whole(path: &Path) -> Result<(), Failure> {
+    // What is no file here is an object of a store, or is complained of by who reads it.
+    let Ok(input) = Input::open(path, InputOptions::default()) else { return Ok(()) };
+    let Recognized::Trace(format) = recognize(&input.head()) else { return Ok(()) };
+    if is_whole(format, path).map_err(|error| Failure::bare(&error))? {
+        return Ok(());
+    }
+    let name = printable(&path.display().to_string());
+    Err(Failure::usage(format!(
+        "{name}: beside it is what a killed recorder had not written yet, which a cluster does not read\n  \
+         `anytrace heph recover {name}` makes one file of both; without --cluster both are read"
+    )))
 }
 
 /// The engine, where it is installed.
