@@ -124,7 +124,7 @@ impl<'o> Collector<'o> {
             options.listen.iter().map(|endpoint| bind(endpoint, options)).collect::<Result<_, _>>()?;
         let gate = Gate::new(&options.access)?;
         let mut shared = Shared::new(&options.store, caps, observer)?;
-        let forwarder = helpers::start_forwarder(options)?;
+        let forwarder = helpers::start_forwarder(options, shared.tally.events)?;
         let room = descriptors::room();
         let mut census = Census::new(*caps, room.sources);
         let mut follows = Vec::new();
@@ -513,7 +513,7 @@ impl<'o> Collector<'o> {
         self.census.leave_all(&mut self.shared)?;
         if let Some(forwarder) = &mut self.forwarder {
             // The files are written as far as they ever will be.
-            forwarder.finish();
+            forwarder.finish(self.shared.tally.events.saturating_sub(self.shared.store.unwritten_events));
         }
         let report = self.report(ended_by);
         self.shared.store.write_losses(report.to_json().to_string().into_bytes());

@@ -56,16 +56,24 @@ impl ForwardReport {
 #[derive(Debug)]
 pub(crate) struct Forwarder {
     helper: Option<Helper>,
+    /// Events that were in files when it began, and those that it has read.
+    events_before: u64,
+    events: u64,
     pub(crate) report: ForwardReport,
 }
 
 impl Forwarder {
-    /// Starts it. `earlier`: the files of an earlier collection, which are not sent.
-    pub(crate) fn start(options: &ForwardOptions, folder: &Path, earlier: &[PathBuf]) -> Result<Self, Error> {
+    /// Starts it. `earlier`: the files of an earlier collection, with so many events, which are not sent.
+    pub(crate) fn start(
+        options: &ForwardOptions,
+        folder: &Path,
+        earlier: &[PathBuf],
+        events_before: u64,
+    ) -> Result<Self, Error> {
         let request = json!({"action": "forward", "to": options.to, "folder": folder, "earlier": earlier});
         let (helper, _) = Helper::start(&options.program, &request)?;
         let report = ForwardReport { to: options.to.clone(), ..ForwardReport::default() };
-        Ok(Self { helper: Some(helper), report })
+        Ok(Self { helper: Some(helper), events_before, events: 0, report })
     }
 
     /// Takes what it has said since; the text says what has become different.
@@ -91,7 +99,8 @@ impl Forwarder {
     fn hear(&mut self, said: Said) {
         let report = &mut self.report;
         match said {
-            Said::Forwarded { sent, lost, refusal, fault } => {
+            Said::Forwarded { events, sent, lost, refusal, fault } => {
+                self.events = events;
                 (report.sent, report.lost, report.refusal, report.fault) = (sent, lost, refusal, fault);
             }
             Said::Failed(why) => report.fault = Some(why),
@@ -99,8 +108,8 @@ impl Forwarder {
         }
     }
 
-    /// Waits until all is sent, for a while. The files are complete.
-    pub(crate) fn finish(&mut self) {
+    /// Waits until all is sent, for a while. The files are complete, and this many events were ever in them.
+    pub(crate) fn finish(&mut self, events: u64) {
         let Some(mut helper) = self.helper.take() else { return };
         helper.ask_to_end();
         let deadline = Instant::now() + LAST_SENDS;
@@ -108,6 +117,11 @@ impl Forwarder {
             let (said, has_ended) = helper.said();
             said.into_iter().for_each(|said| self.hear(said));
             if has_ended {
+                let unread = (events - self.events_before.min(events)).saturating_sub(self.events);
+                if unread > 0 {
+                    let gone = format!("{unread} events were in files that were removed before they were sent");
+                    self.report.fault.get_or_insert(gone);
+                }
                 self.report.is_complete = self.report.fault.is_none();
                 return;
             }

@@ -20,8 +20,8 @@ pub(crate) enum Said {
     Ready(String),
     /// A sender was turned away.
     Unauthorized { peer: String, why: String },
-    /// Spans sent on so far, those that were refused and why the last of them, and what is in the way now.
-    Forwarded { sent: u64, lost: u64, refusal: Option<String>, fault: Option<String> },
+    /// Events read so far, spans sent on, those that were refused and why the last of them, and what is in the way now.
+    Forwarded { events: u64, sent: u64, lost: u64, refusal: Option<String>, fault: Option<String> },
     /// Why it is about to end.
     Failed(String),
 }
@@ -37,7 +37,8 @@ impl Said {
             "forwarded" => {
                 let text = |key: &str| object[key].as_str().map(str::to_owned);
                 let (refusal, fault) = (text("refusal"), text("fault"));
-                Self::Forwarded { sent: number("sent"), lost: number("lost"), refusal, fault }
+                let (events, sent, lost) = (number("events"), number("sent"), number("lost"));
+                Self::Forwarded { events, sent, lost, refusal, fault }
             }
             "failed" => Self::Failed(word("why")),
             _ => return None,

@@ -22,9 +22,12 @@ pub(crate) fn unauthorized(peer: &str, why: &str) {
     say(&json!({"said": "unauthorized", "peer": peer, "why": why}));
 }
 
-/// Spans sent on so far, those that were refused and why the last of them, and what is in the way now.
-pub(crate) fn forwarded(sent: u64, lost: u64, refusal: Option<&str>, fault: Option<&str>) {
-    say(&json!({"said": "forwarded", "sent": sent, "lost": lost, "refusal": refusal, "fault": fault}));
+/// Events read so far, spans sent on, those that were refused and why the last of them, and what is in the way now.
+pub(crate) fn forwarded(events: u64, sent: u64, lost: u64, refusal: Option<&str>, fault: Option<&str>) {
+    let (refusal, fault) = (json!(refusal), json!(fault));
+    say(
+        &json!({"said": "forwarded", "events": events, "sent": sent, "lost": lost, "refusal": refusal, "fault": fault}),
+    );
 }
 
 /// The end, before its time.

@@ -212,6 +212,29 @@ async fn a_receiver_that_comes_late_or_says_no_gets_everything_once() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn what_was_removed_before_it_could_be_sent_is_told() {
+    let taker = Taker::default();
+    let address = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().to_string();
+    let collector = Collector::start(|options| {
+        forwards(&address)(options);
+        options.store.rotate_events = Some(100);
+        options.store.keep = Some(1);
+    });
+    let to = format!("http://{}", collector.address());
+    let mut client = TraceServiceClient::connect(to).await.unwrap();
+    for round in 0..100 {
+        let spans = (0..100).map(|n| span(1 + round * 100 + n, 0, &format!("span {round} {n}"))).collect();
+        client.export(request("a", spans)).await.unwrap();
+    }
+    taker.serve(&address).await;
+    let (report, _folder) = collector.stop();
+    let (forwarded, spans) = (report.forwarded.unwrap(), taker.spans().len() as u64);
+    assert_eq!((report.events, forwarded.sent, forwarded.is_complete), (10_000, spans, false));
+    let fault = format!("{} events were in files that were removed before they were sent", 10_000 - spans);
+    assert_eq!((forwarded.fault, spans < 10_000 && spans > 0), (Some(fault), true));
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn what_is_refused_for_good_is_counted_and_an_absent_receiver_ends_nothing() {
     for (refuses, partial, expected) in [(vec![Code::InvalidArgument], 0, (0, 3)), (Vec::new(), 2, (1, 2))] {
         let taker = Taker { refuses: Arc::new(Mutex::new(refuses)), partial, ..Taker::default() };

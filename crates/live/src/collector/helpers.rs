@@ -14,13 +14,13 @@ use crate::options::CollectOptions;
 /// How long the programs may take to end: they answer requests in progress and close their recordings.
 const LAST_WORDS: Duration = Duration::from_secs(5);
 
-/// Starts to send on what is collected, if that is wanted. What is in the folder already is not sent.
-pub(super) fn start_forwarder(options: &CollectOptions) -> Result<Option<Forwarder>, Error> {
+/// Starts to send on what is collected, if that is wanted. What is in the folder already, that many events, is not sent.
+pub(super) fn start_forwarder(options: &CollectOptions, events: u64) -> Result<Option<Forwarder>, Error> {
     let Some(forward) = &options.forward else { return Ok(None) };
     let folder = &options.store.folder;
     let files = std::fs::read_dir(folder).map_err(|error| Error::io(folder.display(), error))?;
     let earlier: Vec<PathBuf> = files.filter_map(Result::ok).map(|file| file.path()).collect();
-    Forwarder::start(forward, folder, &earlier).map(Some)
+    Forwarder::start(forward, folder, &earlier, events).map(Some)
 }
 
 impl Collector<'_> {

@@ -42,6 +42,7 @@ pub(crate) async fn run(task: Forward) -> Result<(), Error> {
         // Looked at before the files: what they have by then is all.
         let is_last = *closed.borrow();
         let has_more = files.read(&mut converter)?;
+        sender.events = converter.events;
         if is_last && !has_more {
             converter.end_all();
         }

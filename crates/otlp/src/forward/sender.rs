@@ -49,12 +49,14 @@ pub(super) struct Sender {
     requests: JoinSet<()>,
     tells: mpsc::UnboundedSender<News>,
     news: mpsc::UnboundedReceiver<News>,
+    /// Events that were read.
+    pub(super) events: u64,
     sent: u64,
     lost: u64,
     refusal: Option<String>,
     fault: Option<String>,
     /// What was said last.
-    said: Option<(u64, u64, Option<String>)>,
+    said: Option<(u64, u64, u64, Option<String>)>,
 }
 
 impl Sender {
@@ -80,6 +82,7 @@ impl Sender {
             requests: JoinSet::new(),
             tells,
             news,
+            events: 0,
             sent: 0,
             lost: 0,
             refusal: None,
@@ -136,9 +139,9 @@ impl Sender {
         while let Ok(news) = self.news.try_recv() {
             self.hear(news);
         }
-        let now = Some((self.sent, self.lost, self.fault.clone()));
+        let now = Some((self.events, self.sent, self.lost, self.fault.clone()));
         if self.said != now {
-            voice::forwarded(self.sent, self.lost, self.refusal.as_deref(), self.fault.as_deref());
+            voice::forwarded(self.events, self.sent, self.lost, self.refusal.as_deref(), self.fault.as_deref());
             self.said = now;
         }
     }

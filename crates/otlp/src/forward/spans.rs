@@ -50,6 +50,8 @@ pub(super) struct Converter {
     sessions: Map<u128, Session>,
     /// Spans by session, resource and scope.
     ready: BTreeMap<u128, BTreeMap<(String, String), Vec<Span>>>,
+    /// Events that were taken so far.
+    pub(super) events: u64,
     spans: u64,
     bytes: usize,
     point_bytes: usize,
@@ -126,6 +128,7 @@ impl Converter {
     }
 
     pub(super) fn event(&mut self, source: &Source, event: &Event<'_>) {
+        self.events += 1;
         let session = self.sessions.entry(source.session).or_default();
         let read = values::read(event.attributes(), session.unsigned);
         let header = event.header;

@@ -23,7 +23,7 @@ impl Encoding {
     pub(crate) fn of(headers: &HeaderMap) -> Self {
         let content = headers.get(CONTENT_TYPE).and_then(|value| value.to_str().ok()).unwrap_or_default();
         match content.split(';').next().unwrap_or_default().trim() {
-            "application/x-protobuf" => Self::Protobuf,
+            "application/x-protobuf" | "application/protobuf" => Self::Protobuf,
             "application/json" => Self::Json,
             content if content.starts_with("application/grpc") => Self::Grpc,
             _ => Self::Other,
