@@ -24,7 +24,7 @@ const ANSWER: Duration = Duration::from_secs(10);
 
 /// Waits before a request is repeated: the first, and the longest.
 const RETRY_FIRST: Duration = Duration::from_millis(100);
-const RETRY_MAX: Duration = Duration::from_secs(5);
+const RETRY_MAX: Duration = Duration::from_secs(2);
 
 /// How often a request is repeated that may be too long for whoever takes it.
 const TRIES_IF_LONG: u32 = 5;
