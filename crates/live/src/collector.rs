@@ -434,6 +434,8 @@ impl<'o> Collector<'o> {
     }
 
     fn on_tick(&mut self) -> Result<(), Error> {
+        // Also while the disk is full, or their reports would pile up.
+        self.hear_helpers()?;
         if self.is_full {
             // What is too old makes room.
             self.shared.store.expire();
@@ -447,7 +449,6 @@ impl<'o> Collector<'o> {
             }
         }
         self.bury_connections()?;
-        self.hear_helpers()?;
         self.census.tick(&mut self.shared)?;
         self.shared.store.failure()?;
         if self.shared.now >= self.losses_at {

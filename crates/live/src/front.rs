@@ -70,8 +70,9 @@ impl Front {
             return (said, None);
         }
         self.started = now;
-        let trouble = match Helper::start(&self.program, &self.request) {
-            Ok((helper, _)) => {
+        // Without waiting: the collector's other senders must not wait either.
+        let trouble = match Helper::spawn(&self.program, &self.request) {
+            Ok(helper) => {
                 self.helper = Some(helper);
                 "the program for OTLP has ended; it was started again".to_owned()
             }

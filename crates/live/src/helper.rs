@@ -55,8 +55,18 @@ pub(crate) struct Helper {
 }
 
 impl Helper {
-    /// Starts it; returns when it is ready, with the address that it says.
+    /// Starts it and waits until it is ready; returns the address that it reports.
     pub(crate) fn start(program: &Path, request: &Value) -> Result<(Self, String), Error> {
+        let this = Self::spawn(program, request)?;
+        match this.said.recv_timeout(START) {
+            Ok(Said::Ready(address)) => Ok((this, address)),
+            Ok(Said::Failed(why)) => Err(Error::usage(why)),
+            _ => Err(Error::usage(format!("{} does not do what it should", program.display()))),
+        }
+    }
+
+    /// Starts it without waiting.
+    pub(crate) fn spawn(program: &Path, request: &Value) -> Result<Self, Error> {
         let failed = |error| Error::io(format!("cannot run {}", program.display()), error);
         let mut command = Command::new(program);
         // A group of its own: an interrupt from the terminal must not end it before the collector does.
@@ -74,14 +84,10 @@ impl Helper {
             }
         };
         std::thread::Builder::new().name("helper".to_owned()).spawn(listen).map_err(failed)?;
-        match this.said.recv_timeout(START) {
-            Ok(Said::Ready(address)) => Ok((this, address)),
-            Ok(Said::Failed(why)) => Err(Error::usage(why)),
-            _ => Err(Error::usage(format!("{} does not do what it should", program.display()))),
-        }
+        Ok(this)
     }
 
-    /// What it has said since; false in place of the last if it has ended.
+    /// What it has reported since the last call, and whether it has ended.
     pub(crate) fn said(&self) -> (Vec<Said>, bool) {
         let mut all = Vec::new();
         loop {

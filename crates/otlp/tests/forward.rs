@@ -212,7 +212,7 @@ async fn a_receiver_that_comes_late_or_says_no_gets_everything_once() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_was_removed_before_it_could_be_sent_is_told() {
+async fn what_was_removed_before_it_could_be_sent_is_reported() {
     let taker = Taker::default();
     let address = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().to_string();
     let collector = Collector::start(|options| {

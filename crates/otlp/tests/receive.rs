@@ -180,7 +180,7 @@ fn post(address: &str, path: &str, headers: &str, body: &[u8]) -> (u16, String) 
     let head =
         format!("POST {path} HTTP/1.1\r\nHost: x\r\nConnection: close\r\nContent-Length: {length}\r\n{headers}\r\n");
     stream.write_all(head.as_bytes()).unwrap();
-    // A sender of too much is told before it has sent all.
+    // A sender of too much gets its answer before it has sent all.
     let _ = stream.write_all(body);
     let mut answer = Vec::new();
     let _ = stream.read_to_end(&mut answer);
@@ -220,7 +220,7 @@ fn http_takes_protobuf_and_json_with_and_without_gzip() {
 }
 
 #[test]
-fn what_is_no_request_is_told_and_does_no_harm() {
+fn what_is_no_request_is_refused_and_does_no_harm() {
     let collector = Collector::start(|_| {});
     let address = collector.address().to_owned();
     let message = request("web", vec![span(1, 0, "a")]).encode_to_vec();

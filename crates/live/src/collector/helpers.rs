@@ -30,9 +30,15 @@ impl Collector<'_> {
             let Socket::Front(front) = &mut listener.bound.socket else { continue };
             let (said, trouble) = front.look(self.shared.now);
             for said in said {
-                if let Said::Unauthorized { peer, why } = said {
-                    listener.unauthorized += 1;
-                    self.shared.unauthorized(&peer, &why)?;
+                match said {
+                    Said::Unauthorized { peer, why } => {
+                        listener.unauthorized += 1;
+                        self.shared.unauthorized(&peer, &why)?;
+                    }
+                    Said::Failed(why) => {
+                        self.shared.observer.trouble(&format!("the program for OTLP failed: {why}"))?
+                    }
+                    Said::Ready(_) | Said::Forwarded { .. } => {}
                 }
             }
             if let Some(trouble) = trouble {

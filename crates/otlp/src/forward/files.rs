@@ -32,7 +32,7 @@ struct Growing {
     file: File,
     pending: Vec<u8>,
     source: Source,
-    /// Packets of it cannot be told any more.
+    /// It contains something other than packets; the rest is not read.
     is_damaged: bool,
 }
 

@@ -47,7 +47,7 @@ pub(super) struct Sender {
     client: TraceServiceClient<Channel>,
     headers: MetadataMap,
     requests: JoinSet<()>,
-    tells: mpsc::UnboundedSender<News>,
+    reports: mpsc::UnboundedSender<News>,
     news: mpsc::UnboundedReceiver<News>,
     /// Events that were read.
     pub(super) events: u64,
@@ -75,12 +75,12 @@ impl Sender {
             }
             endpoint = endpoint.tls_config(tls).map_err(|error| wrong(&error))?;
         }
-        let (tells, news) = mpsc::unbounded_channel();
+        let (reports, news) = mpsc::unbounded_channel();
         Ok(Self {
             client: TraceServiceClient::new(endpoint.connect_lazy()).send_compressed(CompressionEncoding::Gzip),
             headers: headers(&std::env::var(HEADERS).unwrap_or_default())?,
             requests: JoinSet::new(),
-            tells,
+            reports,
             news,
             events: 0,
             sent: 0,
@@ -100,8 +100,8 @@ impl Sender {
                 Some(news) = self.news.recv() => self.hear(news),
             }
         }
-        let (client, headers, tells) = (self.client.clone(), self.headers.clone(), self.tells.clone());
-        self.requests.spawn(deliver(client, headers, taken, tells));
+        let (client, headers, reports) = (self.client.clone(), self.headers.clone(), self.reports.clone());
+        self.requests.spawn(deliver(client, headers, taken, reports));
     }
 
     /// Waits until all is sent.
@@ -152,11 +152,11 @@ async fn deliver(
     mut client: TraceServiceClient<Channel>,
     headers: MetadataMap,
     taken: Taken,
-    tells: mpsc::UnboundedSender<News>,
+    reports: mpsc::UnboundedSender<News>,
 ) {
     let (mut retry, mut tries) = (RETRY_FIRST, 0);
     // Nobody listens any more at the very end.
-    let tell = |news| drop(tells.send(news));
+    let report = |news| drop(reports.send(news));
     loop {
         let message = ExportTraceServiceRequest { resource_spans: taken.resources.clone() };
         let request = Request::from_parts(headers.clone(), tonic::Extensions::default(), message);
@@ -165,15 +165,15 @@ async fn deliver(
                 let refused = answer.into_inner().partial_success.unwrap_or_default();
                 let lost = u64::try_from(refused.rejected_spans).unwrap_or(0).min(taken.spans);
                 if lost > 0 {
-                    tell(News::Lost(lost, refused.error_message));
+                    report(News::Lost(lost, refused.error_message));
                 }
-                return tell(News::Sent(taken.spans - lost));
+                return report(News::Sent(taken.spans - lost));
             }
             Ok(Err(status)) if may_be_repeated(status.code(), tries) => describe(&status),
-            Ok(Err(status)) => return tell(News::Lost(taken.spans, describe(&status))),
+            Ok(Err(status)) => return report(News::Lost(taken.spans, describe(&status))),
             Err(_) => format!("no answer within {} s", ANSWER.as_secs()),
         };
-        tell(News::Fault(fault));
+        report(News::Fault(fault));
         sleep(retry).await;
         tries += 1;
         retry = (2 * retry).min(RETRY_MAX);

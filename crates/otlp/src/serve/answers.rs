@@ -1,4 +1,4 @@
-//! What a sender is told when something is wrong, in the form in which it asked.
+//! Error responses, in the encoding of the request.
 
 use axum::body::Body;
 use axum::http::header::{CONTENT_TYPE, RETRY_AFTER};

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use axum::body::{Body, Bytes, HttpBody};
 use flate2::read::MultiGzDecoder;
-use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore, SemaphorePermit};
 use tokio::time::timeout;
 
 /// Longest body, compressed and not.
@@ -19,8 +19,8 @@ const ROOM_BYTES: usize = 64 << 20;
 const PAUSE: Duration = Duration::from_secs(10);
 const PATIENCE: Duration = Duration::from_secs(2);
 
-/// Bodies decoded at the same time: each may be as long as all that wait.
-const DECODED_AT_ONCE: usize = 2;
+/// Requests that are decoded and not stored yet: each may take several times its length.
+const DECODED_AT_ONCE: usize = 8;
 
 /// Memory for bodies.
 pub(crate) struct Bodies {
@@ -73,9 +73,12 @@ impl Bodies {
         }
     }
 
-    /// Waits until a body may be decoded.
-    pub(crate) async fn turn(&self) -> Option<tokio::sync::SemaphorePermit<'_>> {
-        self.decoded.acquire().await.ok()
+    /// Waits until a body may be decoded; the place is free again when the request is answered.
+    pub(crate) async fn turn(&self) -> Result<SemaphorePermit<'_>, Refused> {
+        match timeout(PATIENCE, self.decoded.acquire()).await {
+            Ok(Ok(permit)) => Ok(permit),
+            _ => Err(Refused::NoRoom),
+        }
     }
 }
 

@@ -62,7 +62,10 @@ async fn guard(State(shared): State<Arc<Shared>>, request: Request, next: Next) 
     let (head, body) = request.into_parts();
     match shared.bodies.gather(body).await {
         // The room is given back when the request is answered.
-        Ok((bytes, _room)) => next.run(Request::from_parts(head, whole(bytes))).await,
+        Ok((bytes, _room)) => match shared.bodies.turn().await {
+            Ok(_turn) => next.run(Request::from_parts(head, whole(bytes))).await,
+            Err(refused) => Trouble::from(refused).answer(encoding),
+        },
         Err(refused) => Trouble::from(refused).answer(encoding),
     }
 }
@@ -108,7 +111,6 @@ async fn post_traces(State(shared): State<Arc<Shared>>, headers: HeaderMap, body
     let encoding = Encoding::of(&headers);
     let wrong = |why: String| Trouble { code: Code::InvalidArgument, why };
     let decode = async {
-        let _turn = shared.bodies.turn().await;
         let zipped = headers.get(CONTENT_ENCODING).map(|value| value.as_bytes());
         let unzipped = match zipped {
             None | Some(b"identity") => None,

@@ -15,7 +15,7 @@ use super::link::{Batch, Carrier};
 use super::recording::{Encoded, Recording, earliest};
 use crate::request::Serve;
 
-/// How long a request may wait for the collector; it is told to come again after that.
+/// How long a request may wait for the collector; after that the sender gets UNAVAILABLE and retries.
 const WAIT: Duration = Duration::from_secs(10);
 
 /// Packets that the collector has not stored, in bytes, of all recordings together.

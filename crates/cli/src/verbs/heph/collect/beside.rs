@@ -83,10 +83,10 @@ mod tests {
     #[test]
     fn who_offers_never_waits_and_who_shows_loses_nothing() {
         let (go, goes) = channel::<()>();
-        let (tell, told) = channel();
+        let (shows, shown) = channel();
         let show = move |item: u32| {
             goes.recv().unwrap();
-            tell.send(item).unwrap();
+            shows.send(item).unwrap();
             Ok(())
         };
         let mut beside = Beside::start(2, show).unwrap();
@@ -98,12 +98,12 @@ mod tests {
         }
         beside.show(7).unwrap();
         beside.end().unwrap();
-        let all: Vec<u32> = told.iter().collect();
+        let all: Vec<u32> = shown.iter().collect();
         assert_eq!((all[0], all.last()), (0, Some(&7)));
     }
 
     #[test]
-    fn an_error_is_told_to_the_next_who_offers() {
+    fn an_error_is_returned_by_the_next_offer() {
         let mut beside = Beside::start(1, |_: u8| Err(io::ErrorKind::BrokenPipe.into())).unwrap();
         let error = (0..1000).find_map(|_| {
             std::thread::sleep(Duration::from_millis(1));
