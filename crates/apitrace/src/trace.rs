@@ -75,6 +75,15 @@ impl Format for Apitrace {
         crate::tools::words::EXPLANATIONS
     }
 
+    fn has_frames(&self) -> bool {
+        true
+    }
+
+    #[cfg(feature = "tools")]
+    fn explains(&self, explanation: &str, name: &[u8]) -> bool {
+        crate::tools::words::explains(explanation, name)
+    }
+
     #[cfg(feature = "tools")]
     fn explain(
         &self,

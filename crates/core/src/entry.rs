@@ -142,6 +142,21 @@ pub trait Format: Sync {
         &[]
     }
 
+    /// Tables of the lanes that have no rows in this format.
+    fn empty_tables(&self) -> &'static [&'static str] {
+        &[]
+    }
+
+    /// True when traces have frames that a replay can show.
+    fn has_frames(&self) -> bool {
+        false
+    }
+
+    /// True when an explanation of an attribute or a record is worth asking for at a span or record of this name.
+    fn explains(&self, _explanation: &str, _name: &[u8]) -> bool {
+        true
+    }
+
     /// Writes one of [`Self::explanations`] about a trace, which `open` opens as often as needed; `at` is the number that
     /// its subject asks for.
     ///

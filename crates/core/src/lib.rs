@@ -52,7 +52,7 @@ pub use cursor::{Cursor, Refill};
 pub use diagnostic::{Diagnostic, Effect, Rule, Severity};
 pub use entry::{Format, ImportOptions, Trace};
 pub use error::{Error, Kind};
-pub use explain::{Explanation, Lines, Subject};
+pub use explain::{Course, Explanation, Grid, Lines, Spot, Subject};
 pub use file::{RangeRead, cut_short};
 pub use input::{Input, InputOptions};
 pub use layer::{Compression, Layer, LayerEnd, layer_rules};

@@ -400,6 +400,12 @@ pub trait SpanSink {
         true
     }
 
+    /// True when arrows are used ([`EdgeKind::FlowOut`]), with no attribute but their number; otherwise formats may omit
+    /// those that take time to make.
+    fn wants_arrows(&self) -> bool {
+        self.wants_attributes()
+    }
+
     /// True when lives are wanted: spans that say how long something existed, whatever ran in that time. They are on
     /// tracks of their own; what ran is on others. Sums over both would count time twice, so that engines that sum have
     /// none of them.

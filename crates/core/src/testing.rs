@@ -13,7 +13,7 @@ use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-pub use explanations::explained;
+pub use explanations::{Explained, explained};
 
 use crate::{
     Collect, Diagnostic, DumpForm, DumpOptions, Error, Format, ImportOptions, Info, Input, Limits, MemoryTarget,

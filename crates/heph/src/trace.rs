@@ -126,6 +126,24 @@ impl Format for Heph {
         crate::lanes::marks::trim_needs(selection, index)
     }
 
+    #[cfg(feature = "tools")]
+    fn explanations(&self) -> &'static [anytrace_core::Explanation] {
+        crate::tools::words::EXPLANATIONS
+    }
+
+    #[cfg(feature = "tools")]
+    fn explain(
+        &self,
+        explanation: &str,
+        _at: Option<u64>,
+        open: &anytrace_core::index::Open<'_>,
+        options: &OpenOptions,
+        out: &mut dyn anytrace_core::Lines,
+        sink: &mut dyn Sink,
+    ) -> Result<(), Error> {
+        crate::tools::words::explain(explanation, open, options, out, sink)
+    }
+
     fn recognizes_jsonl(&self, head: &Head<'_>) -> bool {
         import::recognizes(head)
     }

@@ -71,6 +71,10 @@ impl Format for Lackey {
     }
 
     #[cfg(feature = "lanes")]
+    fn empty_tables(&self) -> &'static [&'static str] {
+        &["types", "regions"]
+    }
+
     fn part_tables(&self) -> &'static [&'static str] {
         &["events", "accesses"]
     }

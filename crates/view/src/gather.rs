@@ -3,7 +3,7 @@
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use anytrace_core::hash::Map;
-use anytrace_core::span::{Edge, EdgeBatch, EdgeKind, Location, NameId, SpanSource, TimeUnit, Track, TrackId};
+use anytrace_core::span::{Edge, EdgeBatch, EdgeKind, Location, NameId, SpanSource, TimeUnit, Track, TrackId, Value};
 use anytrace_core::table::{Batch, EVENTS, RowSink, Scan, Values};
 use anytrace_core::{Error, Format, Input, OpenOptions, Sink, SpanOptions, SpanSink, tables};
 
@@ -57,15 +57,39 @@ impl<'a> Gather<'a> {
 }
 
 #[inline]
-fn edge(store: &mut Store, edge: &Edge, numbers: &[u32]) -> Result<(), Error> {
+fn edge(store: &mut Store, edge: &Edge, batch: &EdgeBatch, (numbers, names): (&[u32], &Names)) -> Result<(), Error> {
     let name = || numbers.get(edge.name as usize).copied().unwrap_or(0);
     let stored = match edge.kind {
         EdgeKind::Begin => return store.begin(edge.track, edge.time, name()),
         EdgeKind::End => store.end(edge.track, edge.time, flags(edge.flags)),
-        EdgeKind::Instant | EdgeKind::FlowOut | EdgeKind::FlowIn => store.instant(edge.track, edge.time, name()),
-        EdgeKind::Counter => Ok(()),
+        EdgeKind::Instant => store.instant(edge.track, edge.time, name()),
+        EdgeKind::FlowOut | EdgeKind::FlowIn => {
+            if let Some((_, Value::U64(number))) = batch.attributes(edge).next() {
+                store.arrow(edge.track, edge.time, number, edge.kind == EdgeKind::FlowOut);
+            }
+            Ok(())
+        }
+        EdgeKind::Counter => {
+            if let Some(value) = batch.attributes(edge).next().and_then(|(_, value)| number(value)) {
+                let (key, text) = ((edge.track, name()), || names.text(name()).to_string());
+                store.counters.add(key, text, edge.time, value);
+            }
+            Ok(())
+        }
     };
     stored.map_err(unwritable)
+}
+
+/// The value of a counter.
+#[expect(clippy::cast_precision_loss, reason = "a value to be drawn")]
+fn number(value: Value<'_>) -> Option<f64> {
+    match value {
+        Value::U64(value) | Value::Address(value) => Some(value as f64),
+        Value::I64(value) => Some(value as f64),
+        Value::F64(value) => Some(value).filter(|value| value.is_finite()),
+        Value::Bool(value) => Some(f64::from(u8::from(value))),
+        Value::Text(_) | Value::Bytes(_) | Value::Array(_) => None,
+    }
 }
 
 fn unwritable(error: std::io::Error) -> Error {
@@ -82,6 +106,10 @@ impl SpanSink for Gather<'_> {
         false
     }
 
+    fn wants_arrows(&self) -> bool {
+        true
+    }
+
     fn track(&mut self, _: TrackId, track: &Track) -> Result<(), Error> {
         self.shelf.write(|store| store.add_track(track));
         Ok(())
@@ -96,8 +124,8 @@ impl SpanSink for Gather<'_> {
         if self.stop.load(Ordering::Relaxed) {
             return Err(stopped());
         }
-        let numbers = &self.numbers;
-        self.shelf.write(|store| batch.edges().iter().try_for_each(|one| edge(store, one, numbers)))
+        let known = (&*self.numbers, self.names);
+        self.shelf.write(|store| batch.edges().iter().try_for_each(|one| edge(store, one, batch, known)))
     }
 }
 

@@ -16,7 +16,9 @@
 //! ```
 
 mod answers;
+mod arrows;
 mod axis;
+mod counters;
 mod gather;
 mod http;
 mod names;
@@ -29,6 +31,7 @@ mod report;
 mod shelf;
 mod socket;
 mod store;
+mod strip;
 mod text_page;
 mod view;
 
@@ -78,6 +81,8 @@ pub struct Options {
     pub collection: Option<PathBuf>,
     /// The program `anytrace-query`, where it is installed.
     pub query: Option<PathBuf>,
+    /// The program `anytrace`, whose `apitrace frames` replays traces of graphics for pictures of their frames.
+    pub replayer: Option<PathBuf>,
     /// The indexes: their pyramids are drawn until the traces are read, and SQL uses them.
     pub index: Choice,
     /// Serve the page from this folder instead of the one that is built in: for work on the page itself.
@@ -97,6 +102,7 @@ impl Default for Options {
             follow: false,
             collection: None,
             query: None,
+            replayer: None,
             index: Choice::None,
             page_folder: None,
             threads: 2,

@@ -7,10 +7,11 @@ use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant, SystemTime};
 
 use anytrace_core::index::{self, Choice, Lookup};
-use anytrace_core::{Error, Format, Input, InputOptions, SpanOptions};
+use anytrace_core::{Collect, Error, Format, Input, InputOptions, SpanOptions};
 use anytrace_formats::{Recognized, by_name, recognize};
 
 use crate::Source;
+use crate::counters::LiveBytes;
 use crate::gather::gather;
 use crate::outline;
 use crate::places;
@@ -133,7 +134,25 @@ fn read_into(view: &View, file: &File, shelf: &Shelf, found: &mut Found) -> Resu
     view.changed();
     preview(view, file, format);
     let options = if format.has_spans() { span_options(view, format)? } else { SpanOptions::default() };
-    gather(format, input, &file.source.open, options, (shelf, &view.names, view.stop_flag()), found)
+    let end = gather(format, input, &file.source.open, options, (shelf, &view.names, view.stop_flag()), found);
+    shelf.write(|store| store.arrows.join());
+    end?;
+    if format.has_accesses() && file.can_be_read_again() {
+        live_bytes(view, file, shelf)?;
+    }
+    Ok(())
+}
+
+/// Adds the line of the bytes in live regions. What is wrong with the trace was found before.
+fn live_bytes(view: &View, file: &File, shelf: &Shelf) -> Result<(), Error> {
+    let Some((format, input)) = open(&file.current())? else { return Ok(()) };
+    let mut live = LiveBytes::new(view.stop_flag());
+    // Where there is no room for more regions, the line ends.
+    let _ = format.open(input, &file.source.open)?.accesses(&mut live, &mut Collect::default());
+    if let Some(series) = live.finish() {
+        shelf.write(|store| store.counters.push(series));
+    }
+    Ok(())
 }
 
 /// Shows what the index has of a trace until it is read. An index that does not fit is not used.

@@ -5,6 +5,8 @@ use std::io;
 use anytrace_core::Error;
 use anytrace_core::span::{SpanSource, TimeUnit, Track};
 
+use crate::arrows::{Arrows, End};
+use crate::counters::Counters;
 use crate::pyramid::{Blobs, DEDUCED, INSTANT, OPEN, Row, Slice};
 
 /// Depths of a track that are drawn; deeper slices are counted.
@@ -42,6 +44,10 @@ pub(crate) struct Store {
     pub(crate) rows: usize,
     /// Slices that are open, on all tracks.
     pub(crate) open: usize,
+    /// Its arrows, once all is read.
+    pub(crate) arrows: Arrows,
+    /// Values that change over time.
+    pub(crate) counters: Counters,
 }
 
 /// A track with its rows.
@@ -135,6 +141,14 @@ impl Store {
         lane.last = lane.last.max(time);
         self.instants += 1;
         self.push(track, Slice { start: time, end: time, inner: 0, name, flags: INSTANT })
+    }
+
+    /// An arrow begins or ends in the innermost open slice of a track.
+    pub(crate) fn arrow(&mut self, track: u32, time: u64, number: u64, begins: bool) {
+        let Some(lane) = self.tracks.get(track as usize) else { return };
+        let Some(around) = lane.open.last() else { return };
+        let depth = u32::try_from(lane.open.len() - 1).unwrap_or(u32::MAX);
+        self.arrows.add(number, begins, End { time, start: around.start, track, depth });
     }
 
     /// Adds a slice or an instant to the row of the depth that is open on its track.

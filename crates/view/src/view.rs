@@ -10,6 +10,7 @@ use anytrace_core::{Diagnostic, Error, Format, Sink};
 use crate::axis::Axis;
 use crate::names::Names;
 use crate::shelf::Shelf;
+use crate::strip::Strip;
 use crate::{Options, Source};
 
 /// Diagnostics of a file that are shown; the others are counted.
@@ -25,7 +26,7 @@ pub(crate) struct View {
     pub(crate) names: Names,
     /// Grows with each change.
     version: AtomicU64,
-    stop: AtomicBool,
+    stop: Arc<AtomicBool>,
 }
 
 /// Most files that are shown of a collection that goes on.
@@ -82,6 +83,8 @@ pub(crate) struct File {
     /// What its index has of it, until all is read.
     preview: RwLock<Option<Arc<Shelf>>>,
     state: Mutex<State>,
+    /// Its frames as pictures.
+    pub(crate) strip: Arc<Strip>,
 }
 
 /// How far reading is, and what was found.
@@ -120,7 +123,7 @@ pub(crate) struct Damage {
 impl View {
     pub(crate) fn new(options: Options) -> Self {
         let files = Files::new(options.files.iter().cloned().map(File::new).collect(), options.collection.is_some());
-        Self { options, files, names: Names::default(), version: AtomicU64::new(1), stop: AtomicBool::new(false) }
+        Self { options, files, names: Names::default(), version: AtomicU64::new(1), stop: Arc::default() }
     }
 
     /// Ends all reading.
@@ -130,6 +133,11 @@ impl View {
 
     /// True when all reading is to end.
     pub(crate) fn stop_flag(&self) -> &AtomicBool {
+        &self.stop
+    }
+
+    /// The same flag, for threads that may outlive the view.
+    pub(crate) fn stopper(&self) -> &Arc<AtomicBool> {
         &self.stop
     }
 
@@ -178,7 +186,7 @@ impl File {
     /// A trace that is not read yet.
     pub(crate) fn new(source: Source) -> Self {
         let (shelf, preview, state) = (RwLock::default(), RwLock::default(), Mutex::new(State::default()));
-        Self { source, is_collected: false, shelf, preview, state }
+        Self { source, is_collected: false, shelf, preview, state, strip: Arc::default() }
     }
 
     /// A trace of a collection that goes on.

@@ -42,7 +42,8 @@ fn a_record_has_its_fields_and_the_machine_after_it() {
     assert_eq!(slice["attributes"]["seq"], 3, "{slice}");
     assert!(slice["attributes"].as_object().unwrap().len() > 4, "{slice}");
     let one = &slice["explanations"][0];
-    assert_eq!((&one["name"], &one["title"], &one["at"]), (&"state".into(), &"Machine".into(), &"3".into()));
+    let title = Value::from("Machine after this record");
+    assert_eq!((&one["name"], &one["title"], &one["at"]), (&"state".into(), &title, &"3".into()));
     let found = lines(&client.json("api/explain?name=state&track=0&at=3"));
     assert!(found[0].0.starts_with("after record 3 ") && found[0].1 == Some(3.0), "{found:?}");
     assert!(found.iter().any(|(text, _)| text == "locks"), "{found:?}");
@@ -81,6 +82,104 @@ fn a_call_has_the_state_of_opengl_after_it() {
     let found = lines(&client.json(&format!("api/explain?name=state&track={track}&at={at}")));
     assert_eq!(found[0].0, format!("after call {at} glRotatef, thread 0"));
     assert!(found.iter().any(|(text, _)| text.contains("GL_MODELVIEW matrix = ")), "{found:?}");
+}
+
+#[test]
+fn entries_have_their_states_on_the_axis_and_one_that_breaks_no_rule_its_history() {
+    let client = Client::of(&[example("free_tree.casemate")]);
+    let trace = client.complete();
+    let page = client.json("api/section/Entries");
+    let block = page["blocks"].as_array().unwrap().iter().find(|block| block["kind"] == "lanes").unwrap();
+    let lanes = block["lanes"].as_array().unwrap();
+    assert!(!lanes.is_empty(), "{page}");
+    let last = trace["range"]["end"].as_f64().unwrap() + 1.0;
+    for lane in lanes {
+        let items = lane["items"].as_array().unwrap();
+        assert_eq!(items.last().unwrap()["end"], last, "the last state lasts to the end: {lane}");
+        let follows = |pair: &[Value]| pair[0]["end"] == pair[1]["start"] && pair[0]["label"] != pair[1]["label"];
+        assert!(items.windows(2).all(follows), "{lane}");
+    }
+    // Each state begins at a record that wrote the entry or completed its cleaning.
+    let address = lanes[0]["name"].as_str().unwrap();
+    let record = lanes[0]["items"][0]["start"].as_f64().unwrap();
+    let entry = client.json(&format!("api/explain?name=entry&track=0&at={record}"));
+    assert_eq!(entry["title"], "The entry that this record wrote");
+    let found = lines(&entry);
+    assert!(found.iter().any(|(_, at)| *at == Some(record)), "{found:?}");
+    assert_eq!(entry["blocks"][1]["lanes"][0]["name"], address);
+}
+
+#[test]
+fn tasks_have_a_page_that_leads_to_their_polls() {
+    let client = Client::of(&[example("tasks.heph")]);
+    let trace = client.complete();
+    let page = client.json("api/section/Tasks");
+    let tables: Vec<&Value> =
+        page["blocks"].as_array().unwrap().iter().filter(|block| block["kind"] == "table").collect();
+    assert_eq!(tables.len(), 2, "{page}");
+    let (rows, links) = (tables[0]["rows"].as_array().unwrap(), tables[0]["links"].as_array().unwrap());
+    assert!(rows.len() > 10 && rows.len() == links.len());
+    let (first, last) = (trace["range"]["start"].as_f64().unwrap(), trace["range"]["end"].as_f64().unwrap());
+    for link in links {
+        let (start, end) = (link["start"].as_f64().unwrap(), link["end"].as_f64().unwrap());
+        assert!(first <= start && start <= end && end <= last, "{link}");
+    }
+}
+
+#[test]
+fn arrows_join_the_polls_of_a_span_in_the_window_and_at_the_slice() {
+    let client = Client::of(&[example("tasks.heph")]);
+    let trace = client.complete();
+    assert_eq!((&trace["has_arrows"], &trace["arrows_left_out"]), (&true.into(), &0.into()));
+    let window = format!("start={}&end={}", trace["range"]["start"], trace["range"]["end"]);
+    let all = client.json(&format!("api/arrows?{window}"));
+    let arrows = all["arrows"].as_array().unwrap();
+    assert!(arrows.len() > 5 && all["count"] == arrows.len(), "{all}");
+    let number = |value: &Value| value.as_f64().unwrap();
+    for arrow in arrows {
+        let (from, to) = (&arrow["from"], &arrow["to"]);
+        assert!(number(&from["at"]) <= number(&to["at"]), "{arrow}");
+        assert!(
+            number(&from["start"]) <= number(&from["at"]) && number(&from["at"]) <= number(&from["end"]),
+            "{arrow}"
+        );
+        assert_eq!(from["name"], to["name"], "polls of one span: {arrow}");
+    }
+    let few = client.json(&format!("api/arrows?{window}&limit=2"));
+    assert_eq!((&few["count"], &few["arrows"]), (&all["count"], &Value::Array(Vec::new())));
+    // The slice has the arrow that leads to it.
+    let to = &arrows[0]["to"];
+    let slice = client.json(&format!("api/slice?track={}&depth={}&start={}", to["track"], to["depth"], to["start"]));
+    assert!(slice["arrows"].as_array().unwrap().contains(&arrows[0]), "{slice}");
+    assert_eq!(client.get("api/arrows?start=1").status, 400);
+}
+
+#[test]
+fn live_bytes_are_a_line() {
+    let client = Client::of(&[tour("particles.cacheray.gz")]);
+    let trace = client.complete();
+    let counters = trace["counters"].as_array().unwrap();
+    assert_eq!((counters.len(), &counters[0]["track"]), (1, &Value::Null), "{counters:?}");
+    let series = |window: &str| client.json(&format!("api/counter?id=0&{window}"));
+    let all = series(&format!("start={}&end={}&px=1600", trace["range"]["start"], trace["range"]["end"]));
+    let (times, values) = (all["t"].as_array().unwrap(), all["last"].as_array().unwrap());
+    // What the table of regions adds up to.
+    let regions = &client.json("api/section/Types")["blocks"][1];
+    let column =
+        |name: &str| regions["columns"].as_array().unwrap().iter().position(|one| one["name"] == name).unwrap();
+    let (added, removed) = (column("added_seq"), column("removed_seq"));
+    let (size, count) = (column("element_bytes"), column("elements"));
+    for (time, value) in times.iter().zip(values) {
+        let time = time.as_f64().unwrap();
+        let is_live = |row: &&Value| {
+            row[added].as_f64().unwrap() <= time && row[removed].as_f64().is_none_or(|removed| removed > time)
+        };
+        let rows = regions["rows"].as_array().unwrap().iter().filter(is_live);
+        let live: f64 = rows.map(|row| row[size].as_f64().unwrap() * row[count].as_f64().unwrap()).sum();
+        assert_eq!(value.as_f64(), Some(live), "at record {time}");
+    }
+    assert!(!times.is_empty());
+    assert_eq!(client.get("api/counter?id=1&start=0&end=9").status, 404);
 }
 
 #[test]
@@ -142,7 +241,7 @@ fn tables_of_formats_have_pages() {
 #[test]
 fn pages_of_formats_have_blocks() {
     for (name, expected) in
-        [("threads4.xray", vec!["Summary", "Check"]), ("rows.lackey", vec!["Summary", "Check", "memory", "Types"])]
+        [("threads4.xray", vec!["Summary", "Check"]), ("rows.lackey", vec!["Summary", "Check", "memory"])]
     {
         let client = Client::of(&[example(name)]);
         assert_eq!(client.complete()["sections"], Value::from(expected.clone()), "{name}");

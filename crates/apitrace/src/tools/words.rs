@@ -8,7 +8,12 @@ use crate::wire::reader::Reader;
 
 /// The explanations of the format.
 pub(crate) const EXPLANATIONS: &[Explanation] =
-    &[Explanation { name: "state", title: "OpenGL state", subject: Subject::Attribute("call") }];
+    &[Explanation { name: "state", title: "OpenGL state after this call", subject: Subject::Attribute("call") }];
+
+/// True for the functions of OpenGL and of the interfaces to windows: others have no state of OpenGL.
+pub(crate) fn explains(_: &str, name: &[u8]) -> bool {
+    ["gl", "egl", "wgl", "CGL"].iter().any(|begin| name.starts_with(begin.as_bytes()))
+}
 
 /// Writes an explanation.
 pub(crate) fn explain(
@@ -46,7 +51,16 @@ mod tests {
     fn lines(explanation: &str, at: Option<u64>) -> Result<Vec<String>, Error> {
         let examples = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples");
         let bytes = std::fs::read(examples.join("traces/imm.trace")).unwrap();
-        Ok(explained(&Apitrace, &bytes, explanation, at)?.into_iter().map(|(text, _)| text).collect())
+        Ok(explained(&Apitrace, &bytes, explanation, at)?.lines.into_iter().map(|(text, _)| text).collect())
+    }
+
+    #[test]
+    fn only_calls_of_opengl_have_a_state_of_it() {
+        for (name, is_one) in [("glClear", true), ("glXSwapBuffers", true), ("eglMakeCurrent", true), ("memcpy", false)]
+        {
+            assert_eq!(explains("state", name.as_bytes()), is_one, "{name}");
+        }
+        assert!(!explains("state", b"ID3D11DeviceContext::Draw"));
     }
 
     #[test]

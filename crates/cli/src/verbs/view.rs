@@ -1,7 +1,7 @@
 //! `anytrace view`: traces in the browser.
 
 use std::io::Write;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 use anytrace_core::TimeBound;
@@ -30,6 +30,7 @@ pub(crate) fn run(options: &ViewArguments) -> Result<Verdict, Failure> {
         follow: options.follow,
         collection: None,
         query: super::query::engine_path(),
+        replayer: replayer(),
         index: index(options)?,
         page_folder: options.viewer_dir.clone(),
         threads: open::open_options(&options.input).threads,
@@ -83,6 +84,11 @@ fn index(options: &ViewArguments) -> Result<Choice, Failure> {
         None if options.index.no_index => Ok(Choice::None),
         None => Ok(Choice::Auto(indexed::folder())),
     }
+}
+
+/// This program, which replays traces of graphics for pictures of their frames.
+pub(crate) fn replayer() -> Option<PathBuf> {
+    std::env::current_exe().ok()
 }
 
 fn source(file: &Path, input: &InputArguments) -> Source {

@@ -96,14 +96,25 @@ pub(crate) struct Collected {
     pub(crate) summary: Summary,
 }
 
-/// Reads a trace. Attributes are stored if they are needed.
+/// The attributes that are stored.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Stored {
+    /// None.
+    Nothing,
+    /// Those of events with the numbers of spans, which arrows are made of.
+    Numbered,
+    /// All.
+    All,
+}
+
+/// Reads a trace.
 pub(crate) fn collect(
     mut reader: Reader,
     order: Order,
-    wants_attributes: bool,
+    attributes: Stored,
     sink: &mut dyn Sink,
 ) -> Result<Collected, Error> {
-    let mut collector = Collector { sorter: Sorter::default(), taker: Taker::new(order), wants_attributes, sink };
+    let mut collector = Collector { sorter: Sorter::default(), taker: Taker::new(order), attributes, sink };
     let summary = reader.read(&mut collector)?;
     let Collector { sorter, taker, sink, .. } = collector;
     taker.facts.report(sink)?;
@@ -113,8 +124,16 @@ pub(crate) fn collect(
 struct Collector<'s> {
     sorter: Sorter,
     taker: Taker,
-    wants_attributes: bool,
+    attributes: Stored,
     sink: &'s mut dyn Sink,
+}
+
+impl Stored {
+    /// All attributes, where they are wanted.
+    #[cfg(feature = "tools")]
+    pub(crate) fn all_if(is_wanted: bool) -> Self {
+        if is_wanted { Self::All } else { Self::Nothing }
+    }
 }
 
 impl Visitor for Collector<'_> {
@@ -126,8 +145,12 @@ impl Visitor for Collector<'_> {
         };
         let kept = self.taker.event(place, event);
         let description = if kept.name == super::names::NO_ROOM { event.description } else { &[] };
-        let (attributes, nesting) =
-            if self.wants_attributes { (event.attributes, event.nesting) } else { (&[][..], &[][..]) };
+        let is_stored = match self.attributes {
+            Stored::Nothing => false,
+            Stored::Numbered => kept.home != TASKS && Ids::of(event.attributes()).is_some(),
+            Stored::All => true,
+        };
+        let (attributes, nesting) = if is_stored { (event.attributes, event.nesting) } else { (&[][..], &[][..]) };
         if kept.home == NOWHERE {
             return Ok(());
         }

@@ -20,7 +20,7 @@ use anytrace_core::{Error, Sink, SpanSink, Summary};
 use self::rows::{RowId, Rows, Shown};
 use self::tracks::Tracks;
 use super::actors::Runs;
-use super::collect::{Collected, Facts, Order, collect};
+use super::collect::{Collected, Facts, Order, Stored, collect};
 use super::event::{Sorted, TASKS};
 use super::layer::Ids;
 use super::names::{NO_ROOM, Names};
@@ -36,7 +36,12 @@ pub(crate) fn emit(reader: Reader, out: &mut dyn SpanSink, sink: &mut dyn Sink) 
     let wants_attributes = out.wants_attributes();
     let wants_lives = out.wants_lives();
     // The runs of actors are needed if attributes are.
-    let Collected { sorter, names, facts, summary } = collect(reader, Order::Tracks, wants_attributes, sink)?;
+    let stored = match (wants_attributes, out.wants_arrows()) {
+        (true, _) => Stored::All,
+        (false, true) => Stored::Numbered,
+        (false, false) => Stored::Nothing,
+    };
+    let Collected { sorter, names, facts, summary } = collect(reader, Order::Tracks, stored, sink)?;
     let mut emitter = SpanEmitter::new(&names, &facts, wants_attributes, out)?;
     sorter.each(&mut |event| if wants_lives || event.home != TASKS { emitter.event(event) } else { Ok(()) })?;
     emitter.finish()?;
@@ -46,6 +51,7 @@ pub(crate) fn emit(reader: Reader, out: &mut dyn SpanSink, sink: &mut dyn Sink) 
 struct SpanEmitter<'a> {
     facts: &'a Facts,
     wants_attributes: bool,
+    wants_arrows: bool,
     takes_complete: bool,
     wants_identities: bool,
     /// The key of the first attribute of spans emitted as complete spans.
@@ -75,12 +81,14 @@ impl<'a> SpanEmitter<'a> {
             out.name(id, name, None)?;
         }
         let (takes_complete, wants_identities) = (out.takes_complete(), out.wants_identities());
+        let wants_arrows = out.wants_arrows();
         let mut keys = Keys::new(names);
         let end_key = if takes_complete { keys.id(b"end", out)? } else { 0 };
         let kind = |name: &[u8]| std::str::from_utf8(name).map_or(Kind::User, runtime::kind_of);
         Ok(Self {
             facts,
             wants_attributes,
+            wants_arrows,
             takes_complete,
             wants_identities,
             end_key,
@@ -188,11 +196,10 @@ impl<'a> SpanEmitter<'a> {
         if self.takes_complete {
             self.batch.attribute(self.end_key, Value::U64(event.end));
         }
-        if !self.wants_attributes {
-            return Ok(());
+        if self.wants_attributes {
+            self.attributes(event)?;
         }
-        self.attributes(event)?;
-        self.arrows(event, track, name)
+        if self.wants_arrows { self.arrows(event, track, name) } else { Ok(()) }
     }
 
     /// Joins a run to the one before and the next of its span.

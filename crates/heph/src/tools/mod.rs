@@ -5,3 +5,4 @@ pub mod loss;
 pub mod spans;
 pub mod stats;
 pub mod tasks;
+pub(crate) mod words;

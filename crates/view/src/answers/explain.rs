@@ -2,7 +2,7 @@
 
 use anytrace_core::index::Open;
 use anytrace_core::span::TimeUnit;
-use anytrace_core::{Error, Explanation, Format, Input, Lines, Subject};
+use anytrace_core::{Course, Error, Explanation, Format, Grid, Input, Lines, Spot, Subject};
 use serde_json::{Value, json};
 
 use super::page::{Page, text};
@@ -35,7 +35,7 @@ pub(super) fn page(page: &Page<'_>, title: &str) -> Result<Vec<Value>, Error> {
 }
 
 /// What can be asked about a slice that begins at this time of its trace, with these attributes.
-pub(super) fn of_slice(file: &File, start: u64, attributes: Option<&Value>) -> Vec<Value> {
+pub(super) fn of_slice(file: &File, start: u64, name: &str, attributes: Option<&Value>) -> Vec<Value> {
     let Some(format) = file.state().format else { return Vec::new() };
     if !file.can_be_read_again() {
         return Vec::new();
@@ -50,7 +50,8 @@ pub(super) fn of_slice(file: &File, start: u64, attributes: Option<&Value>) -> V
         // As a text: the page's numbers have 53 bits.
         at.map(|at| json!({"name": one.name, "title": one.title, "at": at.to_string()}))
     };
-    format.explanations().iter().filter_map(ask).collect()
+    let asked = format.explanations().iter().filter(|one| format.explains(one.name, name.as_bytes()));
+    asked.filter_map(ask).collect()
 }
 
 /// `api/explain`: an explanation of a number of a track's trace.
@@ -75,41 +76,94 @@ fn blocks(page: &Page<'_>, format: &dyn Format, one: &Explanation, at: Option<u6
         again.map(|(_, input)| input).ok_or_else(|| Error::usage("the file is empty now"))
     });
     let is_by_order = page.file.shelf().read().unit() == TimeUnit::Order;
-    let mut lines = Found { page, is_by_order, lines: Vec::new(), links: Vec::new(), bytes: 0, is_cut: false };
+    let mut parts = Parts { page, is_by_order, blocks: Vec::new(), lines: Block::default(), bytes: 0, is_cut: false };
     let options = &page.file.source.open;
-    match format.explain(one.name, at, &*open, options, &mut lines, &mut page.findings()) {
-        Err(error) if !lines.is_cut => return Err(error),
+    match format.explain(one.name, at, &*open, options, &mut parts, &mut page.findings()) {
+        Err(error) if !parts.is_cut => return Err(error),
         _ => {}
     }
-    let Found { lines, links, is_cut, .. } = lines;
-    let mut blocks = vec![json!({"kind": "lines", "title": "", "lines": lines, "links": links})];
+    parts.end_lines();
+    let Parts { mut blocks, is_cut, .. } = parts;
     if is_cut {
         blocks.push(text("More is not shown here: the command line has all of it."));
     }
     Ok(blocks)
 }
 
-/// The first lines.
-struct Found<'a> {
+/// Lines without anything between them.
+#[derive(Default)]
+struct Block {
+    lines: Vec<String>,
+    links: Vec<Value>,
+}
+
+/// The first parts.
+struct Parts<'a> {
     page: &'a Page<'a>,
     /// Records are places on the axis.
     is_by_order: bool,
-    lines: Vec<String>,
-    links: Vec<Value>,
+    blocks: Vec<Value>,
+    lines: Block,
     bytes: usize,
     is_cut: bool,
 }
 
-impl Lines for Found<'_> {
+impl Parts<'_> {
+    /// The lines so far are a block.
+    fn end_lines(&mut self) {
+        let Block { lines, links } = std::mem::take(&mut self.lines);
+        if !lines.is_empty() {
+            self.blocks.push(json!({"kind": "lines", "title": "", "lines": lines, "links": links}));
+        }
+    }
+
+    fn link(&self, spot: Spot) -> Value {
+        match spot {
+            Spot::Record(record) if self.is_by_order => self.page.link(record),
+            Spot::Record(_) => Value::Null,
+            Spot::Times(start, end) => {
+                let (start, end) = (self.page.axis.place(start), self.page.axis.place(end));
+                json!({"start": start, "end": end, "track": Value::Null})
+            }
+        }
+    }
+}
+
+impl Lines for Parts<'_> {
     fn line(&mut self, text: &str, record: Option<u64>) -> Result<(), Error> {
         self.bytes = self.bytes.saturating_add(text.len());
-        self.is_cut = self.lines.len() == LINES_MAX || self.bytes > BYTES_MAX;
+        self.is_cut = self.lines.lines.len() == LINES_MAX || self.bytes > BYTES_MAX;
         if self.is_cut {
             return Err(Error::usage("no more lines are shown"));
         }
-        self.lines.push(text.to_owned());
-        let link = record.filter(|_| self.is_by_order).map(|record| self.page.link(record));
-        self.links.push(link.unwrap_or(Value::Null));
+        self.lines.lines.push(text.to_owned());
+        let link = record.map_or(Value::Null, |record| self.link(Spot::Record(record)));
+        self.lines.links.push(link);
+        Ok(())
+    }
+
+    fn grid(&mut self, grid: Grid) -> Result<(), Error> {
+        self.end_lines();
+        let align = |is_number: bool| if is_number { "right" } else { "left" };
+        let columns = grid.columns.iter().map(|(name, is_number)| json!({"name": name, "align": align(*is_number)}));
+        let links = grid.spots.iter().map(|spot| spot.map_or(Value::Null, |spot| self.link(spot)));
+        self.blocks.push(json!({
+            "kind": "table",
+            "title": grid.title,
+            "columns": columns.collect::<Vec<_>>(),
+            "links": links.collect::<Vec<_>>(),
+            "rows": grid.rows,
+        }));
+        Ok(())
+    }
+
+    fn courses(&mut self, title: &str, courses: Vec<Course>) -> Result<(), Error> {
+        self.end_lines();
+        let axis = self.page.axis;
+        let item = |(start, end, label): &(u64, u64, &str)| json!({"start": axis.place(*start), "end": axis.place(*end), "label": label});
+        let lane = |one: &Course| json!({"name": one.name, "items": one.states.iter().map(item).collect::<Vec<_>>()});
+        let lanes: Vec<Value> = courses.iter().map(lane).collect();
+        self.blocks.push(json!({"kind": "lanes", "title": title, "lanes": lanes}));
         Ok(())
     }
 }

@@ -1,11 +1,14 @@
 //! Answers to the page.
 
+mod arrows;
 mod attributes;
+mod counter;
 mod explain;
 mod export;
 mod flame;
 mod memory;
 mod page;
+mod pictures;
 mod rows;
 mod search;
 mod section;
@@ -100,6 +103,9 @@ pub(crate) fn get(work: &Work<'_>, name: &str, parameters: &Parameters) -> Resul
         "selection" => selection::selection(work, parameters),
         "export" => export::export(work, parameters),
         "flame" => flame::flame(work, parameters),
+        "arrows" => arrows::arrows(work, parameters),
+        "counter" => counter::counter(work, parameters),
+        "picture" => pictures::picture(work, parameters),
         "explain" => explain::explain(work, parameters),
         _ => match name.strip_prefix("section/") {
             Some(name) => section::section(work, name),

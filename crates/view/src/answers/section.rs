@@ -5,7 +5,7 @@ use anytrace_core::{Diagnostic, Error, Format, Info};
 use serde_json::{Value, json};
 
 use super::page::{Page, text};
-use super::{Problem, Reply, Work, explain, memory, tables};
+use super::{Problem, Reply, Work, explain, memory, pictures, tables};
 use crate::view::{File, View};
 
 /// Rows of a table of kinds or threads.
@@ -36,6 +36,7 @@ pub(super) fn section(work: &Work<'_>, name: &str) -> Result<Reply, Problem> {
             "Summary" => page.summary(),
             "Check" => page.check(),
             "memory" => memory::page(&page),
+            "Frames" => page.frames(),
             name if tables::PAGES.iter().any(|(page, _)| *page == name) => tables::page(&page, name),
             name => explain::page(&page, name),
         };
@@ -73,6 +74,12 @@ impl Page<'_> {
         if !info.threads.is_empty() {
             blocks.push(counts("Threads", "thread", &info.threads));
         }
+        Ok(blocks)
+    }
+
+    fn frames(&self) -> Result<Vec<Value>, Error> {
+        let mut blocks: Vec<Value> = pictures::block(self).into_iter().collect();
+        blocks.extend(tables::page(self, "Frames")?);
         Ok(blocks)
     }
 

@@ -20,16 +20,18 @@ pub(super) fn slice(work: &Work<'_>, parameters: &Parameters) -> Result<Reply, P
     let (depth, start): (usize, f64) = (parameters.required("depth")?, parameters.required("start")?);
     let one = Parameters::one("tracks", &track.to_string());
     let chosen = tracks(work, &one)?.pop().ok_or_else(Problem::missing)?;
-    let (slice, stack) = {
+    let (file, _) = work.view.track_of(track).ok_or_else(Problem::missing)?;
+    let (slice, stack, arrows) = {
         let store = chosen.shelf.read();
         let slice = find(&store, &chosen, depth, start)?.ok_or_else(Problem::missing)?;
         let stack = stack(&store, &chosen, depth, &slice)?;
-        (slice, stack)
+        let place = ((file, chosen.axis), (chosen.track, depth));
+        let arrows = super::arrows::of_slice(work.view, place.0, &store, place.1, &slice)?;
+        (slice, stack, arrows)
     };
     let names = &work.view.names;
     let stack: Vec<Value> = stack.iter().map(|(depth, slice)| of_stack(names, chosen.axis, *depth, slice)).collect();
-    let file =
-        work.view.track_of(track).and_then(|(file, _)| work.view.files.get(file)).ok_or_else(Problem::missing)?;
+    let file = work.view.files.get(file).ok_or_else(Problem::missing)?;
     let attributes = super::attributes::of(work, file, (chosen.track, depth), &slice);
     let location = names.get(slice.name).and_then(|name| name.location);
     Ok(Reply::Json(json!({
@@ -44,7 +46,8 @@ pub(super) fn slice(work: &Work<'_>, parameters: &Parameters) -> Result<Reply, P
         "stack": stack,
         "file": location.as_ref().map(|location| location.file.as_str()),
         "line": location.as_ref().map(|location| location.line).filter(|line| *line > 0),
-        "explanations": super::explain::of_slice(file, slice.start, attributes.as_ref()),
+        "explanations": super::explain::of_slice(file, slice.start, &names.text(slice.name), attributes.as_ref()),
+        "arrows": arrows,
         "attributes": attributes,
         "children": children(work, &chosen, depth, &slice)?,
     })))

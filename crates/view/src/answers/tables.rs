@@ -29,7 +29,8 @@ pub(super) const PAGES: [(&str, &[&str]); 4] = [
 /// A page's tables that a format has.
 pub(super) fn on(page: &str, format: &dyn Format) -> Vec<Table> {
     let wanted = PAGES.iter().find(|(name, _)| *name == page).map_or(&[][..], |(_, tables)| tables);
-    let all = tables::all(format);
+    let mut all = tables::all(format);
+    all.retain(|table| !format.empty_tables().contains(&table.name));
     // In the order of the page: what sums up comes first.
     wanted.iter().filter_map(|name| all.iter().find(|table| table.name == *name)).copied().collect()
 }

@@ -49,6 +49,9 @@ pub(super) fn trace(work: &Work<'_>, parameters: &Parameters) -> Result<Reply, P
         "instants": page.instants,
         "left_out": page.left_out,
         "damage": page.damage,
+        "counters": super::counter::list(view),
+        "has_arrows": view.files.iter().any(|file| !file.shelf().read().arrows.all().is_empty()),
+        "arrows_left_out": view.files.iter().map(|file| file.shelf().read().arrows.left_out).sum::<u64>(),
         "sql": view.options.query.is_some(),
         "sections": super::section::names(view),
     })))

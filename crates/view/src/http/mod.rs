@@ -164,7 +164,7 @@ impl Drop for Cancel {
 async fn compute(app: &Arc<App>, name: String, parameters: Parameters) -> Result<Reply, Problem> {
     let _place = place(app)?;
     let ended = || Problem::new(503, "the server ends");
-    let is_quick = matches!(name.as_str(), "trace" | "names" | "tiles");
+    let is_quick = matches!(name.as_str(), "trace" | "names" | "tiles" | "arrows" | "counter" | "picture");
     let threads = if is_quick { &app.quick } else { &app.thorough };
     let permit = Arc::clone(threads).acquire_owned().await.map_err(|_| ended())?;
     let cancelled = Arc::new(AtomicBool::new(false));

@@ -14,7 +14,7 @@ use anytrace_core::span::{
 };
 use anytrace_core::{Error, Sink, SpanSink, Summary};
 
-use crate::lanes::collect::{Collected, Facts, Order, collect};
+use crate::lanes::collect::{Collected, Facts, Order, Stored, collect};
 use crate::lanes::event::{Sorted, TASKS};
 use crate::lanes::layer::{Ancestors, Ids};
 use crate::lanes::names::{NO_ROOM, Names};
@@ -31,7 +31,7 @@ pub(crate) fn emit(
     out: &mut dyn SpanSink,
     sink: &mut dyn Sink,
 ) -> Result<Summary, Error> {
-    let Collected { sorter, names, facts, summary } = collect(reader, Order::Causes, true, sink)?;
+    let Collected { sorter, names, facts, summary } = collect(reader, Order::Causes, Stored::All, sink)?;
     let mut emitter = Emitter::new(&names, &facts, causes, out)?;
     sorter.each(&mut |event| emitter.event(event))?;
     let unnumbered = emitter.finish()?;

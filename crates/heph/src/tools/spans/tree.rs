@@ -9,7 +9,7 @@ use super::line::About;
 use super::printer::Printer;
 use super::tree_options::{TreeOptions, TreeSummary};
 use super::window;
-use crate::lanes::collect::{Collected, Order, collect};
+use crate::lanes::collect::{Collected, Order, Stored, collect};
 use crate::verbs::select::Filter;
 use crate::wire::reader::Reader;
 
@@ -32,7 +32,8 @@ pub fn tree(
         window::emit(reader, options.lanes, *streaming, &mut printer, sink)?;
         return printer.finish();
     }
-    let collected = collect(reader, Order::Lanes(options.lanes), options.form.wants_attributes(), sink)?;
+    let collected =
+        collect(reader, Order::Lanes(options.lanes), Stored::all_if(options.form.wants_attributes()), sink)?;
     let Collected { sorter, names, facts, .. } = collected;
     let filter = Filter::from_start(&options.selection, facts.range.map_or(0, |range| range.0));
     let mut printer = Printer::new(options, filter, out);

@@ -18,7 +18,7 @@ pub use lengths::Lengths;
 pub use queues::{QUEUE_STEPS, Queue, Step};
 
 use crate::lanes::Lanes;
-use crate::lanes::collect::{Collected, Order, collect};
+use crate::lanes::collect::{Collected, Order, Stored, collect};
 use crate::wire::reader::Reader;
 
 /// Options of [`stats`].
@@ -157,7 +157,7 @@ pub fn stats(
     sink: &mut dyn Sink,
 ) -> Result<HephStats, Error> {
     let Collected { sorter, names, facts, .. } =
-        collect(Reader::new(input, open)?, Order::Lanes(options.lanes), true, sink)?;
+        collect(Reader::new(input, open)?, Order::Lanes(options.lanes), Stored::All, sink)?;
     let mut gather = gather::Gather::new(&names, &facts, options);
     sorter.each(&mut |event| {
         gather.event(event);

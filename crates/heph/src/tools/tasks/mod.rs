@@ -17,7 +17,7 @@ use anytrace_core::{Error, Input, OpenOptions, Sink};
 
 pub use self::warnings::Warning;
 use super::stats::Lengths;
-use crate::lanes::collect::{Collected, Order, collect};
+use crate::lanes::collect::{Collected, Order, Stored, collect};
 use crate::wire::reader::Reader;
 
 /// What the list is sorted by, the greatest first.
@@ -204,7 +204,7 @@ pub fn tasks(
     options: &TasksOptions,
     sink: &mut dyn Sink,
 ) -> Result<HephTasks, Error> {
-    let Collected { sorter, names, facts, .. } = collect(Reader::new(input, open)?, Order::Tasks, true, sink)?;
+    let Collected { sorter, names, facts, .. } = collect(Reader::new(input, open)?, Order::Tasks, Stored::All, sink)?;
     let mut gather = gather::Gather::new(&names, &facts, options);
     sorter.each(&mut |event| {
         gather.event(event);
