@@ -3,8 +3,8 @@
 import { formatBytes } from "./format";
 import { optionalText, asObject, asTexts, parseJson, type Json } from "./json";
 import {
-  readCall, readCounter, readFlame, readSearch, readSelection, readSql, readTables, readTrace,
-  type Call, type CounterSeries, type FlameNode, type Range, type SearchAnswer, type Selection, type SqlAnswer, type SqlTable, type Trace,
+  readArrows, readCall, readCounter, readFlame, readSearch, readSelection, readSql, readTables, readTrace,
+  type Arrow, type Call, type CounterSeries, type FlameNode, type Range, type SearchAnswer, type Selection, type SqlAnswer, type SqlTable, type Trace,
 } from "./model";
 import { Picture } from "./tiles";
 import { readSection, type Section } from "./sections";
@@ -120,6 +120,16 @@ export async function getFlame(range: Range, tracks: string, merge: "heavy" | "t
 
 export async function getCounter(id: number, range: Range, px: number): Promise<CounterSeries> {
   return readCounter(await json(placed("counter", { id, ...range, px })));
+}
+
+/** The arrows of a window; none where there are more than `limit`. */
+export async function getArrows(range: Range, limit: number): Promise<Arrow[]> {
+  return readArrows(asObject(await json(placed("arrows", { start: range.start, end: range.end, limit })), "arrows")["arrows"]);
+}
+
+/** The arrows that begin or end in a slice. */
+export async function getArrowsOf({ track, depth, start }: { track: number; depth: number; start: number }): Promise<Arrow[]> {
+  return readArrows(asObject(await json(placed("arrows", { track, depth, start })), "arrows")["arrows"]);
 }
 
 export async function getSection(name: string): Promise<Section> {

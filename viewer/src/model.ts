@@ -40,6 +40,18 @@ export interface Gap extends Range {
   text: string;
 }
 
+/** One end of an arrow: the slice it is at, and where it leaves or reaches it. */
+export interface ArrowEnd extends Range {
+  track: number;
+  depth: number;
+  at: number;
+}
+
+export interface Arrow {
+  from: ArrowEnd;
+  to: ArrowEnd;
+}
+
 export interface Counter {
   id: number;
   name: string;
@@ -67,6 +79,7 @@ export interface Trace {
   instants: number;
   damage: Gap[];
   counters: Counter[];
+  hasArrows: boolean;
   sql: boolean;
   sections: string[];
 }
@@ -148,6 +161,7 @@ export function readTrace(value: Json): Trace {
     slices: optionalNumber(trace["slices"]) ?? 0,
     instants: optionalNumber(trace["instants"]) ?? 0,
     damage: optionalList(trace["damage"]).flatMap((gap) => readGap(gap)),
+    hasArrows: trace["has_arrows"] === true,
     counters: optionalList(trace["counters"]).map((item) => {
       const counter = asObject(item, "counter");
       return { id: asNumber(counter["id"], "counter.id"), name: optionalText(counter["name"]) ?? "", track: optionalNumber(counter["track"]) };
@@ -293,6 +307,7 @@ export interface Call extends Range {
   line: number | null;
   attributes: JsonObject | null;
   children: { name: string; count: number; total: number }[];
+  arrows: Arrow[];
   /** What the format can explain here; `at` is a number of 64 bits, as a text. */
   explanations: { name: string; title: string; at: string }[];
 }
@@ -319,6 +334,7 @@ export function readCall(value: Json): Call {
       const child = asObject(item, "slice.children");
       return { name: optionalText(child["name"]) ?? "", count: field(child, "count"), total: field(child, "total") };
     }),
+    arrows: readArrows(call["arrows"]),
     explanations: optionalList(call["explanations"]).map((item) => {
       const one = asObject(item, "slice.explanations");
       return { name: asText(one["name"], "explanation.name"), title: asText(one["title"], "explanation.title"), at: asText(one["at"], "explanation.at") };
@@ -363,6 +379,18 @@ export function readTables(value: Json): SqlTable[] {
         return { name: asText(column["name"], "column.name"), type: optionalText(column["type"]) ?? "" };
       }),
     };
+  });
+}
+
+function readArrowEnd(value: Json | undefined): ArrowEnd {
+  const end = asObject(value ?? null, "arrow");
+  return { track: field(end, "track"), depth: field(end, "depth"), start: field(end, "start"), end: field(end, "end"), at: field(end, "at") };
+}
+
+export function readArrows(value: Json | undefined): Arrow[] {
+  return optionalList(value).map((item) => {
+    const arrow = asObject(item, "arrow");
+    return { from: readArrowEnd(arrow["from"]), to: readArrowEnd(arrow["to"]) };
   });
 }
 

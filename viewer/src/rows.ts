@@ -22,6 +22,7 @@ interface LineBase {
 
 export interface ProcessLine extends LineBase {
   kind: "process";
+  file: number;
   open: boolean;
 }
 
@@ -80,6 +81,7 @@ function addProcess(layout: Layout, trace: Trace, key: string, tracks: Track[], 
   const slices = tracks.reduce((sum, track) => sum + track.slices, 0);
   push(layout, {
     kind: "process",
+    file: first.file,
     key: processKeyName,
     y: layout.height,
     height: PROCESS_HEIGHT,

@@ -48,6 +48,15 @@ export interface SourceBlock {
   lines: { number: number; text: string; value: string }[];
 }
 
+/** Pictures, each with its words and a place of the timeline. */
+export interface PicturesBlock {
+  kind: "pictures";
+  title: string;
+  /** They are still being made. */
+  making: boolean;
+  pictures: { source: string; text: string; link: Link | null }[];
+}
+
 /** Lines of text, some of which lead to a place of the timeline. */
 export interface LinesBlock {
   kind: "lines";
@@ -63,6 +72,7 @@ export type Block =
   | LanesBlock
   | HeatBlock
   | LinesBlock
+  | PicturesBlock
   | SourceBlock;
 
 export interface Section {
@@ -90,6 +100,8 @@ function readBlock(value: Json): Block {
       return readHeat(block);
     case "lines":
       return readLines(block);
+    case "pictures":
+      return readPictures(block);
     case "source":
       return readSource(block);
     default:
@@ -166,6 +178,18 @@ function readHeat(block: JsonObject): HeatBlock {
     cells: asNumbers(block["cells"], "heat.cells"),
     rowNames: optionalList(block["row_names"]).map((name) => asText(name, "heat.row_names")),
   };
+}
+
+/** Only pictures of the page's own server. */
+const PICTURE = /^api\/picture\?file=\d+&frame=\d+$/;
+
+function readPictures(block: JsonObject): PicturesBlock {
+  const pictures = optionalList(block["pictures"]).flatMap((item) => {
+    const picture = asObject(item, "pictures");
+    const source = optionalText(picture["source"]) ?? "";
+    return PICTURE.test(source) ? [{ source, text: optionalText(picture["text"]) ?? "", link: readLink(picture["link"] ?? null) }] : [];
+  });
+  return { kind: "pictures", title: title(block), making: block["making"] === true, pictures };
 }
 
 function readSource(block: JsonObject): SourceBlock {

@@ -1,16 +1,18 @@
 //! `cargo xtask viewer`: the page of `anytrace view`, from its sources to a browser.
 //!
 //! npm installs what `viewer/package-lock.json` names; types and unit tests are checked, the page is built, and must be
-//! what is committed in `crates/view/assets`; then Debian's Chromium opens every example trace.
+//! what is committed in `crates/view/assets`; then Debian's Chromium opens every example trace. `--walk MINUTES` walks
+//! through a trace of 1 GB for so long, and says how long moves take and how much memory the tab and the server need.
 
 use std::fs;
-use std::io::Write;
+use std::io::{BufWriter, Write};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use flate2::Compression;
 use flate2::write::GzEncoder;
 
+use crate::bench::xray;
 use crate::packages;
 use crate::shell::{cargo, has_program, output, root, run, skip};
 
@@ -22,10 +24,14 @@ const NODE_MAJOR_MIN: u32 = 20;
 const NPM_MAJOR_MIN: u32 = 11;
 
 pub(crate) fn run_all(arguments: &[String]) -> Result<(), String> {
-    let screenshots = match arguments {
-        [] => None,
-        [flag, folder] if flag == "--screenshots" => Some(folder),
-        other => return Err(format!("viewer takes --screenshots DIR or nothing, not {}", other.join(" "))),
+    let (screenshots, minutes) = match arguments {
+        [] => (None, None),
+        [flag, folder] if flag == "--screenshots" => (Some(folder), None),
+        [flag, minutes] if flag == "--walk" => (None, Some(minutes)),
+        other => {
+            let other = other.join(" ");
+            return Err(format!("viewer takes --screenshots DIR, --walk MINUTES or nothing, not {other}"));
+        }
     };
     if !has_program("npm") || major("node")?.is_none_or(|major| major < NODE_MAJOR_MIN) {
         return skip("node (20 or newer) with npm is not installed: the viewer's page was not tested");
@@ -50,6 +56,9 @@ pub(crate) fn run_all(arguments: &[String]) -> Result<(), String> {
     if !has_program("chromium") {
         return skip("chromium is not installed: the viewer's page was not opened in a browser");
     }
+    if let Some(minutes) = minutes {
+        return walk(&mut npm(&["exec", "--", "node", "tests/browser/walk.mjs"]), minutes);
+    }
     run(cargo().args(["build", "--quiet", "--locked", "--package", "anytrace"]))?;
     // What is drawn is compared with what SQL finds; the tests have built the engine already.
     if !root().join("target/debug/anytrace-query").exists() {
@@ -60,6 +69,23 @@ pub(crate) fn run_all(arguments: &[String]) -> Result<(), String> {
         browser.arg("--screenshots").arg(std::path::absolute(folder).map_err(|error| error.to_string())?);
     }
     run(browser.env("ANYTRACE_COMMAND", root().join("target/debug/anytrace")))
+}
+
+/// Bytes of the trace that is walked through.
+const WALK_BYTES: u64 = 1_000_000_000;
+
+/// Walks through a large trace with an optimized program.
+fn walk(command: &mut Command, minutes: &str) -> Result<(), String> {
+    run(cargo().args(["build", "--quiet", "--locked", "--release", "--package", "anytrace"]))?;
+    let trace = root().join("target/walk.xray");
+    let failed = |error: std::io::Error| format!("{}: {error}", trace.display());
+    let is_there = fs::metadata(&trace).is_ok_and(|meta| meta.len() >= WALK_BYTES);
+    if !is_there {
+        let mut out = BufWriter::new(fs::File::create(&trace).map_err(failed)?);
+        xray::generate(&mut out, WALK_BYTES).and_then(|()| out.flush()).map_err(failed)?;
+    }
+    command.arg(&trace).arg(minutes);
+    run(command.env("ANYTRACE_COMMAND", root().join("target/release/anytrace")))
 }
 
 /// The major version that a program reports.

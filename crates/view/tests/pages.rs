@@ -151,6 +151,9 @@ fn arrows_join_the_polls_of_a_span_in_the_window_and_at_the_slice() {
     let to = &arrows[0]["to"];
     let slice = client.json(&format!("api/slice?track={}&depth={}&start={}", to["track"], to["depth"], to["start"]));
     assert!(slice["arrows"].as_array().unwrap().contains(&arrows[0]), "{slice}");
+    let place = format!("track={}&depth={}&start={}", to["track"], to["depth"], to["start"]);
+    assert_eq!(client.json(&format!("api/arrows?{place}"))["arrows"], slice["arrows"]);
+    assert_eq!(client.get("api/arrows?track=0&depth=0&start=-5").status, 404);
     assert_eq!(client.get("api/arrows?start=1").status, 400);
 }
 

@@ -4,7 +4,7 @@ import { useState } from "preact/hooks";
 import { getCall, getExplanation } from "../api";
 import { formatCount, formatDuration, formatPercent, formatTime, formatWall, printable, type Clock } from "../format";
 import { cellText } from "../json";
-import type { Call, Trace } from "../model";
+import type { ArrowEnd, Call, Trace } from "../model";
 import { trackLabel } from "../rows";
 import { clockOf, type Controller } from "../state/controller";
 import { useStore } from "../state/store";
@@ -32,6 +32,7 @@ export function CallTab({ controller }: { controller: Controller }) {
       <Facts call={value} trace={trace} clock={clock} />
       <Stack call={value} clock={clock} controller={controller} />
       <Callees call={value} clock={clock} />
+      {value.arrows.length > 0 && <ArrowList call={value} clock={clock} trace={trace} controller={controller} />}
       {value.attributes !== null && <Attributes call={value} />}
       {value.explanations.map((one) => <Explanation key={`${one.name} ${value.track} ${one.at}`} {...one} track={value.track} controller={controller} />)}
     </div>
@@ -101,12 +102,36 @@ function Callees({ call, clock }: { call: Call; clock: Clock }) {
   );
 }
 
+/** Where arrows lead from here, and where they come from. */
+function ArrowList({ call, clock, trace, controller }: { call: Call; clock: Clock; trace: Trace; controller: Controller }) {
+  const isHere = (end: ArrowEnd): boolean => end.track === call.track && end.depth === call.depth && end.start === call.start;
+  return (
+    <section>
+      <h4>Arrows</h4>
+      <ol class="stack">
+        {call.arrows.map((arrow, i) => {
+          const leaves = isHere(arrow.from);
+          const other = leaves ? arrow.to : arrow.from;
+          const track = trace.tracks.find((item) => item.id === other.track);
+          const text = `${leaves ? "to" : "from"} ${track ? trackLabel(track) : "another track"}, depth ${other.depth}`;
+          return (
+            <li key={i}>
+              <button type="button" class="plain" onClick={() => controller.goToHit({ ...other, name: 0 })} title="Show on the timeline"><bdi>{text}</bdi></button>
+              <span>{formatDuration(arrow.to.at - arrow.from.at, clock)} {leaves ? "later" : "before"}</span>
+            </li>
+          );
+        })}
+      </ol>
+    </section>
+  );
+}
+
 /** What the format explains about this slice, on request: it may take as long as reading the trace. */
 function Explanation({ name, title, at, track, controller }: { name: string; title: string; at: string; track: number; controller: Controller }) {
   const [isOpen, setOpen] = useState(false);
   return (
     <section class="explanation">
-      <h4><button type="button" aria-expanded={isOpen} onClick={() => setOpen(!isOpen)}>{printable(title)} after this</button></h4>
+      <h4><button type="button" aria-expanded={isOpen} onClick={() => setOpen(!isOpen)}>{printable(title)}</button></h4>
       {isOpen && <Explained name={name} at={at} track={track} controller={controller} />}
     </section>
   );

@@ -51,6 +51,7 @@ export function Help({ controller }: { controller: Controller }) {
           <ul>
             <li>A full block is one slice. Its color belongs to its name.</li>
             <li>A block that is filled from below is an aggregate of slices too narrow to draw: the height is the share of time in which they ran, the color that of the longest one.</li>
+            <li>Arrows join what belongs together, such as the polls of a task: all of the window where they are few, and always those of the selected slice.</li>
             <li>‹ and › show that a slice began before the trace or was still open at its end.</li>
             <li>Hatching covers damaged ranges and losses.</li>
             <li>The address keeps the view, the mark and notes: copy it to come back.</li>

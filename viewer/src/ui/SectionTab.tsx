@@ -5,20 +5,30 @@ import { getSection } from "../api";
 import { colorOf, css, GROUNDS } from "../colors";
 import { formatCount, formatShortCount, printable } from "../format";
 import { cellText, type Json } from "../json";
-import { linesWith, type Block, type CurveBlock, type HeatBlock, type LanesBlock, type LinesBlock, type Link, type SourceBlock, type TableBlock } from "../sections";
+import { linesWith, type Block, type CurveBlock, type HeatBlock, type LanesBlock, type LinesBlock, type Link, type PicturesBlock, type SourceBlock, type TableBlock } from "../sections";
 import type { Controller } from "../state/controller";
 import { useStore } from "../state/store";
 import { DataTable, type Column } from "./DataTable";
 import { Plot, plotColors } from "./plot";
 import { useLoaded } from "./ranges";
 
+/** How often a page is asked for whose pictures are being made. */
+const MAKING_MS = 700;
+
 export function SectionTab({ controller, name }: { controller: Controller; name: string }) {
   const version = useStore(controller.store, (state) => state.trace?.version);
-  const { value, busy, error } = useLoaded(() => getSection(name), [name, version]);
+  const [turn, setTurn] = useState(0);
+  const { value, busy, error } = useLoaded(() => getSection(name), [name, version, turn]);
+  const making = value?.blocks.some((block) => block.kind === "pictures" && block.making) ?? false;
+  useEffect(() => {
+    if (!making) return undefined;
+    const timer = setTimeout(() => setTurn(turn + 1), MAKING_MS);
+    return () => clearTimeout(timer);
+  }, [making, turn]);
   if (error !== null) return <p class="empty-table bad">{error}</p>;
   if (value === null) return <p class="empty-table">Loading…</p>;
   return (
-    <article class={busy ? "section busy" : "section"}>
+    <article class={busy && !making ? "section busy" : "section"}>
       {value.title !== "" && <h2>{printable(value.title)}</h2>}
       {value.blocks.length === 0 && <p class="empty-table">This page has nothing to show for this trace.</p>}
       {value.blocks.map((block, i) => <BlockView key={i} block={block} controller={controller} />)}
@@ -40,6 +50,8 @@ export function BlockView({ block, controller }: { block: Block; controller: Con
       return <HeatView block={block} controller={controller} />;
     case "lines":
       return <LinesView block={block} controller={controller} />;
+    case "pictures":
+      return <PicturesView block={block} controller={controller} />;
     case "source":
       return <SourceView block={block} />;
     case "unknown":
@@ -178,6 +190,25 @@ function LinesView({ block, controller }: { block: LinesBlock; controller: Contr
       </ol>
       {count > shown.length && <p class="faint">{formatCount(count - shown.length)} more lines: filter them to see others.</p>}
       {count === 0 && <p class="empty-table">No line has these words.</p>}
+    </section>
+  );
+}
+
+function PicturesView({ block, controller }: { block: PicturesBlock; controller: Controller }) {
+  return (
+    <section class="block">
+      <h3>{printable(block.title)}</h3>
+      {block.making && <p class="faint" role="status">The trace is being replayed for its pictures…</p>}
+      <ol class="pictures">
+        {block.pictures.map(({ source, text, link }) => (
+          <li key={source}>
+            <button type="button" class="plain" disabled={link === null} title="Show on the timeline" onClick={() => link !== null && controller.goTo(link, link.track)}>
+              <img src={source} alt={printable(text, 100)} loading="lazy" />
+              <bdi>{printable(text, 100)}</bdi>
+            </button>
+          </li>
+        ))}
+      </ol>
     </section>
   );
 }

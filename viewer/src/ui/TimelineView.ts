@@ -12,6 +12,7 @@ import { axisTicks, drawAxis, drawMinimap, overviewOf } from "../render/strips";
 import { isSoftware, resize, surfacesOf, type Size, type Surfaces } from "../render/surface";
 import { DEPTH_HEIGHT, layOut, depthY, visibleLines, type Layout, type Line } from "../rows";
 import { clockOf, type Controller } from "../state/controller";
+import { Arrows } from "../state/arrows";
 import { Counters } from "../state/counters";
 import { Loader, PX_MAX, type Want } from "../state/loader";
 import { currentHit, type SelectedSlice, type State } from "../state/store";
@@ -46,6 +47,7 @@ export class TimelineView {
   /** What lies over the rectangles, and these themselves if there is no graphics card; the axis; the minimap. */
   private readonly surfaces: Surfaces;
   private readonly counters: Counters;
+  private readonly arrows: Arrows;
   private frameAsked = 0;
   private shownLines = "";
   private overview: { version: number; columns: Float32Array; at: number } | null = null;
@@ -66,6 +68,7 @@ export class TimelineView {
     this.painter = card ?? new PixelPainter(this.surfaces.context);
     this.overlay = this.surfaces.context && new Overlay(this.surfaces.context, names);
     this.counters = new Counters(() => this.invalidate());
+    this.arrows = new Arrows(() => this.invalidate());
     controller.store.subscribe((state, before) => this.changed(state, before));
     parts.scroll.addEventListener("scroll", () => this.update(), { passive: true });
     new ResizeObserver(() => this.update()).observe(parts.scroll);
@@ -212,6 +215,7 @@ export class TimelineView {
     if (trace) {
       overlay.gaps(frame, trace.damage);
       this.counters.draw(context, frame, trace, clockOf(trace));
+      this.arrows.draw(context, frame, trace, state.slice);
     }
     overlay.mark(frame, state.mark);
     overlay.notes(frame, state.notes);
@@ -289,7 +293,7 @@ export class TimelineView {
     if (trace === null || trace.files.length < 2) return null;
     const at = y + this.parts.scroll.scrollTop;
     const line = this.layout.lines.find((one) => at >= one.y && at < one.y + one.height);
-    return line?.kind === "track" ? line.track.file : null;
+    return line === undefined || line.kind === "counter" ? null : line.kind === "track" ? line.track.file : line.file;
   }
 
   hit(x: number, y: number): Drawn | null {

@@ -33,7 +33,7 @@ export function start(command, args) {
     child.stdout.on("data", (part) => {
       text += part;
       const found = /http:\/\/127\.0\.0\.1:\d+\/\S*/.exec(text);
-      if (found) resolve({ url: found[0], stop: () => child.removeAllListeners("exit") && child.kill("SIGTERM") });
+      if (found) resolve({ url: found[0], pid: child.pid, stop: () => child.removeAllListeners("exit") && child.kill("SIGTERM") });
     });
   });
 }

@@ -9,6 +9,7 @@ import { join } from "node:path";
 import { gunzipSync } from "node:zlib";
 import { fileURLToPath } from "node:url";
 import { close, key, launch, open, PROGRAM, ROOT, settled, start } from "./common.mjs";
+import { walk, words as walked } from "./walk.mjs";
 
 const MOCK = fileURLToPath(new URL("../../mock/main.mjs", import.meta.url));
 /** Pans and zooms that are timed, and the bound of their 95th percentile. */
@@ -233,17 +234,24 @@ async function movesFiles(browser) {
   await settled(page);
   check((await firstOf(1)) === after[1], "a reload loses the offset");
   // The rows of the second file are below those of the first.
+  const header = await page.getByText("threads4.xray: ").first().boundingBox();
+  const carry = async (y) => {
+    await page.keyboard.down("Alt");
+    await page.mouse.move(600, y);
+    await page.mouse.down();
+    await page.mouse.move(700, y, { steps: 5 });
+    await page.mouse.up();
+    await page.keyboard.up("Alt");
+    await page.waitForTimeout(400);
+    await settled(page);
+  };
   const line = await page.getByText("Thread 28973").first().boundingBox();
-  await page.keyboard.down("Alt");
-  await page.mouse.move(600, line.y + 8);
-  await page.mouse.down();
-  await page.mouse.move(700, line.y + 8, { steps: 5 });
-  await page.mouse.up();
-  await page.keyboard.up("Alt");
-  await page.waitForTimeout(400);
-  await settled(page);
+  await carry(line.y + 8);
   const dragged = (await firstOf(1)) - after[1];
   check(dragged > 1e6 && (await firstOf(0)) === before[0], `dragging with Alt moves by ${dragged} ns`);
+  const once = await firstOf(1);
+  await carry(header.y + 8);
+  check((await firstOf(1)) - once > 1e6, "dragging the header of a file with Alt does not move it");
   await page.getByLabel("Offset of threads4.xray").dblclick();
   await page.waitForTimeout(400);
   await settled(page);
@@ -274,6 +282,83 @@ async function explains(browser) {
   console.log("ok: violations and the machine after a record are explained");
   await page.close();
   server.stop();
+}
+
+/** What a format's own page shows, seen by a person: tasks, states of entries, frames, a line of memory, arrows. */
+async function shows(browser) {
+  const pages = [
+    ["examples/traces/tasks.heph", "Tasks", (page) => page.getByRole("heading", { name: "Tasks by name" }).waitFor()],
+    ["examples/tour/missing-tlbi.casemate", "Entries", (page) => page.locator(".lane-track button", { hasText: "IU d" }).first().waitFor()],
+    ["examples/traces/imm.trace", "Frames", framesOf],
+  ];
+  for (const [file, name, look] of pages) {
+    const server = await start(PROGRAM, ["view", "--no-open", join(ROOT, file)]);
+    const { page, faults } = await open(browser, `${server.url}#tab=section-${name}`);
+    await look(page);
+    check(faults.length === 0, `${name}: ${faults.join("; ")}`);
+    if (screenshots) await page.screenshot({ path: join(screenshots, `page-${name}.png`) });
+    await page.close();
+    server.stop();
+    console.log(`ok: the page ${name}`);
+  }
+}
+
+/** Four frames that differ, each of which leads to its calls. */
+async function framesOf(page) {
+  const pictures = page.locator(".pictures img");
+  await pictures.nth(3).waitFor({ timeout: 60_000 });
+  await page.waitForFunction(() => [...document.querySelectorAll(".pictures img")].every((one) => one.complete && one.naturalWidth > 0));
+  const sums = await page.evaluate(() => [...document.querySelectorAll(".pictures img")].map((one) => {
+    const canvas = Object.assign(document.createElement("canvas"), { width: one.naturalWidth, height: one.naturalHeight });
+    const context = canvas.getContext("2d");
+    context.drawImage(one, 0, 0);
+    return new Uint32Array(context.getImageData(0, 0, canvas.width, canvas.height).data.buffer).reduce((sum, pixel) => (sum * 31 + pixel) >>> 0, 7);
+  }));
+  check(sums.length === 4 && new Set(sums).size === 4, `the pictures of four frames are ${sums}`);
+  const before = (await state(page)).view;
+  await page.locator(".pictures button").nth(2).click();
+  await settled(page);
+  const { view } = await state(page);
+  check(view.end - view.start < (before.end - before.start) / 2, `a picture does not lead to its frame: ${JSON.stringify(view)}`);
+}
+
+/** The dark and colored pixels of the overlay: arrows are drawn where a trace has them, and a line of live memory. */
+async function draws(browser) {
+  const server = await start(PROGRAM, ["view", "--no-open", join(ROOT, "examples/traces/tasks.heph")]);
+  const { page, faults } = await open(browser, server.url);
+  const arrows = await page.evaluate(async () => {
+    const { range } = await (await fetch("api/trace")).json();
+    const answer = await (await fetch(`api/arrows?start=${range.start}&end=${range.end}`)).json();
+    return answer.arrows;
+  });
+  check(arrows.length > 5, `there are ${arrows.length} arrows`);
+  // The arrow with the longest way, in a window that shows both ends.
+  const { from, to } = arrows.sort((a, b) => b.to.at - b.from.at - (a.to.at - a.from.at))[0];
+  const shot = async (path) => {
+    await page.goto(`${server.url}#${path}`);
+    await page.reload();
+    await settled(page);
+    await page.waitForTimeout(700);
+    await settled(page);
+    return page.locator(".stage").screenshot();
+  };
+  const width = to.at - from.at;
+  const window_ = `start=${Math.max(0, from.at - width)}&end=${to.at + width}`;
+  const without = await shot(window_);
+  const selected = await shot(`${window_}&slice=${to.track},${to.depth},${to.start}&tab=call`);
+  check(!without.equals(selected), "a selected slice looks as before");
+  await page.getByRole("heading", { name: "Arrows" }).waitFor();
+  await page.getByRole("button", { name: /^from / }).first().click();
+  await settled(page);
+  check(faults.length === 0, faults.join("; "));
+  await page.close();
+  server.stop();
+  const memory = await start(PROGRAM, ["view", "--no-open", join(ROOT, "examples/tour/particles.cacheray.gz")]);
+  const { page: other } = await open(browser, memory.url);
+  await other.getByText("bytes in live regions").waitFor();
+  await other.close();
+  memory.stop();
+  console.log("ok: arrows are drawn and lead to their slices; live memory is a line");
 }
 
 /** 200 pans and zooms: the time from the key to the frame that shows it, and the memory afterwards. */
@@ -322,6 +407,11 @@ try {
   damaged.stop();
   await movesFiles(browser);
   await explains(browser);
+  await shows(browser);
+  await draws(browser);
+  const short = await walk(browser, join(traces, "threads4.xray"), 0.2);
+  check(short.faults.length === 0 && short.steps > 20 && short.tab < HEAP_BYTES_MAX, `a walk: ${walked(short)}; ${short.faults.join("; ")}`);
+  console.log(`ok: a walk: ${walked(short)}`);
   await handsOver(browser);
   await hostile(browser);
   await words(browser);

@@ -17,6 +17,12 @@ test("tracks of a process are together, in the order of the server", () => {
   expect(layout.lines.map((line) => line.label)).toEqual(["memory", "app (7)", "Thread 8", "main", "b.xray", "Lane 2"]);
 });
 
+test("a process belongs to the file of its tracks", () => {
+  const two = { ...TRACE, tracks: TRACE.tracks.map((track, i) => ({ ...track, file: i === 1 ? 1 : 0 })) };
+  const files = layOut(two, new Set()).lines.map((line) => (line.kind === "process" ? line.file : null));
+  expect(files.filter((file) => file !== null)).toEqual([0, 1]);
+});
+
 test("lines follow each other without gaps", () => {
   const layout = layOut(TRACE, new Set());
   layout.lines.forEach((line, i) => {

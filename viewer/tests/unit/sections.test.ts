@@ -24,3 +24,14 @@ test("lines are filtered by all words in any case", () => {
   expect(linesWith(lines, "", 2)).toEqual({ shown: lines.slice(0, 2), count: 3 });
   expect(linesWith(lines, "nothing", 2)).toEqual({ shown: [], count: 0 });
 });
+
+test("pictures come from the page's own server only", () => {
+  const link = { start: 1, end: 2, track: null };
+  const pictures = [
+    { source: "api/picture?file=0&frame=12", text: "frame 12", link },
+    { source: "https://example.com/api/picture?file=0&frame=1", text: "elsewhere", link },
+    { source: "api/picture?file=0&frame=1#x", text: "odd" },
+  ];
+  const { blocks } = readSection({ blocks: [{ kind: "pictures", title: "Frames", making: true, pictures }] });
+  expect(blocks).toEqual([{ kind: "pictures", title: "Frames", making: true, pictures: [{ source: "api/picture?file=0&frame=12", text: "frame 12", link }] }]);
+});

@@ -29,7 +29,8 @@ pub(crate) fn explain(
         return out.line("The trace has no tasks: no spans with numbers, no actors, no substreams.", None);
     }
     for (code, count) in &found.warnings {
-        out.line(&format!("{count} tasks: {}", meaning(code)), None)?;
+        let tasks = if *count == 1 { "1 task".to_owned() } else { format!("{count} tasks") };
+        out.line(&format!("{tasks}: {}", meaning(code)), None)?;
     }
     out.grid(listed(&found))?;
     out.grid(by_name(&found))
@@ -38,10 +39,10 @@ pub(crate) fn explain(
 /// What a warning says of a task.
 fn meaning(code: &str) -> &str {
     match code {
-        "self-wakes" => "most of their wake-ups are their own: they poll in a circle",
-        "lost-waker" => "they wait, and nobody can wake them any more",
+        "self-wakes" => "most wake-ups are its own, so that it polls in a circle",
+        "lost-waker" => "waits, and nobody can wake it any more",
         "never-yields" => "polled once, for a second or longer",
-        "long-polls" => "some polls kept their thread for ten milliseconds or longer",
+        "long-polls" => "some polls kept a thread for ten milliseconds or longer",
         other => other,
     }
 }

@@ -17,8 +17,11 @@ const ARROWS_MAX: u32 = 2000;
 /// Arrows of one slice.
 const OF_SLICE_MAX: usize = 100;
 
-/// `api/arrows`.
+/// `api/arrows`: of a window, or of the slice that begins at a place of a track.
 pub(super) fn arrows(work: &Work<'_>, parameters: &Parameters) -> Result<Reply, Problem> {
+    if parameters.text("track").is_some() {
+        return at_slice(work, parameters);
+    }
     let (start, end): (f64, f64) = (parameters.required("start")?, parameters.required("end")?);
     let most = parameters.number::<u32>("limit")?.unwrap_or(ARROWS_MAX).min(ARROWS_MAX) as usize;
     let (mut found, mut count) = (Vec::new(), 0_usize);
@@ -38,6 +41,18 @@ pub(super) fn arrows(work: &Work<'_>, parameters: &Parameters) -> Result<Reply, 
         found.clear();
     }
     Ok(Reply::Json(json!({"count": count, "arrows": found})))
+}
+
+fn at_slice(work: &Work<'_>, parameters: &Parameters) -> Result<Reply, Problem> {
+    let (track, depth): (u64, usize) = (parameters.required("track")?, parameters.required("depth")?);
+    let start: f64 = parameters.required("start")?;
+    let one = Parameters::one("tracks", &track.to_string());
+    let chosen = super::rows::tracks(work, &one)?.pop().ok_or_else(Problem::missing)?;
+    let (file, _) = work.view.track_of(track).ok_or_else(Problem::missing)?;
+    let store = chosen.shelf.read();
+    let slice = super::slice::find(&store, &chosen, depth, start)?.ok_or_else(Problem::missing)?;
+    let found = of_slice(work.view, (file, chosen.axis), &store, (chosen.track, depth), &slice)?;
+    Ok(Reply::Json(json!({"count": found.len(), "arrows": found})))
 }
 
 /// The arrows that begin or end in a slice.

@@ -22,7 +22,7 @@ pub(super) fn block(page: &Page<'_>) -> Option<Value> {
     let number = view.files.iter().position(|file| std::ptr::eq(file, page.file))?;
     Some(match page.file.strip.shown(program, &page.file.path(), view.stopper()) {
         Shown::Failed(problem) => text(&format!("The frames cannot be shown as pictures: {problem}")),
-        Shown::Making => json!({"kind": "pictures", "title": "Frames", "making": true, "pictures": []}),
+        Shown::Making => json!({"kind": "pictures", "title": "Pictures", "making": true, "pictures": []}),
         Shown::Frames(frames) => {
             let ends = ends_of_frames(page).unwrap_or_default();
             let picture = |frame: &u64| {
@@ -35,7 +35,7 @@ pub(super) fn block(page: &Page<'_>) -> Option<Value> {
                 json!({"source": format!("api/picture?file={number}&frame={frame}"), "text": format!("frame {frame}"), "link": link})
             };
             let pictures: Vec<Value> = frames.iter().map(picture).collect();
-            json!({"kind": "pictures", "title": "Frames", "making": false, "pictures": pictures})
+            json!({"kind": "pictures", "title": "Pictures", "making": false, "pictures": pictures})
         }
     })
 }

@@ -64,7 +64,7 @@ fn of_stack(names: &Names, axis: Axis, depth: usize, slice: &Slice) -> Value {
 }
 
 /// The slice or instant of a depth that begins at a place of the axis.
-fn find(store: &Store, chosen: &Chosen, depth: usize, start: f64) -> Result<Option<Slice>, Problem> {
+pub(super) fn find(store: &Store, chosen: &Chosen, depth: usize, start: f64) -> Result<Option<Slice>, Problem> {
     let Some(lane) = store.tracks.get(chosen.track) else { return Ok(None) };
     if let Some(rows) = lane.depths.get(depth) {
         for row in [&rows.slices, &rows.instants] {
