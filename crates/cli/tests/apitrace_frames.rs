@@ -103,6 +103,87 @@ fn what_calls_cost_is_told_in_the_lines_of_apitrace() {
     assert_eq!(ours.iter().map(what).collect::<Vec<_>>(), theirs);
 }
 
+/// The rows of the tables of metrics: what begins each line, and its columns.
+fn tables(output: &std::process::Output) -> Vec<Vec<Vec<String>>> {
+    let (mut tables, mut table) = (Vec::new(), Vec::new());
+    for line in lines(output) {
+        match line.as_str() {
+            "" => tables.push(std::mem::take(&mut table)),
+            _ => table.push(line.split('\t').map(str::to_owned).collect()),
+        }
+    }
+    tables
+}
+
+#[test]
+fn metrics_are_tables_of_frames_calls_and_draws() {
+    let listed = replay(&["--list-metrics"], std::path::Path::new("none.trace"));
+    assert!(lines(&listed).iter().any(|line| line.starts_with("    Metric #1: GPU Duration (type: CNT_TYPE_DURATION")));
+    assert_eq!(lines(&replay(&["--gen-passes", "--pframes", "CPU Start"], &imm())), ["1"]);
+    let unknown = replay(&["--pcalls", "opengl: Cycles"], &imm());
+    assert_eq!((unknown.status.code(), said(&unknown).contains("no metric Cycles")), (Some(2), true));
+    if !has_egl() {
+        return;
+    }
+    let asked =
+        ["--pframes", "opengl: CPU Start, Pixels Drawn", "--pcalls", "opengl: [0, 1]", "--pdrawcalls", "Pixels Drawn"];
+    let output = replay(&asked, &imm());
+    let found = tables(&output);
+    let [frames, calls, draws] = &found[..] else { panic!("{found:?}") };
+    assert_eq!(frames[0], ["#", "CPU Start", "Pixels Drawn"]);
+    assert_eq!(calls[0], ["#", "call no", "program", "name", "CPU Duration"]);
+    let ends = |table: &[Vec<String>]| table.iter().filter(|row| row[0] == "frame_end").count();
+    assert_eq!((ends(calls), ends(draws)), (4, 4));
+    let number = |text: &String| text.parse::<i64>().unwrap();
+    assert!(frames[1..].windows(2).all(|pair| number(&pair[0][1]) < number(&pair[1][1])), "{frames:?}");
+    assert!(calls[1..].iter().filter(|row| row.len() > 1).all(|row| row[0] == "call" && number(&row[4]) >= 0));
+    // A frame has the samples of its draws.
+    let mut sums = vec![0];
+    for row in &draws[1..] {
+        match row[0].as_str() {
+            "frame_end" => sums.push(0),
+            _ => *sums.last_mut().unwrap() += number(&row[4]),
+        }
+    }
+    let by_frame: Vec<i64> = frames[1..].iter().map(|row| number(&row[2])).collect();
+    assert_eq!(by_frame, sums[..by_frame.len()]);
+    assert!(by_frame[0] > 0);
+    if !["Xvfb", "glretrace"].into_iter().all(has_program) {
+        return;
+    }
+    let words =
+        ["glretrace", "--headless", "--pdrawcalls=opengl: Pixels Drawn", imm().to_str().unwrap()].map(str::to_owned);
+    let theirs = tables(&Display::open().output(&words.each_ref().map(String::as_str)));
+    // Its first frame is drawn into a window of 32 pixels.
+    let from_second = |table: &[Vec<String>]| {
+        let first = table.iter().position(|row| row[0] == "frame_end").unwrap();
+        table[first..].to_vec()
+    };
+    let theirs = theirs.iter().find(|table| table.iter().any(|row| row[0] == "call")).unwrap();
+    assert_eq!(from_second(draws), from_second(theirs));
+}
+
+#[test]
+fn what_calls_cost_is_a_trace_that_all_verbs_read() {
+    if !has_egl() {
+        return;
+    }
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("calls.heph");
+    let output = replay(&["-o", file.to_str().unwrap(), "--pcpu"], &imm());
+    assert_eq!((output.status.code(), said(&output)), (Some(0), String::new()));
+    let checked = anytrace(&["check"]).arg(&file).output().unwrap();
+    assert_eq!(checked.status.code(), Some(0), "{}", said(&checked));
+    let stats = anytrace(&["stats"]).arg(&file).output().unwrap();
+    let stats = lines(&stats);
+    let count = |name: &str| {
+        let row = stats.iter().find(|line| line.split_whitespace().last() == Some(name));
+        row.and_then(|row| row.split_whitespace().next()?.parse::<u64>().ok())
+    };
+    // As in the trace itself, but for the calls that the replay does not repeat.
+    assert_eq!((count("glClear"), count("frame")), (Some(8), Some(5)), "{stats:?}");
+}
+
 /// The window with this name, and its pixels: blue, green, red and nothing.
 fn window_of(connection: &RustConnection, name: &str) -> Option<(u32, Vec<u8>)> {
     let root = connection.setup().roots[0].root;

@@ -17,6 +17,7 @@ mod gl;
 mod invoke;
 mod marshal;
 mod memory;
+mod metrics;
 mod names;
 mod null;
 mod pictures;
@@ -44,6 +45,7 @@ pub use anytrace_apitrace::tools::program::{DrawableSize, drawable_sizes};
 pub use egl::devices;
 pub use film::{Frame, Strip};
 pub use framebuffer::Part;
+pub use metrics::{Metric, MetricSet, Metrics, list_of_metrics};
 pub use null::Nothing;
 pub use pictures::{PictureFormat, Pictures};
 pub use profile::Profile;
@@ -87,6 +89,8 @@ pub struct Options {
     pub frame_delay: Duration,
     /// What is measured.
     pub profile: Profile,
+    /// What is measured besides, in tables.
+    pub metrics: Metrics,
     /// Show the frames in a window of the X server, with this title; the replay ends when the user closes it.
     pub window: Option<String>,
     /// After the last frame, wait until the user closes the window.

@@ -91,7 +91,7 @@ pub(crate) struct Profiler {
     frame_start_ns: u64,
     /// The number of the frame, counted from 0 in the trace.
     frame: u64,
-    status: Option<File>,
+    status: Status,
     has_header: bool,
     /// What was measured before `glBegin`; until `glEnd` nothing can be.
     begun: Option<Before>,
@@ -109,23 +109,11 @@ impl Profiler {
             device_base: HashMap::new(),
             frame_start_ns: 0,
             frame: 0,
-            status: if what.has_memory { File::open("/proc/self/status").ok() } else { None },
+            status: Status::open(what.has_memory),
             has_header: false,
             begun: None,
             is_in_list: false,
         }
-    }
-
-    /// Virtual and resident bytes of this process.
-    fn memory(&self) -> (u64, u64) {
-        let mut text = [0; 2048];
-        let read = self.status.as_ref().and_then(|file| file.read_at(&mut text, 0).ok()).unwrap_or(0);
-        let text = String::from_utf8_lossy(text.get(..read).unwrap_or_default());
-        let of = |name: &str| {
-            let line = text.lines().find_map(|line| line.strip_prefix(name));
-            line.and_then(|rest| rest.split_whitespace().next()?.parse::<u64>().ok()).unwrap_or(0) * 1024
-        };
-        (of("VmSize:"), of("VmRSS:"))
     }
 
     /// Before a call of the trace; `None` for calls that cannot be measured: those between `glBegin` and `glEnd`.
@@ -149,7 +137,7 @@ impl Profiler {
         if is_draw && self.what.has_pixels {
             pixels = self.queries.begin(gl, context, SAMPLES_PASSED);
         }
-        let memory = if self.what.has_memory { self.memory() } else { (0, 0) };
+        let memory = self.status.memory();
         Some(Before { number, name, program, gpu, pixels, memory, cpu_ns: nanoseconds(&self.base), is_draw })
     }
 
@@ -172,7 +160,7 @@ impl Profiler {
         if !self.what.has_calls() || self.is_in_list {
             return;
         }
-        let (virtual_after, resident_after) = if self.what.has_memory { self.memory() } else { (0, 0) };
+        let (virtual_after, resident_after) = self.status.memory();
         let added = |after: u64, before: u64| (before, after.wrapping_sub(before) as i64);
         self.rows.push(Row {
             number: before.number,
@@ -281,13 +269,36 @@ impl Profiler {
     }
 }
 
+/// The memory of this process.
+pub(crate) struct Status(Option<File>);
+
+impl Status {
+    /// Opened where it is wanted.
+    pub(crate) fn open(is_wanted: bool) -> Self {
+        Self(if is_wanted { File::open("/proc/self/status").ok() } else { None })
+    }
+
+    /// Virtual and resident bytes; 0 where they are not wanted.
+    pub(crate) fn memory(&self) -> (u64, u64) {
+        let Some(file) = &self.0 else { return (0, 0) };
+        let mut text = [0; 2048];
+        let read = file.read_at(&mut text, 0).unwrap_or(0);
+        let text = String::from_utf8_lossy(text.get(..read).unwrap_or_default());
+        let of = |name: &str| {
+            let line = text.lines().find_map(|line| line.strip_prefix(name));
+            line.and_then(|rest| rest.split_whitespace().next()?.parse::<u64>().ok()).unwrap_or(0) * 1024
+        };
+        (of("VmSize:"), of("VmRSS:"))
+    }
+}
+
 /// Nanoseconds since then.
-fn nanoseconds(since: &Instant) -> u64 {
+pub(crate) fn nanoseconds(since: &Instant) -> u64 {
     u64::try_from(since.elapsed().as_nanos()).unwrap_or(u64::MAX)
 }
 
 /// Whether a function draws, clears or copies pixels, or ends what does.
-fn is_draw(stem: &str) -> bool {
+pub(crate) fn is_draw(stem: &str) -> bool {
     const EXACT: [&str; 12] = [
         "glClear",
         "glCallList",

@@ -6,3 +6,4 @@ pub mod spans;
 pub mod stats;
 pub mod tasks;
 pub(crate) mod words;
+pub mod written;

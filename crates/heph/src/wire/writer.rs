@@ -6,6 +6,7 @@ use anytrace_core::Error;
 
 use crate::wire::parse::{EVENT_MAGIC, METADATA_MAGIC};
 use crate::wire::record::{Header, Layout, Record, Scalar};
+use crate::wire::session::THREAD_OPTION;
 
 /// Writes a trace, packet by packet. [`Self::finish`] writes what is still in memory, at most 64 KiB.
 ///
@@ -78,6 +79,19 @@ impl<W: Write> Writer<W> {
     pub fn option(&mut self, name: &str, value: &[u8]) -> Result<(), Error> {
         self.packet.start_metadata(name);
         self.packet.bytes.extend_from_slice(value);
+        self.finish_packet()
+    }
+
+    /// Names the thread of a stream, for readers that know [`crate::THREAD_OPTION`].
+    ///
+    /// # Errors
+    /// As [`Self::option`].
+    pub fn thread(&mut self, stream: u32, name: &str) -> Result<(), Error> {
+        self.packet.start_metadata(THREAD_OPTION);
+        self.packet.attribute("stream", Scalar::Unsigned, false);
+        self.packet.word(stream.into());
+        self.packet.attribute("name", Scalar::Text, false);
+        self.packet.text(name);
         self.finish_packet()
     }
 

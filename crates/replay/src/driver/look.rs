@@ -1,4 +1,4 @@
-//! What the machine shows of its work: pictures, the film strip, what was measured.
+//! What the machine shows of its work: pictures, the film strip.
 
 use anytrace_apitrace::tools::flags::CallFlags;
 use anytrace_apitrace::tools::program::Moment;
@@ -9,14 +9,6 @@ use crate::Sizes;
 use crate::framebuffer::{NoImage, Part, Reading, Source};
 
 impl Driver<'_> {
-    /// Writes what was measured in the current context.
-    pub(super) fn write_profile(&mut self) -> Result<(), Error> {
-        let (Some(profiler), Some(gl), Some((context, _))) = (&mut self.profiler, &self.gl, self.current) else {
-            return Ok(());
-        };
-        profiler.flush(gl, context, &mut *self.out, self.spans.as_mut())
-    }
-
     /// What is read of the current context; `None` where nothing can be.
     fn source(&self, moment: &Moment) -> Option<Source> {
         let (number, drawable) = self.current?;

@@ -3,6 +3,7 @@
 
 mod check;
 mod look;
+mod measure;
 
 use std::collections::HashMap;
 use std::io::Write;
@@ -25,6 +26,7 @@ use crate::gl::Gl;
 use crate::invoke::{Arguments, Function, call as invoke};
 use crate::marshal::{Checks, Marshal, Scratch};
 use crate::memory::Memory;
+use crate::metrics::Meter;
 use crate::names::{Names, Of};
 use crate::pictures::Gallery;
 use crate::profile::Profiler;
@@ -75,6 +77,7 @@ pub(crate) struct Driver<'o> {
     arguments: Arguments,
     gallery: Option<Gallery>,
     profiler: Option<Profiler>,
+    meter: Option<Meter>,
     film: Option<Film>,
     window: Option<Window>,
     state: Option<serde_json::Value>,
@@ -118,6 +121,7 @@ impl<'o> Driver<'o> {
             arguments: Arguments::default(),
             gallery: options.pictures.clone().map(Gallery::new),
             profiler: options.profile.is_any().then(|| Profiler::new(options.profile)),
+            meter: options.metrics.is_any().then(|| Meter::new(options.metrics)).transpose()?,
             film: options.strip.map(Film::new),
             window: options.window.as_deref().map(Window::open).transpose()?,
             state: None,
@@ -142,6 +146,9 @@ impl<'o> Driver<'o> {
         }
         if let Some(profiler) = &mut self.profiler {
             profiler.finish(&mut *self.out, self.spans.as_mut())?;
+        }
+        if let Some(meter) = self.meter.take() {
+            meter.finish(&mut *self.out)?;
         }
         self.watch.idle();
         let sums = self.gallery.as_mut().map(Gallery::finish).transpose()?.unwrap_or_default();
@@ -446,10 +453,7 @@ impl Machine for Driver<'_> {
     fn end_frame(&mut self, number: u64) -> Result<(), Error> {
         self.watch.at(number, "(the end of a frame)");
         self.frames += 1;
-        self.write_profile()?;
-        if let Some(profiler) = &mut self.profiler {
-            profiler.end_frame(number, &mut *self.out, self.spans.as_mut())?;
-        }
+        self.measure_frame(number)?;
         self.throttle();
         self.watch.idle();
         if let Some(rest) = self.options.frame_time_min.checked_sub(self.frame_started.elapsed())
@@ -508,21 +512,12 @@ impl Machine for Driver<'_> {
             _ => None,
         };
         self.before(call, first);
-        let program = self.contexts.get(number as usize).map_or(0, |context| context.program);
-        let measured = match (&mut self.profiler, &self.gl) {
-            (Some(profiler), Some(gl)) => profiler.before(gl, number, call, program),
-            _ => None,
-        };
+        let measured = self.measure_before(number, call);
         // SAFETY: the function has the parameters that its row of the table of types says; `fill` put an argument of that
         // type for each, and pointers among them point to memory that stays until the call returns, or as long as the
         // driver keeps them.
         let result = unsafe { invoke(function, &self.arguments) };
-        if let (Some(profiler), Some(gl), Some(measured)) = (&mut self.profiler, &self.gl, measured) {
-            profiler.after(gl, number, call.stem, measured);
-            if profiler.is_full() {
-                self.write_profile()?;
-            }
-        }
+        self.measure_after(number, call.stem, measured)?;
         self.after(call, result, first, length, room);
         if self.options.checks_errors {
             self.check(call);

@@ -34,7 +34,7 @@ const WATCH: &str = "ANYTRACE_REPLAY_WATCH";
 #[allow(clippy::struct_excessive_bools, reason = "options of a command line")]
 pub(crate) struct ReplayArguments {
     /// Trace
-    #[arg(value_name = "TRACE", required_unless_present_any = ["list_devices", "bisect"])]
+    #[arg(value_name = "TRACE", required_unless_present_any = ["list_devices", "list_metrics", "bisect"])]
     file: Option<PathBuf>,
     /// Write pictures: PREFIX, the call's number and .png. - is standard output
     #[arg(short = 's', long, value_name = "PREFIX")]
@@ -203,6 +203,14 @@ pub(crate) fn run(options: &ReplayArguments) -> Result<Verdict, Failure> {
     if options.list_devices {
         return list_devices();
     }
+    if options.profile.list_metrics {
+        write!(terminal::stdout(), "{}", anytrace_replay::list_of_metrics())?;
+        return Ok(Verdict::Fine);
+    }
+    if options.profile.gen_passes {
+        writeln!(terminal::stdout(), "1")?;
+        return Ok(Verdict::Fine);
+    }
     if let [good, bad] = options.bisect.as_slice() {
         return bisect(options, [good, bad]);
     }
@@ -266,6 +274,7 @@ pub(crate) fn run(options: &ReplayArguments) -> Result<Verdict, Failure> {
             frame_time_min: Duration::from_micros(options.min_frame_duration),
             frame_delay: Duration::from_micros(options.per_frame_delay),
             profile: options.profile.profile(),
+            metrics: options.profile.metrics(),
             samples: options.samples,
             strip: None,
             state_at: options.dump_state,
@@ -317,6 +326,7 @@ fn one_on_stdout(options: &ReplayArguments, has_pictures: bool) -> Result<(), Fa
             options.profile.profile().is_any() && options.profile.output().is_none_or(|path| path == Path::new("-")),
             "a measure",
         ),
+        (options.profile.metrics().is_any(), "a table of metrics"),
     ];
     let mut results = results.iter().filter_map(|(is_wanted, name)| is_wanted.then_some(name));
     match (results.next(), results.next()) {

@@ -3,7 +3,7 @@
 
 use std::path::{Path, PathBuf};
 
-use anytrace_replay::{Nothing, Profile, Sizes};
+use anytrace_replay::{MetricSet, Metrics, Nothing, Profile, Sizes};
 use clap::{Args, ValueEnum};
 
 /// Seconds of `--watchdog` without a number, as apitrace's.
@@ -61,16 +61,41 @@ pub(super) struct ProfileArguments {
     /// Print when each frame began and how long it took
     #[arg(long)]
     pframe_times: bool,
-    /// Write what is measured as a timeline instead: x.pftrace for Perfetto, x.json for Chrome, and so on, by the
-    /// extension; the times of calls and draws unless other options say what
+    /// Write what is measured as a timeline instead: x.pftrace for Perfetto, x.json for Chrome, x.heph for all verbs
+    /// of this program, and so on, by the extension; the times of calls and draws unless other options say what
     #[arg(short, long, value_name = "FILE")]
     output: Option<PathBuf>,
+    /// Print these metrics of each call, in a table: names, as in "opengl: CPU Duration, GPU Duration"
+    #[arg(long, value_name = "METRICS", value_parser = parse_metrics)]
+    pcalls: Option<MetricSet>,
+    /// Print these metrics of each frame
+    #[arg(long, value_name = "METRICS", value_parser = parse_metrics)]
+    pframes: Option<MetricSet>,
+    /// Print these metrics of each draw
+    #[arg(long, value_name = "METRICS", value_parser = parse_metrics)]
+    pdrawcalls: Option<MetricSet>,
+    /// List the metrics
+    #[arg(long)]
+    pub(super) list_metrics: bool,
+    /// Print how often the trace must be replayed for the metrics: once
+    #[arg(long)]
+    pub(super) gen_passes: bool,
     /// With --pcpu alone, omit calls other than draws that take less
     #[arg(long, value_name = "NANOSECONDS", default_value_t = 1000)]
     min_cpu_time: u64,
 }
 
+/// Metrics of a command line.
+fn parse_metrics(text: &str) -> Result<MetricSet, String> {
+    MetricSet::parse(text).map_err(|error| error.to_string())
+}
+
 impl ProfileArguments {
+    pub(super) fn metrics(&self) -> Metrics {
+        let set = |set: &Option<MetricSet>| set.unwrap_or_default();
+        Metrics { calls: set(&self.pcalls), frames: set(&self.pframes), draws: set(&self.pdrawcalls) }
+    }
+
     pub(super) fn profile(&self) -> Profile {
         let chosen = Profile {
             has_cpu: self.pcpu,

@@ -7,9 +7,20 @@ use anytrace_core::{Target, text};
 use anytrace_export::limits::{self, LimitCounts, Measured};
 use anytrace_export::timeline::{OUTPUTS, Outlet, TimelineOutput, by_name};
 
+use anytrace_heph::tools::written::SpanWriter;
+
 use crate::failure::Failure;
 use crate::output::{LateSpool, Output};
 use crate::{Verdict, paint};
+
+/// What was measured as a Heph trace, which all verbs of this program read.
+static HEPH: TimelineOutput = TimelineOutput {
+    name: "heph",
+    extension: "heph",
+    help: "a Heph trace, for `stats`, `flame`, `view` and all other verbs",
+    limits: &[],
+    open: |outlet| Box::new(SpanWriter::new(outlet.out)),
+};
 
 /// A timeline that was asked for.
 pub(super) struct TimelineFile {
@@ -44,7 +55,7 @@ impl TimelineFile {
 
 /// The form that a name asks for; that of Chrome where it asks for none.
 fn form(path: &Path) -> Result<&'static TimelineOutput, Failure> {
-    let mut forms: Vec<_> = OUTPUTS.iter().map(|output| (output.extension, output)).collect();
+    let mut forms: Vec<_> = OUTPUTS.iter().chain([&HEPH]).map(|output| (output.extension, output)).collect();
     // The longest says most: `x.speedscope.json` is more than JSON. Of equals the first.
     forms.sort_by_key(|(extension, _)| Reverse(extension.len()));
     let form = crate::extension::form_of(path, &forms, "")?;
