@@ -1,7 +1,7 @@
 // Requests to the server. Addresses are relative to the page's own, whose path begins with the token.
 
 import { formatBytes } from "./format";
-import { optionalText, asObject, asTexts, parseJson, type Json } from "./json";
+import { optionalNumber, optionalText, asObject, asTexts, parseJson, type Json } from "./json";
 import {
   readArrows, readCall, readCounter, readFlame, readSearch, readSelection, readSql, readTables, readTrace,
   type Arrow, type Call, type CounterSeries, type FlameNode, type Range, type SearchAnswer, type Selection, type SqlAnswer, type SqlTable, type Trace,
@@ -113,9 +113,15 @@ export async function getSelection(range: Range, tracks: string, signal: AbortSi
   return readSelection(await json(placed("selection", { ...range, tracks }), { signal }));
 }
 
-export async function getFlame(range: Range, tracks: string, merge: "heavy" | "time", signal: AbortSignal): Promise<FlameNode> {
+/** A flame graph, and how many slices it has without a box of their own. */
+export interface Flame {
+  root: FlameNode;
+  leftOut: number;
+}
+
+export async function getFlame(range: Range, tracks: string, merge: "heavy" | "time", signal: AbortSignal): Promise<Flame> {
   const answer = asObject(await json(placed("flame", { ...range, tracks, merge }), { signal }), "flame");
-  return readFlame(answer["root"] ?? null);
+  return { root: readFlame(answer["root"] ?? null), leftOut: optionalNumber(answer["left_out"]) ?? 0 };
 }
 
 export async function getCounter(id: number, range: Range, px: number): Promise<CounterSeries> {

@@ -27,6 +27,8 @@ pub(crate) struct View {
     /// Grows with each change.
     version: AtomicU64,
     stop: Arc<AtomicBool>,
+    /// Whoever computes an answer that needs much memory.
+    pub(crate) turn: Mutex<()>,
 }
 
 /// Most files that are shown of a collection that goes on.
@@ -123,7 +125,14 @@ pub(crate) struct Damage {
 impl View {
     pub(crate) fn new(options: Options) -> Self {
         let files = Files::new(options.files.iter().cloned().map(File::new).collect(), options.collection.is_some());
-        Self { options, files, names: Names::default(), version: AtomicU64::new(1), stop: Arc::default() }
+        Self {
+            options,
+            files,
+            names: Names::default(),
+            version: AtomicU64::new(1),
+            stop: Arc::default(),
+            turn: Mutex::new(()),
+        }
     }
 
     /// Ends all reading.

@@ -44,7 +44,7 @@ interface Flight {
   timer: ReturnType<typeof setTimeout> | null;
 }
 
-const BYTES_MAX = 48 * 1024 * 1024;
+const BYTES_MAX = 24 * 1024 * 1024;
 const ENTRIES_MAX = 48;
 /** How much of the window is asked for at each side beyond it. */
 const MARGIN = 0.2;

@@ -18,9 +18,10 @@ export function FlameTab({ controller }: { controller: Controller }) {
   const trace = useStore(controller.store, (state) => state.trace);
   const theme = useStore(controller.store, (state) => state.theme);
   const range = useRange(controller);
-  const { value, busy, error } = useLoaded(range && ((signal) => getFlame(range, "", merge, signal)), [range, merge, trace?.version]);
+  const { value: answer, busy, error } = useLoaded(range && ((signal) => getFlame(range, "", merge, signal)), [range, merge, trace?.version]);
   if (error !== null) return <p class="empty-table bad">{error}</p>;
-  if (value === null || range === null) return <p class="empty-table">Counting stacks…</p>;
+  const value = answer?.root ?? null;
+  if (answer === null || value === null || range === null) return <p class="empty-table">Counting stacks…</p>;
   const clock = clockOf(trace);
   return (
     <div class={busy ? "split busy" : "split"}>
@@ -30,6 +31,7 @@ export function FlameTab({ controller }: { controller: Controller }) {
           <button type="button" aria-pressed={merge === "heavy"} onClick={() => setMerge("heavy")}>Left heavy</button>
           <button type="button" aria-pressed={merge === "time"} onClick={() => setMerge("time")}>In time order</button>
         </div>
+        {answer.leftOut > 0 && <p class="faint">There are too many different stacks: {formatCount(answer.leftOut)} calls are counted in their callers only.</p>}
         <p class="faint">Click a box to widen it, Esc to go back. Arrow keys walk.</p>
       </div>
       <div class="main">

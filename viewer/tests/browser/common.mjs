@@ -7,8 +7,8 @@ import { chromium } from "playwright-core";
 
 export const ROOT = fileURLToPath(new URL("../../../", import.meta.url));
 export const PROGRAM = process.env.ANYTRACE_COMMAND ?? join(ROOT, "target/debug/anytrace");
-const BROWSER = process.env.CHROMIUM ?? "/usr/bin/chromium";
-const ARGUMENTS = [
+export const BROWSER = process.env.CHROMIUM ?? "/usr/bin/chromium";
+export const ARGUMENTS = [
   "--no-sandbox", "--disable-quic", "--no-first-run", "--disable-background-networking", "--disable-component-update", "--disable-sync",
   "--use-gl=angle", "--use-angle=swiftshader", "--enable-unsafe-swiftshader",
 ];

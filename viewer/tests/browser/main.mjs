@@ -409,7 +409,7 @@ try {
   await explains(browser);
   await shows(browser);
   await draws(browser);
-  const short = await walk(browser, join(traces, "threads4.xray"), 0.2);
+  const short = await walk(join(traces, "threads4.xray"), 0.2);
   check(short.faults.length === 0 && short.steps > 20 && short.tab < HEAP_BYTES_MAX, `a walk: ${walked(short)}; ${short.faults.join("; ")}`);
   console.log(`ok: a walk: ${walked(short)}`);
   await handsOver(browser);

@@ -1,86 +1,97 @@
-// A walk through a trace, as long as wanted: keys, wheel, clicks, marks, tabs, search, in an order drawn from a seed. It
-// measures how long moves take, and the memory of the tab and of the server.
+// A walk through a trace, as long as wanted. It measures how long moves take, and the memory of the tab and of the server.
+// Nothing watches the browser meanwhile: for whoever does, it keeps all answers.
 //
 //   ANYTRACE_COMMAND=target/release/anytrace node viewer/tests/browser/walk.mjs TRACE MINUTES
 
-import { readFileSync } from "node:fs";
-import { close, launch, open, PROGRAM, settled, start } from "./common.mjs";
+import { spawn } from "node:child_process";
+import { cpSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { fileURLToPath } from "node:url";
+import { chromium } from "playwright-core";
+import { ARGUMENTS, BROWSER, PROGRAM, ROOT, start } from "./common.mjs";
 
 /** Bytes of the tab's own memory and of the server's, and the 95th percentile of a move, at most. */
 const TAB_BYTES_MAX = 300e6;
 const SERVER_BYTES_MAX = 300e6;
 const MOVE_P95_MS = 50;
-const SAMPLE_MS = 5000;
-const TABS = ["Selection", "Flame graph", "Call", "Summary", "Check"];
+const SAMPLE_MS = 1000;
+const END_MS = 30_000;
 
-/** A line of a process' status, in bytes. */
-function memory(pid, field) {
-  const found = new RegExp(`^${field}:\\s+(\\d+) kB`, "m").exec(readFileSync(`/proc/${pid}/status`, "utf8"));
-  return found === null ? 0 : Number(found[1]) * 1024;
+/** The memory that a process shares with nobody, in bytes: files it has mapped are the system's cache. */
+function ownBytes(pid) {
+  try {
+    const status = readFileSync(`/proc/${pid}/status`, "utf8");
+    const of = (field) => Number(new RegExp(`^${field}:\\s+(\\d+) kB`, "m").exec(status)?.[1] ?? 0) * 1024;
+    return of("RssAnon") + of("VmSwap");
+  } catch {
+    return 0; // It has ended.
+  }
 }
 
-/** The memory of the largest tab that nobody else has. */
-async function tabBytes(session) {
-  const { processInfo } = await session.send("SystemInfo.getProcessInfo");
-  const tabs = processInfo.filter((one) => one.type === "renderer").map((one) => memory(one.id, "RssAnon") + memory(one.id, "VmSwap"));
-  return Math.max(...tabs);
+/** The tabs of the browser whose settings are in a folder. */
+function tabsOf(folder) {
+  return readdirSync("/proc").filter((pid) => {
+    if (!/^\d+$/.test(pid)) return false;
+    try {
+      const words = readFileSync(`/proc/${pid}/cmdline`, "utf8");
+      return words.includes("--type=renderer") && words.includes(folder);
+    } catch {
+      return false;
+    }
+  });
 }
 
-function stepsOf(page, random) {
-  const press = (name) => async () => {
-    const before = await page.evaluate(() => window.__anytrace.state().frames);
-    const taken = await page.evaluate(async ([name, before]) => {
-      const frame = () => new Promise((done) => requestAnimationFrame(done));
-      const from = performance.now();
-      document.body.dispatchEvent(new KeyboardEvent("keydown", { key: name, bubbles: true }));
-      while (window.__anytrace.state().frames === before && performance.now() - from < 1000) await frame();
-      return performance.now() - from;
-    }, [name, before]);
-    return taken;
-  };
-  const at = () => [260 + random() * 960, 130 + random() * 260];
-  const moves = ["w", "w", "s", "a", "d", "a", "d"].map(press);
-  const others = [
-    async () => page.mouse.click(...at()),
-    async () => { await page.mouse.move(...at()); await page.mouse.wheel(0, (random() - 0.5) * 600); },
-    async () => { await page.keyboard.down("Shift"); await page.mouse.move(...at()); await page.mouse.down(); await page.mouse.move(...at(), { steps: 4 }); await page.mouse.up(); await page.keyboard.up("Shift"); },
-    async () => page.getByRole("tab", { name: TABS[Math.floor(random() * TABS.length)], exact: true }).click(),
-    async () => { await page.keyboard.press("/"); await page.keyboard.type(String.fromCharCode(97 + Math.floor(random() * 26))); await page.keyboard.press("Enter"); await page.waitForTimeout(200); await page.keyboard.press("Escape"); },
-    async () => page.keyboard.press("f"),
-    async () => page.keyboard.press("Escape"),
-  ];
-  return () => (random() < 0.8 ? { timed: true, run: moves[Math.floor(random() * moves.length)] } : { timed: false, run: others[Math.floor(random() * others.length)] });
+/** The page of the program with the walker beside it. */
+function pageFolder(minutes, seed) {
+  const folder = mkdtempSync(join(tmpdir(), "anytrace-walk-"));
+  cpSync(join(ROOT, "crates/view/assets"), folder, { recursive: true });
+  cpSync(fileURLToPath(new URL("walker.js", import.meta.url)), join(folder, "assets/walker.js"));
+  const index = join(folder, "index.html");
+  const tag = `<script type="module" src="./assets/walker.js?minutes=${minutes}&amp;seed=${seed}"></script>`;
+  writeFileSync(index, readFileSync(index, "utf8").replace("</head>", `${tag}</head>`));
+  return folder;
+}
+
+/** A browser with one tab, whose port is in its first line of complaints. */
+function browse(url, folder) {
+  const browser = spawn(BROWSER, ["--headless", ...ARGUMENTS, "--remote-debugging-port=0", `--user-data-dir=${folder}`, "--window-size=1280,800", url], { stdio: ["ignore", "ignore", "pipe"] });
+  process.on("exit", () => browser.kill("SIGKILL"));
+  return new Promise((resolve, reject) => {
+    let said = "";
+    browser.on("error", reject);
+    browser.on("exit", (code) => reject(new Error(`the browser ended with ${code}`)));
+    browser.stderr.on("data", (part) => {
+      said += part;
+      const found = /DevTools listening on (ws:\S+)/.exec(said);
+      if (found) resolve({ endpoint: found[1], stop: () => browser.removeAllListeners("exit") && browser.kill("SIGKILL") });
+    });
+  });
 }
 
 /** Walks for so long; returns what was measured. */
-export async function walk(browser, file, minutes, seed = 1) {
-  let state = seed;
-  const random = () => (state = (state * 1103515245 + 12345) % 2147483648) / 2147483648;
-  const server = await start(PROGRAM, ["view", "--no-open", file]);
-  const { page, faults } = await open(browser, server.url);
-  const session = await browser.newBrowserCDPSession();
-  const next = stepsOf(page, random);
-  const [times, end] = [[], performance.now() + minutes * 60_000];
-  let [steps, sampled, tab, serverBytes] = [0, 0, 0, 0];
+export async function walk(file, minutes, seed = 1) {
+  const [page, settings] = [pageFolder(minutes, seed), mkdtempSync(join(tmpdir(), "anytrace-browser-"))];
+  const server = await start(PROGRAM, ["view", "--no-open", "--viewer-dir", page, file]);
+  const browser = await browse(server.url, settings);
+  const end = performance.now() + minutes * 60_000 + 2000;
+  let [tab, serverBytes] = [0, 0];
   while (performance.now() < end) {
-    const step = next();
-    const taken = await step.run();
-    if (step.timed) times.push(taken);
-    steps++;
-    await settled(page);
-    if (performance.now() - sampled > SAMPLE_MS) {
-      tab = Math.max(tab, await tabBytes(session));
-      serverBytes = Math.max(serverBytes, memory(server.pid, "VmHWM"));
-      sampled = performance.now();
-    }
+    await new Promise((done) => setTimeout(done, SAMPLE_MS));
+    tab = Math.max(tab, ...tabsOf(settings).map(ownBytes));
+    serverBytes = Math.max(serverBytes, ownBytes(server.pid));
   }
-  tab = Math.max(tab, await tabBytes(session));
-  serverBytes = Math.max(serverBytes, memory(server.pid, "VmHWM"));
-  times.sort((a, b) => a - b);
-  const at = (share) => times[Math.min(times.length - 1, Math.floor(times.length * share))] ?? 0;
-  await page.close();
+  const watched = await chromium.connectOverCDP(browser.endpoint);
+  const shown = watched.contexts()[0].pages().find((one) => one.url().startsWith(server.url));
+  await shown.waitForFunction(() => window.__walked !== null, null, { timeout: END_MS });
+  const found = await shown.evaluate(() => window.__walked);
+  browser.stop();
   server.stop();
-  return { steps, moves: times.length, median: at(0.5), p95: at(0.95), tab, server: serverBytes, faults };
+  for (const folder of [page, settings]) rmSync(folder, { recursive: true, force: true, maxRetries: 10, retryDelay: 100 });
+  const times = found.times.sort((a, b) => a - b);
+  const at = (share) => times[Math.min(times.length - 1, Math.floor(times.length * share))] ?? 0;
+  const faults = [...found.faults, ...(found.error === null ? [] : [found.error])];
+  return { steps: found.steps, moves: times.length, median: at(0.5), p95: at(0.95), tab, server: serverBytes, faults };
 }
 
 export const words = (found) =>
@@ -88,8 +99,7 @@ export const words = (found) =>
 
 if (process.argv[1]?.endsWith("walk.mjs")) {
   const [file, minutes] = process.argv.slice(2);
-  const browser = await launch();
-  const found = await walk(browser, file, Number(minutes));
+  const found = await walk(file, Number(minutes));
   console.log(words(found));
   const fails = [
     ...found.faults,
@@ -98,6 +108,5 @@ if (process.argv[1]?.endsWith("walk.mjs")) {
     ...(found.p95 > MOVE_P95_MS ? ["moves take too long"] : []),
   ];
   fails.forEach((text) => console.error(`failed: ${text}`));
-  await close(browser);
   process.exit(fails.length === 0 ? 0 : 1);
 }

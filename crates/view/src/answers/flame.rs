@@ -11,8 +11,8 @@ use crate::http::Parameters;
 use crate::pyramid::{Reader, Slice, Window};
 use crate::store::Store;
 
-/// Nodes of a tree, at most; what would need more counts toward its caller.
-const NODES_MAX: usize = 1 << 20;
+/// Nodes of a tree, at most; what would need more counts toward its caller. Each takes about 100 bytes.
+const NODES_MAX: usize = 1 << 18;
 
 /// Depths of the tree that are sent.
 const DEPTH_MAX: usize = 256;
@@ -35,13 +35,19 @@ pub(super) fn flame(work: &Work<'_>, parameters: &Parameters) -> Result<Reply, P
         let window = window(parameters, track.axis)?;
         chosen.push((track, window));
     }
-    let parts = in_parallel(work.view.options.threads, &chosen, Tree::default, |tree, (track, window)| {
+    // Trees are large: one answer after the other has them.
+    let _turn = work.turn()?;
+    let mut parts = in_parallel(work.view.options.threads, &chosen, Tree::default, |tree, (track, window)| {
         of_track(work, track, *window, tree)
     })?;
-    let mut all = Tree::default();
-    parts.iter().for_each(|part| all.merge(part));
+    let mut all = parts.pop().unwrap_or_default();
+    while let Some(part) = parts.pop() {
+        all.merge(&part);
+    }
+    let left_out = all.left_out;
     let sources: Vec<_> = work.view.files.iter().map(|file| file.drawn().read().source).collect();
-    Ok(Reply::Json(json!({"unit": crate::axis::unit(&sources).0, "root": all.json(work, by_time)})))
+    let unit = crate::axis::unit(&sources).0;
+    Ok(Reply::Json(json!({"unit": unit, "left_out": left_out, "root": all.json(work, by_time)})))
 }
 
 /// A name under the names around it.
@@ -61,11 +67,13 @@ struct Node {
 struct Tree {
     nodes: Vec<Node>,
     numbers: Map<(usize, u32), usize>,
+    /// Slices without a node of their own.
+    left_out: u64,
 }
 
 impl Default for Tree {
     fn default() -> Self {
-        Self { nodes: vec![Node::default()], numbers: Map::default() }
+        Self { nodes: vec![Node::default()], numbers: Map::default(), left_out: 0 }
     }
 }
 
@@ -76,6 +84,7 @@ impl Tree {
         }
         let number = self.nodes.len();
         if number >= NODES_MAX {
+            self.left_out += 1;
             return None;
         }
         self.nodes.push(Node { parent, name, total: 0.0, count: 0, first });
@@ -84,6 +93,7 @@ impl Tree {
     }
 
     fn merge(&mut self, other: &Self) {
+        self.left_out += other.left_out;
         let mut own = vec![Some(0)];
         for node in other.nodes.iter().skip(1) {
             let parent = own.get(node.parent).copied().flatten();
@@ -98,26 +108,62 @@ impl Tree {
     }
 
     /// The tree as nested objects; children by time spent, or in the order in which they came first.
-    fn json(&self, work: &Work<'_>, by_time: bool) -> Value {
-        let mut children: Vec<Vec<usize>> = vec![Vec::new(); self.nodes.len()];
-        for (number, node) in self.nodes.iter().enumerate().skip(1) {
-            if let Some(siblings) = children.get_mut(node.parent) {
-                siblings.push(number);
-            }
-        }
+    fn json(mut self, work: &Work<'_>, by_time: bool) -> Value {
+        self.numbers = Map::default();
+        let children = Children::of(&self.nodes);
         let total =
             |numbers: &[usize]| -> f64 { numbers.iter().filter_map(|one| self.nodes.get(*one)).map(|n| n.total).sum() };
-        let all = children.first().map_or(0.0, |top| total(top));
+        let all = total(children.of_node(0));
         let count: u64 = self.nodes.iter().map(|node| node.count).sum();
-        let shown = Shown { tree: self, children, least: all * SHARE_MIN, by_time, work };
+        let shown = Shown { tree: &self, children, least: all * SHARE_MIN, by_time, work };
         json!({"name": "all", "total": all, "self": 0.0, "count": count, "children": shown.children(0, 0)})
+    }
+}
+
+/// The children of each node, in order.
+struct Children {
+    /// All of them, those of one node together.
+    all: Vec<usize>,
+    /// Where those of each node begin; the last number is their end.
+    starts: Vec<usize>,
+}
+
+impl Children {
+    fn of(nodes: &[Node]) -> Self {
+        let mut starts = vec![0; nodes.len() + 1];
+        for node in nodes.iter().skip(1) {
+            if let Some(count) = starts.get_mut(node.parent + 1) {
+                *count += 1;
+            }
+        }
+        let mut sum = 0;
+        for start in &mut starts {
+            sum += *start;
+            *start = sum;
+        }
+        let mut next = starts.clone();
+        let mut all = vec![0; nodes.len().saturating_sub(1)];
+        for (number, node) in nodes.iter().enumerate().skip(1) {
+            if let Some(at) = next.get_mut(node.parent) {
+                if let Some(place) = all.get_mut(*at) {
+                    *place = number;
+                }
+                *at += 1;
+            }
+        }
+        Self { all, starts }
+    }
+
+    fn of_node(&self, number: usize) -> &[usize] {
+        let range = self.starts.get(number).zip(self.starts.get(number + 1));
+        range.and_then(|(start, end)| self.all.get(*start..*end)).unwrap_or_default()
     }
 }
 
 /// How a tree is shown.
 struct Shown<'a> {
     tree: &'a Tree,
-    children: Vec<Vec<usize>>,
+    children: Children,
     least: f64,
     by_time: bool,
     work: &'a Work<'a>,
@@ -125,7 +171,7 @@ struct Shown<'a> {
 
 impl Shown<'_> {
     fn children(&self, of: usize, depth: usize) -> Vec<Value> {
-        let own = self.children.get(of).map(Vec::as_slice).unwrap_or_default();
+        let own = self.children.of_node(of);
         let mut nodes: Vec<(usize, Node)> =
             own.iter().filter_map(|number| Some((*number, *self.tree.nodes.get(*number)?))).collect();
         if self.by_time {
@@ -147,7 +193,7 @@ impl Shown<'_> {
     }
 
     fn node(&self, number: usize, node: &Node, depth: usize) -> Value {
-        let inside = self.children.get(number).map(Vec::as_slice).unwrap_or_default();
+        let inside = self.children.of_node(number);
         let inside: f64 = inside.iter().filter_map(|one| self.tree.nodes.get(*one)).map(|node| node.total).sum();
         json!({
             "name": &*self.work.view.names.text(node.name),

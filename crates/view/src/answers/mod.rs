@@ -21,6 +21,8 @@ mod trace;
 
 use std::fs::File;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{MutexGuard, TryLockError};
+use std::time::Duration;
 
 use serde_json::Value;
 
@@ -28,6 +30,9 @@ use crate::axis::{Axis, EXACT_MAX};
 use crate::http::Parameters;
 pub(crate) use crate::problem::Problem;
 use crate::view::View;
+
+/// How often an answer looks whether it is its turn.
+const TURN_LOOK: Duration = Duration::from_millis(5);
 
 /// An answer.
 #[derive(Debug)]
@@ -81,6 +86,18 @@ impl<'a> Work<'a> {
             axis.shift = *offset;
         }
         axes
+    }
+
+    /// Waits until no other answer needs much memory. The turn ends with what is returned.
+    pub(crate) fn turn(&self) -> Result<MutexGuard<'a, ()>, Problem> {
+        loop {
+            match self.view.turn.try_lock() {
+                Ok(turn) => return Ok(turn),
+                Err(TryLockError::Poisoned(turn)) => return Ok(turn.into_inner()),
+                Err(TryLockError::WouldBlock) => self.check()?,
+            }
+            std::thread::sleep(TURN_LOOK);
+        }
     }
 
     /// Ends the work where nobody waits for it.
