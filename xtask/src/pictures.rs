@@ -76,6 +76,14 @@ const PAGES: &[Page] = &[
         },
         size: [1280, 800],
     },
+    Page {
+        name: "view-arrows.png",
+        content: Content::View {
+            trace: "examples/traces/tasks.heph",
+            fragment: "start=1200000&end=7400000&tab=call&slice=1,1,6526347",
+        },
+        size: [1280, 800],
+    },
     Page { name: "report.png", content: Content::Report("examples/tour/threads.yaml.gz"), size: [1280, 900] },
 ];
 

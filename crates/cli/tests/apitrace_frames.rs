@@ -30,6 +30,34 @@ fn the_last_frame_is_repeated() {
     assert!(lines(&replay(&["--loop=2"], &imm()))[0].starts_with("Rendered 6 frames"));
 }
 
+/// Three contexts, each current in a thread of its own: pictures, measures and the state are those of one thread.
+#[test]
+fn each_recorded_thread_is_replayed_in_one_of_its_own() {
+    if !has_egl() {
+        return;
+    }
+    let trace = corpus("threads.trace");
+    let printed = lines(&replay(&["--recorded-threads"], &trace));
+    assert!(printed.iter().any(|line| line == "Replayed in 3 threads"), "{printed:?}");
+    assert!(!lines(&replay(&["--recorded-threads"], &imm())).iter().any(|line| line.starts_with("Replayed in ")));
+    for trace in [trace, corpus("interleave.trace"), corpus("many_open.trace"), imm()] {
+        let sums = ["-s", "-", "--snapshot-format=MD5", "-S", "*/frame", "-S", "*/draw"];
+        let (one, many) = (replay(&sums, &trace), replay(&[&sums[..], &["--recorded-threads"]].concat(), &trace));
+        assert_eq!((lines(&many), many.status.code()), (lines(&one), one.status.code()), "{}", trace.display());
+    }
+    // Queries belong to a context, and are read where it is current.
+    let drawn = |words: &[&str]| -> Vec<(String, String)> {
+        let calls = lines(&replay(words, &corpus("threads.trace")));
+        let calls = calls.iter().map(|line| line.split(' ').collect::<Vec<_>>()).filter(|row| row[0] == "call");
+        calls.map(|row| (row[1].to_owned(), row[10].to_owned())).collect()
+    };
+    let one = drawn(&["--ppd", "--pgpu"]);
+    assert!(one.iter().any(|(_, pixels)| pixels.parse::<i64>().unwrap() > 0), "{one:?}");
+    assert_eq!(drawn(&["--ppd", "--pgpu", "--recorded-threads"]), one);
+    let state = |words: &[&str]| replay(&[&["-D", "77"], words].concat(), &corpus("threads.trace")).stdout;
+    assert!(!state(&[]).is_empty() && state(&[]) == state(&["--recorded-threads"]));
+}
+
 #[test]
 fn all_parts_of_a_framebuffer_are_those_of_apitrace() {
     if !has_egl() {

@@ -28,6 +28,7 @@ mod spans;
 mod state;
 mod sums;
 mod supervise;
+mod threads;
 mod ubjson;
 mod watch;
 mod window;
@@ -101,6 +102,8 @@ pub struct Options {
     pub checks_errors: bool,
     /// With that, compare what the program asked for: errors, states of framebuffers, shaders and programs, locations.
     pub compares_answers: bool,
+    /// Each thread of the trace has one of its own.
+    pub has_threads: bool,
     /// Limits on what a trace may cost.
     pub limits: Limits,
 }
@@ -114,6 +117,8 @@ pub struct Replayed {
     pub calls: u64,
     /// Calls that were repeated, contexts and frames included.
     pub repeated: u64,
+    /// Threads that made the calls, where [`Options::has_threads`] asks for several.
+    pub threads: usize,
     /// Time from the first call to the last.
     pub time: Duration,
     /// Pictures that were taken.
@@ -158,8 +163,15 @@ pub fn replay<'o>(
 ) -> Result<Replayed, Error> {
     let mut driver = driver::Driver::new(options, sizes, watch, outlets)?;
     let started = Instant::now();
-    let played = play(reader, &options.wanted, &options.limits, &mut driver, sink)?;
-    let mut done = driver.finish(started)?;
+    let (wanted, limits) = (&options.wanted, &options.limits);
+    let (played, mut done) = if options.has_threads {
+        let mut threads = threads::Threads::new(driver);
+        let played = play(reader, wanted, limits, &mut threads, sink)?;
+        (played, threads.finish(started)?)
+    } else {
+        let played = play(reader, wanted, limits, &mut driver, sink)?;
+        (played, driver.finish(started)?)
+    };
     done.notes.splice(0..0, played.notes);
     Ok(Replayed { calls: played.totals.calls, repeated: played.repeated, ..done })
 }

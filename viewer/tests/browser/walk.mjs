@@ -64,9 +64,18 @@ function browse(url, folder) {
     browser.stderr.on("data", (part) => {
       said += part;
       const found = /DevTools listening on (ws:\S+)/.exec(said);
-      if (found) resolve({ endpoint: found[1], stop: () => browser.removeAllListeners("exit") && browser.kill("SIGKILL") });
+      if (found) resolve({ endpoint: found[1], stop: () => browser.removeAllListeners("exit") && browser.kill("SIGKILL") && new Promise((done) => browser.on("exit", done)) });
     });
   });
+}
+
+/** Removes a folder in which processes that are being killed may still write. */
+function remove(folder) {
+  try {
+    rmSync(folder, { recursive: true, force: true, maxRetries: 10, retryDelay: 200 });
+  } catch {
+    console.error(`${folder} could not be removed`);
+  }
 }
 
 /** Walks for so long; returns what was measured. */
@@ -85,9 +94,9 @@ export async function walk(file, minutes, seed = 1) {
   const shown = watched.contexts()[0].pages().find((one) => one.url().startsWith(server.url));
   await shown.waitForFunction(() => window.__walked !== null, null, { timeout: END_MS });
   const found = await shown.evaluate(() => window.__walked);
-  browser.stop();
+  await browser.stop();
   server.stop();
-  for (const folder of [page, settings]) rmSync(folder, { recursive: true, force: true, maxRetries: 10, retryDelay: 100 });
+  [page, settings].forEach(remove);
   const times = found.times.sort((a, b) => a - b);
   const at = (share) => times[Math.min(times.length - 1, Math.floor(times.length * share))] ?? 0;
   const faults = [...found.faults, ...(found.error === null ? [] : [found.error])];

@@ -193,6 +193,9 @@ pub(super) const NOT_PASSED: &[(&str, &str)] = &[
     ("apitrace replay", "--bisect"),
     // It lists devices, and reads no trace.
     ("apitrace replay", "--list-devices"),
+    // They print what is known before, and read no trace.
+    ("apitrace replay", "--list-metrics"),
+    ("apitrace replay", "--gen-passes"),
     ("heph replay", "--speed"),
     // It prints presets, and reads no trace.
     ("memory sim", "--list-presets"),
@@ -337,6 +340,9 @@ const OF_OPTION: &[(&str, &str, &[&str])] = &[
     ("apitrace replay", "--per-frame-delay", &["0", "10"]),
     ("apitrace replay", "--samples", &["0", "1", "4", "4294967295"]),
     ("apitrace replay", "--dump-format", &["json", "ubjson"]),
+    ("apitrace replay", "--pcalls", &["CPU Duration", "opengl: [1, 2]", "x: y"]),
+    ("apitrace replay", "--pframes", &["opengl: CPU Start, GPU Start", "[9, 9]"]),
+    ("apitrace replay", "--pdrawcalls", &["Pixels Drawn", ""]),
 ];
 
 /// Values by their name in the help.

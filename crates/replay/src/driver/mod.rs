@@ -176,6 +176,20 @@ impl<'o> Driver<'o> {
         })
     }
 
+    /// Completes what was begun in this thread, because what follows is done in another.
+    pub(crate) fn leave(&mut self) -> Result<(), Error> {
+        self.write_profile()?;
+        if let (Some(gl), Some(_)) = (&self.gl, self.current.take()) {
+            gl.flush();
+        }
+        Ok(())
+    }
+
+    /// No context is current in this thread any more.
+    pub(crate) fn release(&self) {
+        self.screen.release();
+    }
+
     fn note(&mut self, text: String) {
         match self.notes.len() {
             ..NOTES_MAX => self.notes.push(text),

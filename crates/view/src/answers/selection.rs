@@ -24,6 +24,8 @@ pub(super) fn selection(work: &Work<'_>, parameters: &Parameters) -> Result<Repl
         let window = window(parameters, chosen.axis)?;
         rows.extend((0..depths(&chosen, depth_max)).map(|depth| (chosen.clone(), depth, window)));
     }
+    // Lengths are counted one by one: one answer after the other has room for that.
+    let _turn = work.turn()?;
     let parts = in_parallel(work.view.options.threads, &rows, Totals::default, |totals, (chosen, depth, window)| {
         each_slice(work, chosen, *depth, (*window, Which::Begin), |slice| {
             totals.add(chosen, *depth, slice);

@@ -89,6 +89,11 @@ pub struct NewContext {
 
 /// Carries out the calls of a trace. Errors end the reading.
 pub trait Machine {
+    /// What follows is of this thread of the trace. True where its context must be made current anew.
+    fn thread(&mut self, _number: u64) -> bool {
+        false
+    }
+
     /// Makes a context.
     ///
     /// # Errors
@@ -285,6 +290,9 @@ impl CallVisitor for Player<'_> {
             return Ok(());
         }
         let dictionary = Rc::clone(&self.dictionary);
+        if self.machine.thread(call.thread) {
+            self.shown = None;
+        }
         self.take(call, &dictionary)
     }
 

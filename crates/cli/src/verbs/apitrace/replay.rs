@@ -94,6 +94,9 @@ pub(crate) struct ReplayArguments {
     /// framebuffers, shaders, programs, locations; exit code 1 if they differ
     #[arg(long)]
     check: bool,
+    /// Replay each thread of the trace in one of its own; calls are made in the trace's order all the same
+    #[arg(long, conflicts_with = "window")]
+    recorded_threads: bool,
     /// Use the core profile where the trace asks for nothing
     #[arg(long)]
     core: bool,
@@ -280,6 +283,7 @@ pub(crate) fn run(options: &ReplayArguments) -> Result<Verdict, Failure> {
             state_at: options.dump_state,
             checks_errors: options.check || options.player.checks_errors(),
             compares_answers: options.check,
+            has_threads: options.recorded_threads,
             limits: open::open_options(&options.input).limits,
         },
         sums: options.sums.as_deref(),
@@ -568,6 +572,9 @@ impl<'a> Job<'a> {
         if let Some(prefix) = pictures.and_then(|pictures| pictures.prefix.as_ref()) {
             let prefix = prefix.display().to_string();
             writeln!(out, "Wrote {} pictures: {}…", done.pictures, text::printable(&prefix))?;
+        }
+        if done.threads > 1 {
+            writeln!(out, "Replayed in {} threads", done.threads)?;
         }
         let seconds = done.time.as_secs_f64();
         let rate = if seconds > 0.0 { done.frames as f64 / seconds } else { 0.0 };
