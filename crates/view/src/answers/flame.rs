@@ -12,7 +12,7 @@ use crate::pyramid::{Reader, Slice, Window};
 use crate::store::Store;
 
 /// Nodes of a tree, at most; what would need more counts toward its caller. Each takes about 100 bytes.
-const NODES_MAX: usize = 1 << 18;
+const NODES_MAX: usize = 1 << 17;
 
 /// Depths of the tree that are sent.
 const DEPTH_MAX: usize = 256;

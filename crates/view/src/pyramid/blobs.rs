@@ -7,7 +7,7 @@ use std::io;
 const SEGMENT_BYTES: usize = 1 << 20;
 
 /// Segments that stay in memory.
-const MEMORY_SEGMENTS: usize = 64;
+const MEMORY_SEGMENTS: usize = 32;
 
 /// Where some bytes are.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
