@@ -180,8 +180,8 @@ function readHeat(block: JsonObject): HeatBlock {
   };
 }
 
-/** Only pictures of the page's own server. */
-const PICTURE = /^api\/picture\?file=\d+&frame=\d+$/;
+/** Only pictures of the page's own server, and those that are in the answer. */
+const PICTURE = /^(api\/picture\?file=\d+&frame=\d+|data:image\/png;base64,[A-Za-z0-9+/]+=*)$/;
 
 function readPictures(block: JsonObject): PicturesBlock {
   const pictures = optionalList(block["pictures"]).flatMap((item) => {

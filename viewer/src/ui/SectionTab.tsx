@@ -202,7 +202,7 @@ function PicturesView({ block, controller }: { block: PicturesBlock; controller:
       <ol class="pictures">
         {block.pictures.map(({ source, text, link }) => (
           <li key={source}>
-            <button type="button" class="plain" disabled={link === null} title="Show on the timeline" onClick={() => link !== null && controller.goTo(link, link.track)}>
+            <button type="button" class="plain" disabled={link === null} title={link === null ? printable(text, 100) : "Show on the timeline"} onClick={() => link !== null && controller.goTo(link, link.track)}>
               <img src={source} alt={printable(text, 100)} loading="lazy" />
               <bdi>{printable(text, 100)}</bdi>
             </button>

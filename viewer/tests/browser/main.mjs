@@ -322,6 +322,27 @@ async function framesOf(page) {
   check(view.end - view.start < (before.end - before.start) / 2, `a picture does not lead to its frame: ${JSON.stringify(view)}`);
 }
 
+/** What is bound after a call, as pictures: by a replay up to there. */
+async function bound(browser) {
+  const server = await start(PROGRAM, ["view", "--no-open", join(ROOT, "crates/apitrace/corpus/peer/fbo.trace")]);
+  const { page, faults } = await open(browser, server.url);
+  const { hits } = await (await fetch(new URL("api/search?q=glDrawArrays&limit=10", server.url))).json();
+  const { track, depth, start: at } = hits.at(-1);
+  await page.goto(`${server.url}#tab=call&slice=${track},${depth},${at}`);
+  await page.reload();
+  await settled(page);
+  await page.getByRole("button", { name: "Framebuffers and textures after this call" }).click();
+  await page.getByRole("heading", { name: "Textures", exact: true }).waitFor({ timeout: 60_000 });
+  await page.waitForFunction(() => [...document.querySelectorAll(".pictures img")].every((one) => one.complete));
+  const sizes = await page.evaluate(() => [...document.querySelectorAll(".pictures img")].map((one) => one.naturalWidth));
+  check(sizes.length > 1 && sizes.every((width) => width > 0), `pictures of widths ${sizes}`);
+  if (screenshots) await page.screenshot({ path: join(screenshots, "page-bound.png") });
+  check(faults.length === 0, faults.join("; "));
+  await page.close();
+  server.stop();
+  console.log("ok: framebuffers and textures after a call");
+}
+
 /** The dark and colored pixels of the overlay: arrows are drawn where a trace has them, and a line of live memory. */
 async function draws(browser) {
   const server = await start(PROGRAM, ["view", "--no-open", join(ROOT, "examples/traces/tasks.heph")]);
@@ -408,6 +429,7 @@ try {
   await movesFiles(browser);
   await explains(browser);
   await shows(browser);
+  await bound(browser);
   await draws(browser);
   const short = await walk(join(traces, "threads4.xray"), 0.2);
   check(short.faults.length === 0 && short.steps > 20 && short.tab < HEAP_BYTES_MAX, `a walk: ${walked(short)}; ${short.faults.join("; ")}`);

@@ -31,7 +31,9 @@ test("pictures come from the page's own server only", () => {
     { source: "api/picture?file=0&frame=12", text: "frame 12", link },
     { source: "https://example.com/api/picture?file=0&frame=1", text: "elsewhere", link },
     { source: "api/picture?file=0&frame=1#x", text: "odd" },
+    { source: "data:image/svg+xml;base64,AAAA", text: "not a picture of dots" },
+    { source: "data:image/png;base64,AAAA", text: "inside", link: null },
   ];
   const { blocks } = readSection({ blocks: [{ kind: "pictures", title: "Frames", making: true, pictures }] });
-  expect(blocks).toEqual([{ kind: "pictures", title: "Frames", making: true, pictures: [{ source: "api/picture?file=0&frame=12", text: "frame 12", link }] }]);
+  expect(blocks).toEqual([{ kind: "pictures", title: "Frames", making: true, pictures: [{ source: "api/picture?file=0&frame=12", text: "frame 12", link }, { source: "data:image/png;base64,AAAA", text: "inside", link: null }] }]);
 });

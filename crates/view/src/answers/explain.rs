@@ -6,7 +6,7 @@ use anytrace_core::{Course, Error, Explanation, Format, Grid, Input, Lines, Spot
 use serde_json::{Value, json};
 
 use super::page::{Page, text};
-use super::{Problem, Reply, Work};
+use super::{Problem, Reply, Work, call_pictures};
 use crate::http::Parameters;
 use crate::view::{File, View};
 
@@ -35,7 +35,7 @@ pub(super) fn page(page: &Page<'_>, title: &str) -> Result<Vec<Value>, Error> {
 }
 
 /// What can be asked about a slice that begins at this time of its trace, with these attributes.
-pub(super) fn of_slice(file: &File, start: u64, name: &str, attributes: Option<&Value>) -> Vec<Value> {
+pub(super) fn of_slice(view: &View, file: &File, start: u64, name: &str, attributes: Option<&Value>) -> Vec<Value> {
     let Some(format) = file.state().format else { return Vec::new() };
     if !file.can_be_read_again() {
         return Vec::new();
@@ -51,7 +51,13 @@ pub(super) fn of_slice(file: &File, start: u64, name: &str, attributes: Option<&
         at.map(|at| json!({"name": one.name, "title": one.title, "at": at.to_string()}))
     };
     let asked = format.explanations().iter().filter(|one| format.explains(one.name, name.as_bytes()));
-    asked.filter_map(ask).collect()
+    let mut asked: Vec<Value> = asked.filter_map(ask).collect();
+    // Whoever explains the state after a call can be shown what is in it.
+    let call = attributes.and_then(|all| all.get("call")?.as_u64()).filter(|_| !asked.is_empty());
+    if let Some(call) = call.filter(|_| call_pictures::are_of(view, file)) {
+        asked.push(json!({"name": call_pictures::NAME, "title": call_pictures::TITLE, "at": call.to_string()}));
+    }
+    asked
 }
 
 /// `api/explain`: an explanation of a number of a track's trace.
@@ -61,6 +67,10 @@ pub(super) fn explain(work: &Work<'_>, parameters: &Parameters) -> Result<Reply,
     let (number, _) = work.view.track_of(track).ok_or_else(Problem::missing)?;
     let file = work.view.files.get(number).ok_or_else(Problem::missing)?;
     let format = file.state().format.filter(|_| file.can_be_read_again()).ok_or_else(Problem::missing)?;
+    if name == call_pictures::NAME && call_pictures::are_of(work.view, file) {
+        let blocks = call_pictures::blocks(work, file, at)?;
+        return Ok(Reply::Json(json!({"title": call_pictures::TITLE, "blocks": blocks})));
+    }
     let one = format.explanations().iter().find(|one| one.name == name && one.subject != Subject::Trace);
     let one = one.ok_or_else(Problem::missing)?;
     let axis = work.axes().get(number).copied().ok_or_else(Problem::missing)?;

@@ -2,6 +2,7 @@
 
 mod arrows;
 mod attributes;
+mod call_pictures;
 mod counter;
 mod explain;
 mod export;

@@ -46,7 +46,7 @@ pub(super) fn slice(work: &Work<'_>, parameters: &Parameters) -> Result<Reply, P
         "stack": stack,
         "file": location.as_ref().map(|location| location.file.as_str()),
         "line": location.as_ref().map(|location| location.line).filter(|line| *line > 0),
-        "explanations": super::explain::of_slice(file, slice.start, &names.text(slice.name), attributes.as_ref()),
+        "explanations": super::explain::of_slice(work.view, file, slice.start, &names.text(slice.name), attributes.as_ref()),
         "arrows": arrows,
         "attributes": attributes,
         "children": children(work, &chosen, depth, &slice)?,
