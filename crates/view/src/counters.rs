@@ -1,19 +1,12 @@
-//! Values that change over time, as lines: those of the trace, and the bytes in live regions of memory.
+//! Values that change over time, as lines.
 
-use std::sync::atomic::{AtomicBool, Ordering};
-
-use anytrace_core::access::{Access, RegionAdded, RegionRemoved, ThreadNumber, TypeNumber};
 use anytrace_core::hash::Map;
-use anytrace_core::{AccessSink, Error};
 
 /// Points of a line; where there are more, neighbors are merged.
 const POINTS_MAX: usize = 1 << 16;
 
 /// Lines that are shown.
 const SERIES_MAX: usize = 256;
-
-/// Live regions that are remembered.
-const REGIONS_MAX: usize = 1 << 22;
 
 /// The values between the time of a point and that of the next.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -39,8 +32,14 @@ pub(crate) struct Series {
 }
 
 impl Series {
-    fn new(name: String, track: Option<u32>) -> Self {
+    /// A line without points.
+    pub(crate) fn new(name: String, track: Option<u32>) -> Self {
         Self { name, track, points: Vec::new(), each: 1, in_last: 0 }
+    }
+
+    /// True where there is nothing to draw.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.points.is_empty()
     }
 
     /// Adds a value; times do not go back.
@@ -123,72 +122,6 @@ impl Counters {
     }
 }
 
-/// Adds up the bytes of live regions, record by record.
-pub(crate) struct LiveBytes<'a> {
-    /// The server ends.
-    stop: &'a AtomicBool,
-    /// The bytes of the regions that begin at an address, the latest last.
-    live: Map<u64, Vec<u64>>,
-    regions: usize,
-    bytes: u64,
-    series: Series,
-}
-
-impl<'a> LiveBytes<'a> {
-    pub(crate) fn new(stop: &'a AtomicBool) -> Self {
-        let series = Series::new("bytes in live regions".to_owned(), None);
-        Self { stop, live: Map::default(), regions: 0, bytes: 0, series }
-    }
-
-    /// The line; none without regions.
-    pub(crate) fn finish(self) -> Option<Series> {
-        (!self.series.points.is_empty()).then_some(self.series)
-    }
-
-    #[expect(clippy::cast_precision_loss, reason = "a value to be drawn")]
-    fn note(&mut self, record: u64) {
-        self.series.push(record, self.bytes as f64);
-    }
-}
-
-impl AccessSink for LiveBytes<'_> {
-    fn thread(&mut self, _: ThreadNumber, _: Option<u64>) -> Result<(), Error> {
-        Ok(())
-    }
-
-    fn type_name(&mut self, _: TypeNumber, _: Option<&[u8]>) -> Result<(), Error> {
-        Ok(())
-    }
-
-    fn region_added(&mut self, region: &RegionAdded) -> Result<(), Error> {
-        if self.regions == REGIONS_MAX {
-            return Err(Error::limit(format!("more than {REGIONS_MAX} regions are live at once")));
-        }
-        let bytes = region.element_bytes.saturating_mul(region.elements);
-        self.regions += 1;
-        self.bytes = self.bytes.saturating_add(bytes);
-        self.live.entry(region.address).or_default().push(bytes);
-        self.note(region.seq);
-        Ok(())
-    }
-
-    fn region_removed(&mut self, region: &RegionRemoved) -> Result<(), Error> {
-        let Some(same) = self.live.get_mut(&region.address) else { return Ok(()) };
-        let bytes = same.pop().unwrap_or(0);
-        if same.is_empty() {
-            self.live.remove(&region.address);
-        }
-        self.regions -= 1;
-        self.bytes = self.bytes.saturating_sub(bytes);
-        self.note(region.seq);
-        Ok(())
-    }
-
-    fn accesses(&mut self, _: &[Access]) -> Result<(), Error> {
-        if self.stop.load(Ordering::Relaxed) { Err(crate::gather::stopped()) } else { Ok(()) }
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -218,31 +151,5 @@ mod tests {
         assert_eq!((all[0].low, all[0].high, all[0].last), (0.0, 9.0, ((count - 1) % 3) as f64));
         let near = series.within(4320, 4321, 1);
         assert!(near.iter().any(|point| point.high == 9.0), "{near:?}");
-    }
-
-    #[test]
-    fn live_bytes_follow_what_is_added_and_removed() {
-        let stop = AtomicBool::new(false);
-        let mut live = LiveBytes::new(&stop);
-        let add = |seq, address, elements| RegionAdded {
-            seq,
-            address,
-            element_bytes: 8,
-            elements,
-            type_number: 0,
-            thread: 0,
-        };
-        for region in [add(1, 64, 2), add(2, 64, 1), add(5, 256, 10)] {
-            live.region_added(&region).unwrap();
-        }
-        for (seq, address) in [(6, 64), (7, 999), (8, 256)] {
-            live.region_removed(&RegionRemoved { seq, address, thread: 0 }).unwrap();
-        }
-        let series = live.finish().unwrap();
-        assert_eq!(
-            values(&series.within(0, 100, 1)),
-            [(1, 16.0, 16.0), (2, 24.0, 24.0), (5, 104.0, 104.0), (6, 96.0, 96.0), (8, 16.0, 16.0)]
-        );
-        assert!(LiveBytes::new(&stop).finish().is_none());
     }
 }

@@ -21,6 +21,7 @@ mod axis;
 mod counters;
 mod gather;
 mod http;
+mod live_bytes;
 mod names;
 mod outline;
 mod places;

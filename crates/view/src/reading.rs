@@ -11,8 +11,8 @@ use anytrace_core::{Collect, Error, Format, Input, InputOptions, SpanOptions};
 use anytrace_formats::{Recognized, by_name, recognize};
 
 use crate::Source;
-use crate::counters::LiveBytes;
 use crate::gather::gather;
+use crate::live_bytes::LiveBytes;
 use crate::outline;
 use crate::places;
 use crate::shelf::Shelf;

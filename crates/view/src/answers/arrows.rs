@@ -50,7 +50,7 @@ fn at_slice(work: &Work<'_>, parameters: &Parameters) -> Result<Reply, Problem> 
     let chosen = super::rows::tracks(work, &one)?.pop().ok_or_else(Problem::missing)?;
     let (file, _) = work.view.track_of(track).ok_or_else(Problem::missing)?;
     let store = chosen.shelf.read();
-    let slice = super::slice::find(&store, &chosen, depth, start)?.ok_or_else(Problem::missing)?;
+    let slice = super::rows::find(&store, &chosen, depth, start)?.ok_or_else(Problem::missing)?;
     let found = of_slice(work.view, (file, chosen.axis), &store, (chosen.track, depth), &slice)?;
     Ok(Reply::Json(json!({"count": found.len(), "arrows": found})))
 }

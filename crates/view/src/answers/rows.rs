@@ -99,6 +99,42 @@ fn instants(store: &Store, track: usize, depth: usize) -> Option<&Row> {
     Some(&store.tracks.get(track)?.depths.get(depth)?.instants)
 }
 
+/// The slice or instant of a depth that begins at a place of the axis.
+pub(super) fn find(store: &Store, chosen: &Chosen, depth: usize, start: f64) -> Result<Option<Slice>, Problem> {
+    let Some(lane) = store.tracks.get(chosen.track) else { return Ok(None) };
+    if let Some(rows) = lane.depths.get(depth) {
+        for row in [&rows.slices, &rows.instants] {
+            if let Some(slice) = find_in(store, row, chosen.axis, start)? {
+                return Ok(Some(slice));
+            }
+        }
+    }
+    let mut open = lane.unfinished().filter(|(at, _)| *at == depth).map(|(_, slice)| slice);
+    Ok(open.find(|slice| is_at(chosen.axis, slice, start)))
+}
+
+#[expect(clippy::float_cmp, reason = "the page sends back what it was given")]
+fn is_at(axis: Axis, slice: &Slice, start: f64) -> bool {
+    axis.place(slice.start) == start
+}
+
+fn find_in(store: &Store, row: &Row, axis: Axis, start: f64) -> Result<Option<Slice>, Problem> {
+    // Neighbors of a large time are the same number in floating point.
+    let slack = (start.abs() / axis.scale * f64::EPSILON).ceil() + 1.0;
+    let mut reader = Reader::new(row, &store.blobs);
+    let mut at = reader.first_beginning(axis.time(start).saturating_sub(crate::axis::to_u64(slack)))?;
+    while let Some(slice) = reader.get(at)? {
+        if is_at(axis, &slice, start) {
+            return Ok(Some(slice));
+        }
+        if axis.place(slice.start) > start {
+            break;
+        }
+        at += 1;
+    }
+    Ok(None)
+}
+
 /// Calls a function for the slices of a row in a window, in order, piece by piece, so that neither reading nor other
 /// answers wait for long.
 pub(super) fn each_slice(
