@@ -476,7 +476,7 @@ fn recorded_programs_have_the_frames_of_apitrace() {
     }
     let (folder, display) = (tempfile::tempdir().unwrap(), Display::open());
     let scenes = |names: &[&str]| -> Vec<String> {
-        let size = ["-s", "96x64", "-b", ":duration=0.05"].map(str::to_owned);
+        let size = ["-s", "96x64", "-b", ":nframes=12"].map(str::to_owned);
         size.into_iter().chain(names.iter().flat_map(|name| ["-b".to_owned(), (*name).to_owned()])).collect()
     };
     for (api, program, player, names) in [
