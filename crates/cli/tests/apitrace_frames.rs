@@ -150,6 +150,8 @@ fn metrics_are_tables_of_frames_calls_and_draws() {
     assert_eq!(lines(&replay(&["--gen-passes", "--pframes", "CPU Start"], &imm())), ["1"]);
     let unknown = replay(&["--pcalls", "opengl: Cycles"], &imm());
     assert_eq!((unknown.status.code(), said(&unknown).contains("no metric Cycles")), (Some(2), true));
+    let both = replay(&["--ppd", "-o", "x.json", "--pdrawcalls", "Pixels Drawn"], &imm());
+    assert_eq!((both.status.code(), said(&both).contains("need a replay each")), (Some(2), true));
     if !has_egl() {
         return;
     }
