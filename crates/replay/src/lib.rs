@@ -22,6 +22,7 @@ mod names;
 mod null;
 mod pictures;
 mod pixels;
+mod probe;
 mod profile;
 mod queries;
 mod spans;

@@ -1,16 +1,11 @@
 //! What of calls, draws and frames is measured on request, by the names of apitrace's players, and its tables.
 
-use std::collections::HashMap;
 use std::io::{Read, Seek, SeekFrom, Write};
-use std::time::Instant;
 
-use anytrace_apitrace::tools::program::GlCall;
 use anytrace_core::Error;
 use tempfile::SpooledTempFile;
 
-use crate::gl::Gl;
-use crate::profile::{Status, is_draw, nanoseconds};
-use crate::queries::{Queries, SAMPLES_PASSED};
+use crate::probe::{DeviceTime, Measured, Wants};
 
 /// The backend whose metrics are known: what OpenGL and the system say.
 const BACKEND: &str = "opengl";
@@ -157,32 +152,8 @@ impl Metrics {
 /// The values of the metrics, in their order; of those that are not measured, or that the driver does not have, 0.
 type Values = [i64; METRICS.len()];
 
-/// What was measured before a call.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct Before {
-    number: u64,
-    name: &'static str,
-    program: u32,
-    gpu: Option<u32>,
-    pixels: Option<u32>,
-    memory: (u64, u64),
-    cpu_ns: u64,
-    is_draw: bool,
-}
-
-/// A call whose queries were not read yet.
-struct Row {
-    before: Before,
-    gpu_end: Option<u32>,
-    cpu_ns: u64,
-    memory: (u64, u64),
-}
-
 /// Bytes of a table that are kept in memory.
 const TABLE_BYTES_MAX: usize = 1 << 20;
-
-/// Calls that are kept until the device has done them.
-const ROWS_MAX: usize = 4096;
 
 /// The table of one kind of thing.
 struct Table {
@@ -215,160 +186,93 @@ impl Table {
     }
 }
 
-/// The frame at hand.
+/// What the device did in the frame at hand.
 #[derive(Debug, Default)]
 struct FrameSums {
-    cpu_ns: u64,
-    memory: (u64, u64),
-    /// First and last time of the device.
+    /// First and last time.
     gpu: Option<(u64, u64)>,
     pixels: i64,
-    has_calls: bool,
 }
 
-/// Measures calls, draws and frames.
+/// Time in nanoseconds, and virtual and resident bytes.
+type Now = (u64, (u64, u64));
+
+/// Puts what was measured of calls, draws and frames into tables.
 pub(crate) struct Meter {
-    wanted: MetricSet,
+    wants: Wants,
     frames: Option<Table>,
     calls: Option<Table>,
     draws: Option<Table>,
-    rows: Vec<Row>,
-    queries: Queries,
-    status: Status,
-    base: Instant,
-    device_base: HashMap<u32, u64>,
     frame: FrameSums,
-    /// Until `glEnd` nothing can be measured.
-    begun: Option<Before>,
-    is_in_list: bool,
 }
 
 impl Meter {
     pub(crate) fn new(metrics: Metrics) -> Result<Self, Error> {
         let wanted = metrics.calls.with(metrics.frames).with(metrics.draws);
         let call = "#\tcall no\tprogram\tname";
+        let has_device = wanted.has_any(&["GPU Start", "GPU Duration"]);
+        let device = match has_device {
+            true if metrics.calls.is_empty() => DeviceTime::Draws,
+            true => DeviceTime::Calls,
+            false => DeviceTime::Never,
+        };
+        let has_memory = wanted.has_any(&["VSIZE Start", "VSIZE Duration", "RSS Start", "RSS Duration"]);
         Ok(Self {
-            wanted,
+            wants: Wants { device, has_pixels: wanted.has_any(&["Pixels Drawn"]), has_memory },
             frames: Table::new(metrics.frames, "#")?,
             calls: Table::new(metrics.calls, call)?,
             draws: Table::new(metrics.draws, call)?,
-            rows: Vec::new(),
-            queries: Queries::default(),
-            status: Status::open(wanted.has_any(&["VSIZE Start", "VSIZE Duration", "RSS Start", "RSS Duration"])),
-            base: Instant::now(),
-            device_base: HashMap::new(),
             frame: FrameSums::default(),
-            begun: None,
-            is_in_list: false,
         })
     }
 
-    /// Before a call of the trace; `None` for those between `glBegin` and `glEnd`.
-    pub(crate) fn before(&mut self, gl: &Gl, context: u32, call: &GlCall<'_>, program: u32) -> Option<Before> {
-        let (number, name) = (call.number, call.name);
-        if let Some(begun) = self.begun.take() {
-            if call.stem == "glEnd" {
-                return Some(Before { number, name, ..begun });
-            }
-            self.begun = Some(begun);
-            return None;
-        }
-        let is_draw = is_draw(call.stem) && !self.is_in_list;
-        let of_each = self.calls.is_some();
-        let (mut gpu, mut pixels) = (None, None);
-        if (is_draw || of_each) && self.wanted.has_any(&["GPU Start", "GPU Duration"]) && !self.is_in_list {
-            let base = &self.base;
-            let started = || gl.timestamp().saturating_sub(nanoseconds(base));
-            self.device_base.entry(context).or_insert_with(started);
-            gpu = self.queries.time(gl, context);
-        }
-        if is_draw && self.wanted.has_any(&["Pixels Drawn"]) {
-            pixels = self.queries.begin(gl, context, SAMPLES_PASSED);
-        }
-        let memory = self.status.memory();
-        let cpu_ns = nanoseconds(&self.base);
-        if !std::mem::replace(&mut self.frame.has_calls, true) {
-            (self.frame.cpu_ns, self.frame.memory) = (cpu_ns, memory);
-        }
-        Some(Before { number, name, program, gpu, pixels, memory, cpu_ns, is_draw })
+    /// What must be measured.
+    pub(crate) fn wants(&self) -> Wants {
+        self.wants
     }
 
-    /// After it.
-    pub(crate) fn after(&mut self, gl: &Gl, context: u32, stem: &str, before: Before) {
-        let cpu_ns = nanoseconds(&self.base);
-        match stem {
-            "glBegin" => {
-                self.begun = Some(before);
-                return;
-            }
-            "glNewList" => self.is_in_list = true,
-            "glEndList" => self.is_in_list = false,
-            _ => {}
-        }
-        let gpu_end = before.gpu.and_then(|_| self.queries.time(gl, context));
-        if before.pixels.is_some() {
-            self.queries.end(gl, SAMPLES_PASSED);
-        }
-        if !self.is_in_list {
-            let memory = self.status.memory();
-            self.rows.push(Row { before, gpu_end, cpu_ns, memory });
-        }
-    }
-
-    /// True when the rows should be written.
-    pub(crate) fn is_full(&self) -> bool {
-        self.rows.len() >= ROWS_MAX
-    }
-
-    /// Puts the calls so far into the tables: queries belong to a context.
-    pub(crate) fn flush(&mut self, gl: &Gl, context: u32) -> Result<(), Error> {
-        let device_base = self.device_base.get(&context).copied().unwrap_or(0);
-        for row in std::mem::take(&mut self.rows) {
-            let Row { before, gpu_end, cpu_ns, memory } = row;
-            let gpu = before.gpu.zip(gpu_end).map(|(start, end)| {
-                let (start, end) = (gl.query_result(start), gl.query_result(end));
-                (start.saturating_sub(device_base), end.saturating_sub(device_base))
-            });
-            let pixels = before.pixels.map_or(0, |query| signed(gl.query_result(query)));
-            let cpu = (before.cpu_ns, cpu_ns);
-            let values = values(cpu, (before.memory, memory), gpu.unwrap_or_default(), pixels);
-            if let Some((start, end)) = gpu.filter(|(start, _)| *start > 0) {
+    /// Puts calls into the tables.
+    pub(crate) fn calls(&mut self, calls: &[Measured]) -> Result<(), Error> {
+        for call in calls {
+            let pixels = call.pixels.map_or(0, signed);
+            let values = values(call.cpu, call.memory, call.gpu.unwrap_or_default(), pixels);
+            if let Some((start, end)) = call.gpu.filter(|(start, _)| *start > 0) {
                 let (first, last) = self.frame.gpu.unwrap_or((start, end));
                 self.frame.gpu = Some((first.min(start), last.max(end)));
             }
             self.frame.pixels += pixels;
-            let begin = format!("call\t{}\t{}\t{}", before.number, before.program, before.name);
+            let begin = format!("call\t{}\t{}\t{}", call.number, call.program, call.name);
             if let Some(calls) = &mut self.calls {
                 calls.row(&begin, &values)?;
             }
-            if let Some(draws) = self.draws.as_mut().filter(|_| before.is_draw) {
+            if let Some(draws) = self.draws.as_mut().filter(|_| call.is_draw) {
                 draws.row(&begin, &values)?;
             }
         }
-        self.queries.give_back(context);
         Ok(())
     }
 
-    /// After the call that ends a frame, whose calls were put into the tables.
-    pub(crate) fn end_frame(&mut self) -> Result<(), Error> {
-        self.frame_row()?;
+    /// After the call that ends a frame, whose calls were put into the tables. `start`: before its first call.
+    pub(crate) fn end_frame(&mut self, start: Option<Now>, now: Now) -> Result<(), Error> {
+        self.frame_row(start, now)?;
         for table in [&mut self.calls, &mut self.draws].into_iter().flatten() {
             table.line("frame_end")?;
         }
         Ok(())
     }
 
-    fn frame_row(&mut self) -> Result<(), Error> {
+    fn frame_row(&mut self, start: Option<Now>, now: Now) -> Result<(), Error> {
         let frame = std::mem::take(&mut self.frame);
-        let (now, memory) = (nanoseconds(&self.base), self.status.memory());
-        let values = values((frame.cpu_ns, now), (frame.memory, memory), frame.gpu.unwrap_or_default(), frame.pixels);
+        let start = start.unwrap_or_default();
+        let values = values((start.0, now.0), (start.1, now.1), frame.gpu.unwrap_or_default(), frame.pixels);
         self.frames.as_mut().map_or(Ok(()), |table| table.row("frame", &values))
     }
 
-    /// Writes the tables, with an empty line after each: frames, calls, draws.
-    pub(crate) fn finish(mut self, out: &mut dyn Write) -> Result<(), Error> {
-        if self.frame.has_calls {
-            self.frame_row()?;
+    /// Writes the tables, with an empty line after each: frames, calls, draws. `start`: before the first call of a frame
+    /// that did not end.
+    pub(crate) fn finish(mut self, start: Option<Now>, now: Now, out: &mut dyn Write) -> Result<(), Error> {
+        if start.is_some() {
+            self.frame_row(start, now)?;
         }
         let failed = |error| Error::io("standard output", error);
         for mut table in [self.frames, self.calls, self.draws].into_iter().flatten() {

@@ -12,7 +12,7 @@ const DEVICE: u32 = 1;
 
 /// A call with what was measured of it; times in nanoseconds since the replay began.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Measured {
+pub(crate) struct SpanOfCall {
     pub(crate) number: u64,
     pub(crate) name: &'static str,
     pub(crate) program: u32,
@@ -110,7 +110,7 @@ impl<'s> Spans<'s> {
     }
 
     /// A call of the frame with this number, which began then.
-    pub(crate) fn call(&mut self, frame: u64, frame_start_ns: u64, call: &Measured) -> Result<(), Error> {
+    pub(crate) fn call(&mut self, frame: u64, frame_start_ns: u64, call: &SpanOfCall) -> Result<(), Error> {
         self.begin_frame(call.number, frame, frame_start_ns)?;
         self.last_call = call.number;
         let name = self.name(call.name)?;

@@ -2,7 +2,8 @@
 
 use std::ptr::null_mut;
 
-use crate::hot;
+use crate::codes::Codes;
+use crate::hot::{self, HOT};
 use crate::loss;
 use crate::options::Options;
 use crate::record::{self, ACCESS_BYTES};
@@ -29,6 +30,8 @@ pub(crate) struct Inner {
     /// Bytes of the buffer that are written already; other than 0 only while it is being written.
     sent: usize,
     target: Option<Target>,
+    /// The file of code addresses.
+    codes_target: Option<Target>,
     /// True when the target is opened with the first bytes, under the process's own name.
     is_child: bool,
     options: Option<Options>,
@@ -54,6 +57,7 @@ impl Inner {
         capacity: 0,
         sent: 0,
         target: None,
+        codes_target: None,
         is_child: false,
         options: None,
         next_id: 0,
@@ -104,6 +108,9 @@ impl Inner {
         }
         self.capacity = options.buffer_bytes;
         self.is_child = target.is_none();
+        if options.has_codes && target.as_ref().is_none_or(Target::is_file) {
+            HOT.codes.set(Codes::new(options.buffer_bytes));
+        }
         self.target = target;
         self.regions = Some(Regions::default());
         self.options = Some(options);
@@ -137,18 +144,36 @@ impl Inner {
     }
 
     /// Appends an access.
-    pub(crate) fn access(&mut self, me: &Local, tag: u8, address: usize, size: u8) {
+    pub(crate) fn access(&mut self, me: &Local, tag: u8, address: usize, size: u8, code: usize) {
         if !self.is_open(me) {
             return;
         }
         self.settle_for(Event::Access, me, address, usize::from(size));
-        self.put(&[&record::access(tag, address as u64, size, me.id())]);
+        self.put_access(&record::access(tag, address as u64, size, me.id()), code, address);
+    }
+
+    /// Appends an access. Its code is noted where the record is in the buffer: writing may take both, or neither.
+    fn put_access(&mut self, bytes: &[u8; ACCESS_BYTES], code: usize, address: usize) {
+        if self.capacity - self.used() < ACCESS_BYTES {
+            self.flush();
+        }
+        if self.phase == Phase::Running {
+            hot::note_code(code, address);
+        }
+        self.put(&[bytes]);
     }
 
     /// Appends a range in pieces, at most this many; returns where the rest begins.
-    pub(crate) fn range(&mut self, me: &Local, tag: u8, from: usize, end: usize, pieces: usize) -> usize {
+    pub(crate) fn range(
+        &mut self,
+        me: &Local,
+        tag: u8,
+        range: std::ops::Range<usize>,
+        code: usize,
+        pieces: usize,
+    ) -> usize {
         let longest = self.range_bytes();
-        let mut next = from;
+        let std::ops::Range { start: mut next, end } = range;
         for _ in 0..pieces {
             if next >= end {
                 break;
@@ -156,8 +181,9 @@ impl Inner {
             let piece = record::piece(next, end - next, longest);
             let head = hot::head();
             if (hot::limit() as usize) < (head as usize).wrapping_add(ACCESS_BYTES) || !self.is_open(me) {
-                self.access(me, tag, next, piece as u8);
+                self.access(me, tag, next, piece as u8, code);
             } else {
+                hot::note_code(code, next);
                 let bytes = record::access(tag, next as u64, piece as u8, me.id());
                 // SAFETY: `limit` is the end of the buffer that `head` points into, so 18 bytes fit; the log is held.
                 unsafe { head.cast::<[u8; ACCESS_BYTES]>().write_unaligned(bytes) };
@@ -238,7 +264,13 @@ impl Inner {
     /// contains them in one order, wherever it is cut.
     pub(crate) fn take_spilled(&mut self, me: &Local) {
         self.lost += me.take_lost();
-        me.read_spilled(|part| self.put(&[part]));
+        // Handlers leave accesses only.
+        me.read_spilled(|part| {
+            for access in part.as_chunks::<ACCESS_BYTES>().0 {
+                let address = access.get(1..9).and_then(|bytes| bytes.first_chunk()).map_or(0, |b| u64::from_le_bytes(*b));
+                self.put_access(access, 0, address as usize);
+            }
+        });
     }
 
     /// Removes such records where nothing is recorded any more.
@@ -352,8 +384,9 @@ impl Inner {
         // SAFETY: both sets live during the call. The C library keeps its own signals out of it.
         unsafe { sys::pthread_sigmask(sys::SIG_SETMASK, &sys::sigset_t::ALL, &mut before) };
         let sent = self.open_late().and_then(|()| self.send(&before));
-        if let Err(fault) = sent {
-            self.give_up(fault);
+        match sent {
+            Ok(()) => self.send_codes(&before, false),
+            Err(fault) => self.give_up(fault),
         }
         self.swallow_signals();
         // SAFETY: as above.
@@ -382,6 +415,42 @@ impl Inner {
         self.sent = 0;
         hot::set_head(self.buffer);
         Ok(())
+    }
+
+    /// Writes the code addresses of what was sent. Where they cannot be written the trace goes on without them.
+    fn send_codes(&mut self, mask: &sys::sigset_t, is_last: bool) {
+        let Some(codes) = hot::codes() else { return };
+        if self.codes_target.is_none() {
+            let opened = self.target.as_ref().and_then(Target::beside);
+            match opened {
+                Some(Ok(target)) => self.codes_target = Some(target),
+                Some(Err(fault)) => return self.give_up_codes(fault),
+                None => return HOT.codes.set(null_mut()),
+            }
+        }
+        let Some(target) = &mut self.codes_target else { return };
+        let mut result = target.write_all(codes.take_magic(), mask);
+        codes.modules(is_last, |block| {
+            if result.is_ok() {
+                result = target.write_all(block, mask);
+            }
+        });
+        if result.is_ok() {
+            result = target.write_all(codes.take(), mask);
+        }
+        if let Err(fault) = result {
+            self.give_up_codes(fault);
+        }
+    }
+
+    #[cold]
+    fn give_up_codes(&mut self, fault: Fault) {
+        HOT.codes.set(null_mut());
+        let text = match fault {
+            Fault::Closed => "the file descriptor was closed".to_owned(),
+            Fault::Errno(number) => std::io::Error::from_raw_os_error(number).to_string(),
+        };
+        loss::note(&[b"cannot write the code addresses: ", text.as_bytes(), b"; the rest of them is not recorded"]);
     }
 
     /// Reports why writing is no longer possible. An incomplete record at the end of a file is cut off again.
@@ -440,6 +509,7 @@ impl Inner {
             return;
         }
         self.flush_all(me);
+        self.send_codes(&sys::sigset_t::ALL, true);
         if self.lost > 0 {
             let lost = std::mem::take(&mut self.lost).to_string();
             loss::note(&[lost.as_bytes(), b" records of signal handlers were lost: no room"]);
@@ -455,6 +525,12 @@ impl Inner {
         self.is_marked = false;
         if self.phase != Phase::Running {
             return;
+        }
+        if let Some(target) = self.codes_target.take() {
+            target.leave();
+        }
+        if let Some(codes) = hot::codes() {
+            codes.restart();
         }
         if let Some(target) = self.target.take() {
             let has_own = target.is_file();
@@ -484,6 +560,13 @@ impl Inner {
             loss::note(&[b"a signal handler interrupted an allocation; allocations are no longer recorded"]);
             std::mem::forget(self.regions.take());
             self.is_fragile = false;
+        }
+        // Of the last access either the code or the record may be missing.
+        if let Some(codes) = hot::codes() {
+            // SAFETY: as in `send`.
+            let bytes = unsafe { std::slice::from_raw_parts(self.buffer, self.used()) };
+            let (accesses, check) = record::accesses(bytes);
+            codes.forget(accesses, check);
         }
         self.set_limit();
     }

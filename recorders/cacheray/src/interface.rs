@@ -1,5 +1,6 @@
 //! The recorder's own C interface (`include/cacheray.h`), which the Rust interface uses too.
 
+use std::arch::naked_asm;
 use std::ffi::c_void;
 use std::sync::atomic::Ordering::Relaxed;
 
@@ -11,9 +12,16 @@ use crate::regions::Regions;
 use crate::thread::{self, Scope};
 
 /// Records an access of any length.
+///
+/// # Safety
+/// None: address and length are only recorded.
+#[unsafe(naked)]
 #[unsafe(no_mangle)]
-pub extern "C" fn __cacheray_access(at: *const c_void, bytes: usize, is_write: bool) {
-    range(if is_write { WRITE } else { READ }, at as usize, bytes);
+pub unsafe extern "C" fn __cacheray_access() {
+    extern "C" fn body(at: *const c_void, bytes: usize, is_write: bool, code: usize) {
+        range(if is_write { WRITE } else { READ }, at as usize, bytes, code);
+    }
+    naked_asm!("mov rcx, [rsp]", "jmp {}", sym body)
 }
 
 /// Records a typed region, in place of an untyped one at its address.

@@ -38,6 +38,8 @@ mod alloc;
 #[cfg(all(feature = "engine", target_os = "linux", target_arch = "x86_64"))]
 mod callbacks;
 #[cfg(all(feature = "engine", target_os = "linux", target_arch = "x86_64"))]
+mod codes;
+#[cfg(all(feature = "engine", target_os = "linux", target_arch = "x86_64"))]
 mod elf;
 #[cfg(all(feature = "engine", target_os = "linux", target_arch = "x86_64"))]
 mod hooks;

@@ -17,7 +17,7 @@ pub(crate) mod start;
 use std::cell::UnsafeCell;
 use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 
-use crate::hot::HOT;
+use crate::hot::{self, HOT};
 use crate::inner::{Inner, Phase};
 use crate::loss;
 use crate::record::{self, ACCESS_BYTES};
@@ -33,12 +33,12 @@ unsafe impl Sync for Cold {}
 
 static COLD: Cold = Cold(UnsafeCell::new(Inner::NEW));
 
-/// Records one access of the calling thread.
+/// Records one access of the calling thread. `code`: where the program goes on; 0 where that is unknown.
 #[inline(always)]
-pub(crate) fn access(tag: u8, address: usize, size: u8) {
+pub(crate) fn access(tag: u8, address: usize, size: u8, code: usize) {
     thread::with(|me| {
         if me.state() != READY {
-            return access_unready(me, tag, address, size);
+            return access_unready(me, tag, address, size, code);
         }
         me.set_state(thread::stack_pointer());
         if HOT.lock.compare_exchange(0, me.token(), Acquire, Relaxed).is_err() {
@@ -46,8 +46,9 @@ pub(crate) fn access(tag: u8, address: usize, size: u8) {
         }
         let head = HOT.head.get();
         if (HOT.limit.get() as usize) < (head as usize).wrapping_add(ACCESS_BYTES) {
-            append_long_way(me, tag, address, size);
+            append_long_way(me, tag, address, size, code);
         } else {
+            hot::note_code(code, address);
             let bytes = record::access(tag, address as u64, size, me.id());
             // SAFETY: `limit` is the end of the buffer that `head` points into, so 18 bytes fit; the lock is held.
             unsafe { head.cast::<[u8; ACCESS_BYTES]>().write_unaligned(bytes) };
@@ -64,22 +65,22 @@ pub(crate) fn access(tag: u8, address: usize, size: u8) {
 /// What [`access`] does where the buffer is full, adds wait, or each record is written at once.
 #[cold]
 #[inline(never)]
-fn append_long_way(me: &Local, tag: u8, address: usize, size: u8) {
+fn append_long_way(me: &Local, tag: u8, address: usize, size: u8, code: usize) {
     let errno = sys::errno();
     // SAFETY: the caller holds the lock, and the reference ends before it is given back.
     let inner = unsafe { &mut *COLD.0.get() };
-    inner.access(me, tag, address, size);
+    inner.access(me, tag, address, size, code);
     sys::set_errno(errno);
 }
 
 #[cold]
 #[inline(never)]
-fn access_unready(me: &Local, tag: u8, address: usize, size: u8) {
+fn access_unready(me: &Local, tag: u8, address: usize, size: u8, code: usize) {
     if me.quiet.load(Relaxed) > 0 {
         return;
     }
     match Section::enter(me) {
-        Entry::Entered(mut section) => section.log().access(me, tag, address, size),
+        Entry::Entered(mut section) => section.log().access(me, tag, address, size, code),
         Entry::Nested => me.spill(&record::access(tag, address as u64, size, me.id())),
         Entry::Off => {}
     }

@@ -10,6 +10,7 @@
 //! | `range` | longest access that `memcpy`, struct copies and the like are split into: 1 to 128 bytes | `16` |
 //! | `malloc` | `0` leaves allocations without annotation out | `1` |
 //! | `flush` | flush after this many records, for readers that follow; `0`: when the buffer is full | `0` |
+//! | `pc` | `1` records where in the program each access is made, in a file beside the trace: `TRACE.pc` | `0` |
 //! | `buffer` | bytes of the buffer, 4096 to 1 GiB | `1048576` |
 
 use std::ffi::c_int;
@@ -44,6 +45,8 @@ pub(crate) struct Options {
     pub(crate) is_malloc: bool,
     pub(crate) flush_records: u64,
     pub(crate) buffer_bytes: usize,
+    /// Code addresses of accesses, where the trace is a file.
+    pub(crate) has_codes: bool,
 }
 
 impl Default for Options {
@@ -55,6 +58,7 @@ impl Default for Options {
             is_malloc: true,
             flush_records: 0,
             buffer_bytes: 1 << 20,
+            has_codes: false,
         }
     }
 }
@@ -85,6 +89,7 @@ impl Options {
             // Anything but 0 is on, as upstream has it.
             b"enabled" => put(&mut self.is_enabled, Some(value != b"0")),
             b"malloc" => put(&mut self.is_malloc, Some(value != b"0")),
+            b"pc" => put(&mut self.has_codes, Some(value != b"0")),
             b"fd" => put(&mut self.to, number(value).and_then(|n| c_int::try_from(n).ok()).map(Destination::Fd)),
             b"unix" => put(&mut self.to, (!value.is_empty()).then(|| Destination::Unix(value.to_vec()))),
             b"tcp" => put(&mut self.to, tcp(value)),

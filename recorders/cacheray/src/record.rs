@@ -62,19 +62,38 @@ pub(crate) fn add(add: &Add<'_>) -> [u8; ADD_BYTES] {
 /// Bytes of complete records within the first `sent` bytes of consecutive records.
 pub(crate) fn complete_bytes(records: &[u8], sent: usize) -> usize {
     let mut at = 0;
-    while let Some(tag) = records.get(at) {
-        let name = records.get(at + 25..).and_then(|rest| rest.first_chunk()).map_or(0, |n| u32::from_le_bytes(*n));
-        let length = match tag & 0x3f {
-            ADD => ADD_BYTES.saturating_add(name as usize),
-            REMOVE => REMOVE_BYTES,
-            _ => ACCESS_BYTES,
-        };
-        match at.checked_add(length) {
+    while at < records.len() {
+        match at.checked_add(complete_length(records, at)) {
             Some(end) if end <= sent => at = end,
             _ => break,
         }
     }
     at
+}
+
+/// How many accesses are among complete records, and the check of their addresses that `codes` keeps.
+pub(crate) fn accesses(records: &[u8]) -> (u64, u64) {
+    let (mut at, mut accesses, mut check) = (0, 0, 0_u64);
+    while let Some(tag) = records.get(at) {
+        let length = complete_length(records, at);
+        if matches!(tag & 0x3f, READ | WRITE) {
+            let address = records.get(at + 1..).and_then(|rest| rest.first_chunk()).map_or(0, |n| u64::from_le_bytes(*n));
+            accesses += 1;
+            check = check.rotate_left(5) ^ address;
+        }
+        at = at.saturating_add(length);
+    }
+    (accesses, check)
+}
+
+/// The bytes of the record that begins there.
+fn complete_length(records: &[u8], at: usize) -> usize {
+    let name = records.get(at + 25..).and_then(|rest| rest.first_chunk()).map_or(0, |n| u32::from_le_bytes(*n));
+    match records.get(at).map_or(0, |tag| tag & 0x3f) {
+        ADD => ADD_BYTES.saturating_add(name as usize),
+        REMOVE => REMOVE_BYTES,
+        _ => ACCESS_BYTES,
+    }
 }
 
 /// The longest piece of a range that begins here: a power of two that the address is a multiple of.

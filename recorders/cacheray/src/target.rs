@@ -122,6 +122,13 @@ impl Target {
         Ok(Self { fd, kind, dev: found.dev, ino: found.ino, path })
     }
 
+    /// Opens a file with the code addresses of the accesses, `PATH.pc`; `None` where the target is no file with a name.
+    pub(crate) fn beside(&self) -> Option<Result<Self, Fault>> {
+        let path = self.path.as_ref().filter(|_| self.is_file())?;
+        let name = [path.to_bytes(), b".pc"].concat();
+        Some(CString::new(name).map_err(|_| Fault::Errno(sys::EINVAL)).and_then(|path| Self::file(path, sys::O_TRUNC)))
+    }
+
     /// True where another process can have a file of its own beside this one.
     pub(crate) fn is_file(&self) -> bool {
         self.kind == TargetKind::File
@@ -178,6 +185,15 @@ impl Target {
                 other => Err(Fault::Errno(other)),
             },
         }
+    }
+
+    /// Writes all of the bytes to a file.
+    pub(crate) fn write_all(&mut self, bytes: &[u8], mask: &sys::sigset_t) -> Result<(), Fault> {
+        let mut sent = 0;
+        while let Some(rest) = bytes.get(sent..).filter(|rest| !rest.is_empty()) {
+            sent += self.write_some(rest, mask)?;
+        }
+        Ok(())
     }
 
     /// Waits until the target takes bytes.

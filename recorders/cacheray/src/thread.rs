@@ -235,7 +235,8 @@ impl Local {
         while self.has_spilled() && !ring.is_null() {
             let from = self.taken.load(Relaxed);
             let bytes = self.written.load(Relaxed) - from;
-            let mut part = [0_u8; 1024];
+            // Complete records: handlers leave accesses of 18 bytes.
+            let mut part = [0_u8; 1008];
             let n = bytes.min(part.len());
             for (i, byte) in part.iter_mut().take(n).enumerate() {
                 // SAFETY: the ring has RING_BYTES bytes, and the index is below that.

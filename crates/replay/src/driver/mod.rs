@@ -18,6 +18,7 @@ use anytrace_core::Error;
 use check::Findings;
 use foldhash::fast::RandomState;
 use khronos_egl as egl;
+use measure::Measures;
 
 use crate::client::Client;
 use crate::egl::Screen;
@@ -26,11 +27,8 @@ use crate::gl::Gl;
 use crate::invoke::{Arguments, Function, call as invoke};
 use crate::marshal::{Checks, Marshal, Scratch};
 use crate::memory::Memory;
-use crate::metrics::Meter;
 use crate::names::{Names, Of};
 use crate::pictures::Gallery;
-use crate::profile::Profiler;
-use crate::spans::Spans;
 use crate::watch::Watch;
 use crate::window::Window;
 use crate::{Options, Outlets, Replayed, Sizes};
@@ -76,15 +74,13 @@ pub(crate) struct Driver<'o> {
     scratch: Scratch,
     arguments: Arguments,
     gallery: Option<Gallery>,
-    profiler: Option<Profiler>,
-    meter: Option<Meter>,
+    measures: Option<Measures<'o>>,
     film: Option<Film>,
     window: Option<Window>,
     state: Option<serde_json::Value>,
     renderer: String,
-    /// For pictures that go to no file, and for lines; spans take the lines' place.
+    /// For pictures that go to no file, for lines and tables.
     out: &'o mut dyn Write,
-    spans: Option<Spans<'o>>,
     frames: u64,
     frame_started: Instant,
     /// Behind the frame before, with its group of contexts.
@@ -120,14 +116,12 @@ impl<'o> Driver<'o> {
             scratch: Scratch::default(),
             arguments: Arguments::default(),
             gallery: options.pictures.clone().map(Gallery::new),
-            profiler: options.profile.is_any().then(|| Profiler::new(options.profile)),
-            meter: options.metrics.is_any().then(|| Meter::new(options.metrics)).transpose()?,
+            measures: Measures::new(options, outlets.spans)?,
             film: options.strip.map(Film::new),
             window: options.window.as_deref().map(Window::open).transpose()?,
             state: None,
             renderer: String::new(),
             out: outlets.out,
-            spans: outlets.spans.map(Spans::begin).transpose()?,
             frames: 0,
             frame_started: Instant::now(),
             fence: None,
@@ -140,16 +134,11 @@ impl<'o> Driver<'o> {
     /// Waits for the driver and for the pictures. Returns what is known here of the replay.
     pub(crate) fn finish(mut self, started: Instant) -> Result<Replayed, Error> {
         self.watch.busy();
-        self.write_profile()?;
+        self.write_measures()?;
         if let (Some(gl), Some(_)) = (&self.gl, self.current) {
             gl.finish();
         }
-        if let Some(profiler) = &mut self.profiler {
-            profiler.finish(&mut *self.out, self.spans.as_mut())?;
-        }
-        if let Some(meter) = self.meter.take() {
-            meter.finish(&mut *self.out)?;
-        }
+        self.finish_measures()?;
         self.watch.idle();
         let sums = self.gallery.as_mut().map(Gallery::finish).transpose()?.unwrap_or_default();
         if self.notes_omitted > 0 {
@@ -178,7 +167,7 @@ impl<'o> Driver<'o> {
 
     /// Completes what was begun in this thread, because what follows is done in another.
     pub(crate) fn leave(&mut self) -> Result<(), Error> {
-        self.write_profile()?;
+        self.write_measures()?;
         if let (Some(gl), Some(_)) = (&self.gl, self.current.take()) {
             gl.flush();
         }
@@ -420,7 +409,7 @@ impl Machine for Driver<'_> {
         let Some(real) = self.context(context).real.take() else { return Ok(()) };
         self.watch.busy();
         if self.current.is_some_and(|(current, _)| current == context) {
-            self.write_profile()?;
+            self.write_measures()?;
             self.screen.release();
             self.current = None;
         }
@@ -433,7 +422,7 @@ impl Machine for Driver<'_> {
             return Ok(());
         }
         self.watch.busy();
-        self.write_profile()?;
+        self.write_measures()?;
         if let (Some(gl), Some(_)) = (&self.gl, self.current) {
             gl.flush();
         }
@@ -556,8 +545,8 @@ impl Machine for Driver<'_> {
 
     fn done(&mut self, moment: &Moment) -> Result<(), Error> {
         self.look(moment)?;
-        if let Some(profiler) = &mut self.profiler {
-            profiler.set_frame(moment.frame + u64::from(moment.flags.has(CallFlags::END_FRAME)));
+        if let Some(measures) = &mut self.measures {
+            measures.set_frame(moment.frame + u64::from(moment.flags.has(CallFlags::END_FRAME)));
         }
         self.watch.idle();
         Ok(())

@@ -1,5 +1,6 @@
 //! Plain accesses: by size, unaligned, volatile, compound, of virtual tables; and the calls around them.
 
+use std::arch::naked_asm;
 use std::ffi::c_void;
 use std::sync::atomic::Ordering::Relaxed;
 
@@ -11,11 +12,18 @@ use crate::thread::{self, QUIET, READY};
 macro_rules! accesses {
     ($($size:literal: $([$($name:ident)+] => $tags:tt;)*)*) => {$($($(
         #[doc = concat!("An access of ", $size, " bytes.")]
+        ///
+        /// # Safety
+        /// None: the address is only recorded.
+        #[unsafe(naked)]
         #[unsafe(no_mangle)]
-        pub extern "C" fn $name(at: *const c_void) {
-            for flags in $tags {
-                log::access(tag(flags, at as usize, $size), at as usize, $size);
+        pub unsafe extern "C" fn $name() {
+            extern "C" fn body(at: *const c_void, code: usize) {
+                for flags in $tags {
+                    log::access(tag(flags, at as usize, $size), at as usize, $size, code);
+                }
             }
+            naked_asm!("mov rsi, [rsp]", "jmp {}", sym body)
         }
     )+)*)*};
 }
@@ -63,9 +71,16 @@ accesses! {
 }
 
 /// A constructor or destructor sets an object's pointer to its virtual table.
+///
+/// # Safety
+/// None: the address is only recorded.
+#[unsafe(naked)]
 #[unsafe(no_mangle)]
-pub extern "C" fn __tsan_vptr_update(at: *mut c_void, _value: *mut c_void) {
-    log::access(WRITE, at as usize, 8);
+pub unsafe extern "C" fn __tsan_vptr_update() {
+    extern "C" fn body(at: *mut c_void, code: usize) {
+        log::access(WRITE, at as usize, 8, code);
+    }
+    naked_asm!("mov rsi, [rsp]", "jmp {}", sym body)
 }
 
 /// Each module's constructor calls this first.

@@ -122,7 +122,7 @@ macro_rules! unaligned {
         /// `at` is valid for reading the integer.
         #[unsafe(no_mangle)]
         pub unsafe extern "C" fn $load(at: *const $integer) -> $integer {
-            log::access(READ | UNALIGNED, at as usize, $size);
+            log::access(READ | UNALIGNED, at as usize, $size, 0);
             // SAFETY: as the caller's.
             unsafe { at.read_unaligned() }
         }
@@ -133,7 +133,7 @@ macro_rules! unaligned {
         /// `at` is valid for writing the integer.
         #[unsafe(no_mangle)]
         pub unsafe extern "C" fn $store(at: *mut $integer, value: $integer) {
-            log::access(WRITE | UNALIGNED, at as usize, $size);
+            log::access(WRITE | UNALIGNED, at as usize, $size, 0);
             // SAFETY: as the caller's.
             unsafe { at.write_unaligned(value) };
         }

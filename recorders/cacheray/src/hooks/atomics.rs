@@ -1,6 +1,7 @@
 //! Atomic operations of 8 to 64 bits: carried out while the log is locked, so that records are in the order of effects.
 //! A load is a read, a store a write, a change a read and a write, a comparison that fails only a read.
 
+use std::arch::naked_asm;
 use std::ffi::{c_int, c_void};
 use std::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed, Release, SeqCst};
 use std::sync::atomic::{AtomicU8, AtomicU16, AtomicU32, AtomicU64, Ordering, compiler_fence, fence};
@@ -17,9 +18,9 @@ pub(super) enum Effect {
     Both,
 }
 
-/// Carries out an operation and records it.
+/// Carries out an operation and records it. `code`: where the program goes on; 0 where that is unknown.
 #[inline]
-pub(super) fn recorded<R>(at: *mut c_void, size: u8, run: impl FnOnce() -> (R, Effect)) -> R {
+pub(super) fn recorded<R>(at: *mut c_void, size: u8, code: usize, run: impl FnOnce() -> (R, Effect)) -> R {
     let at = at as usize;
     thread::with(|me| {
         if me.quiet.load(Relaxed) > 0 {
@@ -29,7 +30,7 @@ pub(super) fn recorded<R>(at: *mut c_void, size: u8, run: impl FnOnce() -> (R, E
             Entry::Entered(mut section) => {
                 let (result, effect) = run();
                 for tag in tags(effect) {
-                    section.log().access(me, *tag, at, size);
+                    section.log().access(me, *tag, at, size, code);
                 }
                 result
             }
@@ -89,13 +90,17 @@ macro_rules! changes {
         ///
         /// # Safety
         /// `at` is valid for atomic access of this size.
+        #[unsafe(naked)]
         #[unsafe(no_mangle)]
-        pub unsafe extern "C" fn $name(at: *mut $integer, value: $integer, mo: c_int) -> $integer {
-            recorded(at.cast(), $size, || {
-                // SAFETY: valid and aligned by the caller's contract, which is that of the operation itself.
-                let old = unsafe { <$atomic>::from_ptr(at) }.$method(value, order(mo));
-                (old, Effect::Both)
-            })
+        pub unsafe extern "C" fn $name() {
+            unsafe extern "C" fn body(at: *mut $integer, value: $integer, mo: c_int, code: usize) -> $integer {
+                recorded(at.cast(), $size, code, || {
+                    // SAFETY: valid and aligned by the caller's contract, which is that of the operation itself.
+                    let old = unsafe { <$atomic>::from_ptr(at) }.$method(value, order(mo));
+                    (old, Effect::Both)
+                })
+            }
+            naked_asm!("mov rcx, [rsp]", "jmp {}", sym body)
         }
     )*};
 }
@@ -108,76 +113,90 @@ macro_rules! atomics {
         ///
         /// # Safety
         /// `at` is valid for atomic access of this size.
+        #[unsafe(naked)]
         #[unsafe(no_mangle)]
-        pub unsafe extern "C" fn $load(at: *mut $integer, mo: c_int) -> $integer {
-            recorded(at.cast(), $size, || {
-                // SAFETY: valid and aligned by the caller's contract, which is that of the operation itself.
-                (unsafe { <$atomic>::from_ptr(at) }.load(load_order(mo)), Effect::Read)
-            })
+        pub unsafe extern "C" fn $load() {
+            unsafe extern "C" fn body(at: *mut $integer, mo: c_int, code: usize) -> $integer {
+                recorded(at.cast(), $size, code, || {
+                    // SAFETY: valid and aligned by the caller's contract, which is that of the operation itself.
+                    (unsafe { <$atomic>::from_ptr(at) }.load(load_order(mo)), Effect::Read)
+                })
+            }
+            naked_asm!("mov rdx, [rsp]", "jmp {}", sym body)
         }
 
         #[doc = concat!("Store, ", $size, " bytes.")]
         ///
         /// # Safety
         /// `at` is valid for atomic access of this size.
+        #[unsafe(naked)]
         #[unsafe(no_mangle)]
-        pub unsafe extern "C" fn $store(at: *mut $integer, value: $integer, mo: c_int) {
-            recorded(at.cast(), $size, || {
-                // SAFETY: valid and aligned by the caller's contract, which is that of the operation itself.
-                (unsafe { <$atomic>::from_ptr(at) }.store(value, store_order(mo)), Effect::Write)
-            })
-        }
-
-        #[doc = concat!("Compare and exchange, ", $size, " bytes; gives the old value.")]
-        ///
-        /// # Safety
-        /// `at` is valid for atomic access of this size.
-        #[unsafe(no_mangle)]
-        pub unsafe extern "C" fn $val(
-            at: *mut $integer, expected: $integer, value: $integer, mo: c_int, fail: c_int,
-        ) -> $integer {
-            recorded(at.cast(), $size, || {
-                // SAFETY: valid and aligned by the caller's contract, which is that of the operation itself.
-                let atomic = unsafe { <$atomic>::from_ptr(at) };
-                match atomic.compare_exchange(expected, value, order(mo), load_order(fail)) {
-                    Ok(old) => (old, Effect::Both),
-                    Err(old) => (old, Effect::Read),
-                }
-            })
-        }
-
-        #[doc = concat!("Compare and exchange, ", $size, " bytes; gives 1 where it was done, else puts the old ")]
-        /// value where the expected one was.
-        ///
-        /// # Safety
-        /// `at` is valid for atomic access of this size, `expected` for reading and writing.
-        #[unsafe(no_mangle)]
-        pub unsafe extern "C" fn $strong(
-            at: *mut $integer, expected: *mut $integer, value: $integer, mo: c_int, fail: c_int,
-        ) -> c_int {
-            // SAFETY: as the caller's.
-            unsafe {
-                let wanted = expected.read_unaligned();
-                let old = $val(at, wanted, value, mo, fail);
-                if old == wanted {
-                    return 1;
-                }
-                expected.write_unaligned(old);
-                0
+        pub unsafe extern "C" fn $store() {
+            unsafe extern "C" fn body(at: *mut $integer, value: $integer, mo: c_int, code: usize) {
+                recorded(at.cast(), $size, code, || {
+                    // SAFETY: valid and aligned by the caller's contract, which is that of the operation itself.
+                    (unsafe { <$atomic>::from_ptr(at) }.store(value, store_order(mo)), Effect::Write)
+                })
             }
+            naked_asm!("mov rcx, [rsp]", "jmp {}", sym body)
         }
 
-        #[doc = concat!("As `", stringify!($strong), "`: it never fails without reason.")]
-        ///
-        /// # Safety
-        /// As there.
-        #[unsafe(no_mangle)]
-        pub unsafe extern "C" fn $weak(
-            at: *mut $integer, expected: *mut $integer, value: $integer, mo: c_int, fail: c_int,
-        ) -> c_int {
-            // SAFETY: as the caller's.
-            unsafe { $strong(at, expected, value, mo, fail) }
-        }
+        const _: () = {
+            /// Compare and exchange; gives the old value.
+            ///
+            /// # Safety
+            /// `at` is valid for atomic access of this size.
+            unsafe extern "C" fn exchange(
+                at: *mut $integer, expected: $integer, value: $integer, mo: c_int, fail: c_int, code: usize,
+            ) -> $integer {
+                recorded(at.cast(), $size, code, || {
+                    // SAFETY: valid and aligned by the caller's contract, which is that of the operation itself.
+                    let atomic = unsafe { <$atomic>::from_ptr(at) };
+                    match atomic.compare_exchange(expected, value, order(mo), load_order(fail)) {
+                        Ok(old) => (old, Effect::Both),
+                        Err(old) => (old, Effect::Read),
+                    }
+                })
+            }
+
+            /// The same; gives 1 where it was done, else puts the old value where the expected one was.
+            ///
+            /// # Safety
+            /// As above, and `expected` is valid for reading and writing.
+            unsafe extern "C" fn compared(
+                at: *mut $integer, expected: *mut $integer, value: $integer, mo: c_int, fail: c_int, code: usize,
+            ) -> c_int {
+                // SAFETY: as the caller's.
+                unsafe {
+                    let wanted = expected.read_unaligned();
+                    let old = exchange(at, wanted, value, mo, fail, code);
+                    if old == wanted {
+                        return 1;
+                    }
+                    expected.write_unaligned(old);
+                    0
+                }
+            }
+
+            #[unsafe(naked)]
+            #[unsafe(no_mangle)]
+            unsafe extern "C" fn $val() {
+                naked_asm!("mov r9, [rsp]", "jmp {}", sym exchange)
+            }
+
+            #[unsafe(naked)]
+            #[unsafe(no_mangle)]
+            unsafe extern "C" fn $strong() {
+                naked_asm!("mov r9, [rsp]", "jmp {}", sym compared)
+            }
+
+            // It never fails without reason.
+            #[unsafe(naked)]
+            #[unsafe(no_mangle)]
+            unsafe extern "C" fn $weak() {
+                naked_asm!("mov r9, [rsp]", "jmp {}", sym compared)
+            }
+        };
 
         changes! { $atomic, $integer, $size: $($name $method)* }
     };

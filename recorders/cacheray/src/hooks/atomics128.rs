@@ -1,4 +1,5 @@
-//! Atomic operations of 128 bits, by the processor's `cmpxchg16b`; all of them with the strongest order.
+//! Atomic operations of 128 bits, by the processor's `cmpxchg16b`; all of them with the strongest order. Where they are
+//! in the program is not recorded: their arguments leave no register for it.
 //!
 //! A load is such an instruction too, and so needs memory that can be written to, as with libatomic before AVX.
 
@@ -61,7 +62,7 @@ macro_rules! changes {
         #[unsafe(no_mangle)]
         pub unsafe extern "C" fn $name(at: *mut u128, $value: u128, _mo: c_int) -> u128 {
             // SAFETY: as the caller's.
-            recorded(at.cast(), 16, || (unsafe { change(at, |$old| $new) }, Effect::Both))
+            recorded(at.cast(), 16, 0, || (unsafe { change(at, |$old| $new) }, Effect::Both))
         }
     )*};
 }
@@ -83,7 +84,7 @@ changes! {
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn __tsan_atomic128_load(at: *mut u128, _mo: c_int) -> u128 {
     // SAFETY: as the caller's; zero in place of zero changes nothing.
-    recorded(at.cast(), 16, || (unsafe { compare_exchange(at, 0, 0) }, Effect::Read))
+    recorded(at.cast(), 16, 0, || (unsafe { compare_exchange(at, 0, 0) }, Effect::Read))
 }
 
 /// Store, 16 bytes.
@@ -93,7 +94,7 @@ pub unsafe extern "C" fn __tsan_atomic128_load(at: *mut u128, _mo: c_int) -> u12
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn __tsan_atomic128_store(at: *mut u128, value: u128, _mo: c_int) {
     // SAFETY: as the caller's.
-    recorded(at.cast(), 16, || (unsafe { change(at, |_| value) }, Effect::Write));
+    recorded(at.cast(), 16, 0, || (unsafe { change(at, |_| value) }, Effect::Write));
 }
 
 /// Compare and exchange, 16 bytes; gives the old value.
@@ -108,7 +109,7 @@ pub unsafe extern "C" fn __tsan_atomic128_compare_exchange_val(
     _mo: c_int,
     _fail: c_int,
 ) -> u128 {
-    recorded(at.cast(), 16, || {
+    recorded(at.cast(), 16, 0, || {
         // SAFETY: as the caller's.
         let old = unsafe { compare_exchange(at, expected, value) };
         (old, if old == expected { Effect::Both } else { Effect::Read })

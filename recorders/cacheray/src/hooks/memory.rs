@@ -15,12 +15,12 @@ use crate::thread::{self, FRESH, Local, READY};
 const PIECES_AT_ONCE: usize = 4096;
 
 /// Records a range as aligned powers of two, none longer than the option `range` says.
-pub(crate) fn range(tag: u8, at: usize, bytes: usize) {
-    thread::with(|me| range_of(me, tag, at, bytes));
+pub(crate) fn range(tag: u8, at: usize, bytes: usize, code: usize) {
+    thread::with(|me| range_of(me, tag, at, bytes, code));
 }
 
 /// The same for a thread whose part is at hand.
-fn range_of(me: &Local, tag: u8, at: usize, bytes: usize) {
+fn range_of(me: &Local, tag: u8, at: usize, bytes: usize, code: usize) {
     // A range that wraps around the end of memory is invalid; its use will fail by itself.
     let Some(end) = at.checked_add(bytes) else { return };
     if me.quiet.load(Relaxed) > 0 {
@@ -29,7 +29,7 @@ fn range_of(me: &Local, tag: u8, at: usize, bytes: usize) {
     let mut next = at;
     while next < end {
         match Section::enter(me) {
-            Entry::Entered(mut section) => next = section.log().range(me, tag, next, end, PIECES_AT_ONCE),
+            Entry::Entered(mut section) => next = section.log().range(me, tag, next..end, code, PIECES_AT_ONCE),
             Entry::Nested => {
                 let piece = record::piece(next, end - next, 16);
                 me.spill(&record::access(tag, next as u64, piece as u8, me.id()));
@@ -41,12 +41,19 @@ fn range_of(me: &Local, tag: u8, at: usize, bytes: usize) {
 }
 
 /// A read of any length.
+///
+/// # Safety
+/// None: addresses and lengths are only recorded.
+#[unsafe(naked)]
 #[unsafe(no_mangle)]
-pub extern "C" fn __tsan_read_range(at: *const c_void, bytes: usize) {
-    thread::with(|me| {
-        me.copied_from.store(at as usize, Relaxed);
-        range_of(me, READ, at as usize, bytes);
-    });
+pub unsafe extern "C" fn __tsan_read_range() {
+    extern "C" fn body(at: *const c_void, bytes: usize, site: usize) {
+        thread::with(|me| {
+            me.copied_from.store(at as usize, Relaxed);
+            range_of(me, READ, at as usize, bytes, site);
+        });
+    }
+    naked_asm!("mov rdx, [rsp]", "jmp {}", sym body)
 }
 
 /// A write of any length.
@@ -68,7 +75,7 @@ extern "C" fn write_range(at: *const c_void, bytes: usize, site: usize) {
         me.copied_to.store(at as usize, Relaxed);
         me.copied_bytes.store(bytes, Relaxed);
         me.copied_site.store(site, Relaxed);
-        range_of(me, WRITE, at as usize, bytes);
+        range_of(me, WRITE, at as usize, bytes, site);
     });
 }
 
@@ -91,49 +98,49 @@ fn is_recorded(me: &Local, to: usize, from: Option<usize>, bytes: usize, site: u
 
 /// As [`__tsan_read_range`].
 #[unsafe(no_mangle)]
-pub extern "C" fn __tsan_read_range_pc(at: *const c_void, bytes: usize, _from: *const c_void) {
-    range(READ, at as usize, bytes);
+pub extern "C" fn __tsan_read_range_pc(at: *const c_void, bytes: usize, from: *const c_void) {
+    range(READ, at as usize, bytes, from as usize);
 }
 
 /// As [`__tsan_write_range`].
 #[unsafe(no_mangle)]
-pub extern "C" fn __tsan_write_range_pc(at: *const c_void, bytes: usize, _from: *const c_void) {
-    range(WRITE, at as usize, bytes);
+pub extern "C" fn __tsan_write_range_pc(at: *const c_void, bytes: usize, from: *const c_void) {
+    range(WRITE, at as usize, bytes, from as usize);
 }
 
-/// `memcpy`: all reads, then all writes.
-///
-/// # Safety
-/// The contract of `memcpy`.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn __tsan_memcpy(to: *mut c_void, from: *const c_void, bytes: usize) -> *mut c_void {
-    range(READ, from as usize, bytes);
-    range(WRITE, to as usize, bytes);
-    // SAFETY: as the caller's. Compilers call this for copies of a struct onto itself, which `memmove` bears.
-    unsafe { real::memmove(to, from, bytes) }
+/// Defines the compilers' calls for copies and clearings, with where they return to in one more register.
+macro_rules! copies {
+    ($($name:ident($to:ident, $other:ident: $kind:ty) $text:literal: $record:expr, $real:ident;)*) => {$(
+        #[doc = concat!("`", $text, "`: all reads, then all writes.")]
+        ///
+        /// # Safety
+        #[doc = concat!("The contract of `", $text, "`.")]
+        #[unsafe(naked)]
+        #[unsafe(no_mangle)]
+        pub unsafe extern "C" fn $name() {
+            /// # Safety
+            /// That of the library's function.
+            unsafe extern "C" fn body($to: *mut c_void, $other: $kind, bytes: usize, site: usize) -> *mut c_void {
+                let record: fn(*mut c_void, $kind, usize, usize) = $record;
+                record($to, $other, bytes, site);
+                // SAFETY: as the caller's. Compilers copy structs onto themselves, which `memmove` bears.
+                unsafe { real::$real($to, $other, bytes) }
+            }
+            naked_asm!("mov rcx, [rsp]", "jmp {}", sym body)
+        }
+    )*};
 }
 
-/// `memmove`: all reads, then all writes.
-///
-/// # Safety
-/// The contract of `memmove`.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn __tsan_memmove(to: *mut c_void, from: *const c_void, bytes: usize) -> *mut c_void {
-    range(READ, from as usize, bytes);
-    range(WRITE, to as usize, bytes);
-    // SAFETY: as the caller's.
-    unsafe { real::memmove(to, from, bytes) }
+/// Records a copy.
+fn moved(to: *mut c_void, from: *const c_void, bytes: usize, site: usize) {
+    range(READ, from as usize, bytes, site);
+    range(WRITE, to as usize, bytes, site);
 }
 
-/// `memset`.
-///
-/// # Safety
-/// The contract of `memset`.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn __tsan_memset(to: *mut c_void, byte: c_int, bytes: usize) -> *mut c_void {
-    range(WRITE, to as usize, bytes);
-    // SAFETY: as the caller's.
-    unsafe { real::memset(to, byte, bytes) }
+copies! {
+    __tsan_memcpy(to, from: *const c_void) "memcpy": moved, memmove;
+    __tsan_memmove(to, from: *const c_void) "memmove": moved, memmove;
+    __tsan_memset(to, byte: c_int) "memset": |to, _, bytes, site| range(WRITE, to as usize, bytes, site), memset;
 }
 
 /// True once code that the compiler has instrumented is loaded: of other programs (Rust's, recorded by hand; those that
@@ -158,7 +165,7 @@ fn is_on(me: &Local) -> bool {
 pub(super) fn touched<T: ?Sized>(tag: u8, at: *const T, bytes: usize) {
     thread::with(|me| {
         if bytes > 0 && is_on(me) && IS_INSTRUMENTED.load(Relaxed) {
-            range_of(me, tag, at.cast::<u8>() as usize, bytes);
+            range_of(me, tag, at.cast::<u8>() as usize, bytes, 0);
         }
     });
 }
@@ -175,8 +182,8 @@ fn copied(to: *mut c_void, from: *const c_void, bytes: usize, site: usize) {
     thread::with(|me| {
         let (to, from) = (to as usize, from as usize);
         if bytes > 0 && is_on(me) && IS_INSTRUMENTED.load(Relaxed) && !is_recorded(me, to, Some(from), bytes, site) {
-            range_of(me, READ, from, bytes);
-            range_of(me, WRITE, to, bytes);
+            range_of(me, READ, from, bytes, site);
+            range_of(me, WRITE, to, bytes, site);
         }
     });
 }
@@ -204,7 +211,7 @@ pub(crate) unsafe extern "C" fn memmove(
 pub(crate) unsafe extern "C" fn memset(to: *mut c_void, byte: c_int, bytes: usize, site: usize) -> *mut c_void {
     thread::with(|me| {
         if bytes > 0 && is_on(me) && IS_INSTRUMENTED.load(Relaxed) && !is_recorded(me, to as usize, None, bytes, site) {
-            range_of(me, WRITE, to as usize, bytes);
+            range_of(me, WRITE, to as usize, bytes, site);
         }
     });
     // SAFETY: as the caller's.

@@ -15,7 +15,7 @@ use std::rc::Rc;
 use anytrace_core::{Error, Limits, Sink};
 
 use crate::lanes::calls::{Call, CallOptions, CallVisitor, read_calls};
-use crate::lanes::dictionary::{Definition, Dictionary};
+use crate::lanes::dictionary::{Definition, Dictionary, Named};
 use crate::lanes::flags::CallFlags;
 use crate::tools::callset::CallSet;
 use crate::tools::gl::contexts::{Change, ContextVerb, Contexts, System};
@@ -307,12 +307,12 @@ impl Player<'_> {
             self.left_out.add("?", "its name was lost");
             return Ok(());
         };
-        let (name, flags) = (function.name(), function.flags);
+        let flags = function.flags;
         let values = Values::new(call, dictionary);
         let frame = self.frame;
         self.is_met |= self.wanted.last_call == Some(call.number);
         self.frame += u64::from(flags.has(CallFlags::END_FRAME));
-        self.repeat(call, name, frame, flags, &values)?;
+        self.repeat(call, function, frame, &values)?;
         let extent = self.windows.extent(self.windows.of_thread(call.thread));
         self.machine.done(&Moment { number: call.number, flags, frame, extent })
     }
@@ -320,30 +320,29 @@ impl Player<'_> {
     fn repeat(
         &mut self,
         call: &Call<'_>,
-        name: &[u8],
+        function: &Named,
         frame: u64,
-        flags: CallFlags,
         values: &Values<'_>,
     ) -> Result<(), Error> {
-        if name == b"eglBindAPI" && (self.binds_gl.len() < 1 << 14 || self.binds_gl.contains_key(&call.thread)) {
+        let rule = self.rules.of(call.function, function);
+        if rule.binds_api && (self.binds_gl.len() < 1 << 14 || self.binds_gl.contains_key(&call.thread)) {
             self.binds_gl.insert(call.thread, values.integer(0) == Some(0x30a2));
         }
-        let Some(function) = values.dictionary().function(call.function) else { return Ok(()) };
-        if let Some(action) = self.rules.of(call.function, function).context {
-            return self.take_context(call, name, action, values);
+        if let Some(action) = rule.context {
+            return self.take_context(call, function.name(), action, values);
         }
         let context = self.contexts.current(call.thread);
-        let rule = self.rules.of(call.function, function);
-        self.windows.take(rule.stem, name, values, context, call.thread);
-        if !self.wanted.has(call.number, frame, flags) {
+        if rule.shows_sizes {
+            self.windows.take(rule.stem, function.name(), values, context, call.thread);
+        }
+        if !self.wanted.has(call.number, frame, function.flags) {
             return Ok(());
         }
-        if flags.has(CallFlags::END_FRAME) {
+        if function.flags.has(CallFlags::END_FRAME) {
             self.show(context, call.thread)?;
             self.repeated += 1;
             return self.machine.end_frame(call.number);
         }
-        let rule = self.rules.of(call.function, function);
         if rule.is_silent && !(rule.asks && self.machine.asks()) {
             return Ok(());
         }

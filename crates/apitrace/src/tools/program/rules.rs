@@ -10,6 +10,7 @@ use crate::tools::gl::kind::Kind;
 use crate::tools::gl::lifecycle::{Action, Verb, action, stem};
 use crate::tools::gl::references::{Reference, references};
 use crate::tools::gl::values::Values;
+use crate::tools::program::windows::SHOW_SIZES;
 
 /// Functions of OpenGL, with a letter for the return type and each parameter; `p` precedes the type that is pointed to.
 static TYPES: Packed = include_str!("../../tables/types.txt");
@@ -62,6 +63,10 @@ pub(super) struct Rule {
     pub(super) is_silent: bool,
     /// What it does to contexts.
     pub(super) context: Option<(System, ContextVerb)>,
+    /// It may show how large drawables are.
+    pub(super) shows_sizes: bool,
+    /// It says which API EGL makes contexts of.
+    pub(super) binds_api: bool,
     /// Its row in the table of types.
     called: Option<(&'static str, &'static str)>,
     around: Around,
@@ -89,6 +94,8 @@ impl Default for Rule {
             asks: false,
             is_silent: true,
             context: None,
+            shows_sizes: true,
+            binds_api: false,
             called: None,
             around: Around::Unknown,
             action: None,
@@ -158,6 +165,8 @@ impl Rule {
             asks: ANSWERS.contains(&stem),
             is_silent: around == Around::Plain && asks || has("DebugMessageCallback"),
             context: context_action(text),
+            shows_sizes: SHOW_SIZES.contains(&stem),
+            binds_api: false,
             called: Some((name, types)),
             around,
             action: action(text),
@@ -183,7 +192,7 @@ impl Rule {
         let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'_';
         let letter = |byte: &u8| if is_plain(*byte) { char::from(*byte) } else { '?' };
         let (name, context) = (text.iter().take(80).map(letter).collect(), context_action(text));
-        Self { name, is_silent, context, ..Self::default() }
+        Self { name, is_silent, context, binds_api: text == b"eglBindAPI", ..Self::default() }
     }
 }
 

@@ -209,7 +209,7 @@ struct Learner {
 }
 
 /// Functions that show sizes; those without a stem are of window systems.
-const SHOW_SIZES: [&str; 7] = [
+pub(super) const SHOW_SIZES: [&str; 7] = [
     "glBindFramebuffer",
     "glViewport",
     "glScissor",

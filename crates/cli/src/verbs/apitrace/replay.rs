@@ -332,10 +332,6 @@ fn one_on_stdout(options: &ReplayArguments, has_pictures: bool) -> Result<(), Fa
         ),
         (options.profile.metrics().is_any(), "a table of metrics"),
     ];
-    // Both would count the samples of a draw, and only one query can.
-    if options.profile.metrics().is_any() && options.profile.profile().is_any() {
-        return Err(Failure::usage("tables of metrics and other measures need a replay each"));
-    }
     let mut results = results.iter().filter_map(|(is_wanted, name)| is_wanted.then_some(name));
     match (results.next(), results.next()) {
         (Some(first), Some(second)) => {
