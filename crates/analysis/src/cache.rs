@@ -5,6 +5,7 @@
 
 mod attribution;
 mod batch;
+mod by_code;
 mod classes;
 mod coherence;
 pub mod compare;
@@ -32,6 +33,7 @@ mod touched;
 mod unit;
 mod workers;
 
+pub use by_code::ByCode;
 pub use cores::{CorePlan, Cores};
 pub use options::Options;
 pub use simulation::Simulation;

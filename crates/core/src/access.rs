@@ -5,6 +5,7 @@
 //! the meaning of addresses: regions of typed memory that are added and removed. Threads and types are numbers that are
 //! announced before their first use.
 
+pub mod codes;
 mod data_only;
 pub mod gather;
 

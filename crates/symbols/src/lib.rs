@@ -24,6 +24,7 @@ mod demangle;
 mod layout;
 pub mod layouts;
 mod object_file;
+mod places;
 mod relocate;
 mod symbol_table;
 #[cfg(feature = "testing")]
@@ -33,4 +34,5 @@ pub use binary::Binary;
 pub use debug_data::{DebugData, Frame, Lines};
 pub use demangle::demangle;
 pub use object_file::{ObjectFile, Section};
+pub use places::{CodeFiles, Place};
 pub use symbol_table::{Symbol, SymbolTable};

@@ -20,6 +20,7 @@ mod arrows;
 mod axis;
 mod counters;
 mod gather;
+mod heap;
 mod http;
 mod live_bytes;
 mod names;
@@ -166,6 +167,7 @@ impl Server {
     /// # Errors
     /// I/O. What is wrong with a trace is an answer.
     pub fn run(self) -> Result<(), Error> {
+        heap::share();
         let failed = |error| Error::io("the server cannot run", error);
         let runtime = tokio::runtime::Builder::new_multi_thread()
             .worker_threads(2)

@@ -2,6 +2,8 @@
 
 use std::collections::BTreeMap;
 
+use anytrace_core::access::TypeNumber;
+
 use super::config::Config;
 pub use crate::mesi::CoherenceCounts;
 
@@ -185,6 +187,26 @@ impl Tally {
             *sum += more;
         }
     }
+}
+
+/// The records of an instruction to a type.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct CodeTally {
+    /// An address inside the instruction; 0 where it is unknown.
+    pub code: u64,
+    /// The type of what it accesses; `None` outside typed memory.
+    pub of_type: Option<TypeNumber>,
+    /// Its records.
+    pub tally: Tally,
+}
+
+/// The records of a trace by instruction and type.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Codes {
+    /// Each instruction with each type, in the order of first appearance.
+    pub rows: Vec<CodeTally>,
+    /// The names of the types; `None` for those beyond the limit of names.
+    pub types: Vec<Option<Vec<u8>>>,
 }
 
 /// A part of a type: where it begins in an element, and bytes.

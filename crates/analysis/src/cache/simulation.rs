@@ -87,6 +87,12 @@ impl Simulation {
     /// # Errors
     /// As the sink's.
     pub fn finish(self) -> Result<Results, Error> {
+        self.finish_with(&mut |_| {})
+    }
+
+    /// The same. `numbered` is called for each configuration, with a function that says of each number that
+    /// [`Self::take_numbered`] had how many records were served from beyond the first level.
+    pub(super) fn finish_with(self, numbered: &mut dyn FnMut(&dyn Fn(u32) -> Vec<u64>)) -> Result<Results, Error> {
         let Self { configs, options, cores, threads, attribution, mut units, workers, .. } = self;
         let mut gains: Vec<Gain> = configs.iter().map(Gain::new).collect();
         if let Some(workers) = workers {
@@ -103,6 +109,7 @@ impl Simulation {
                 unit.add_to(&mut found, &mut gain);
             }
             found.finish(&gain, &threads, &cores, typed.as_ref());
+            numbered(&|number| gain.beyond(number));
             results.push(found);
         }
         let [reads, writes] = threads.totals();
@@ -116,15 +123,42 @@ impl Simulation {
         })
     }
 
+    /// Counts accesses; how many are fetches that are left out.
+    pub(super) fn count(&mut self, batch: &[Access]) -> u64 {
+        let fetches = self.threads.count(batch, self.options.with_fetches);
+        self.fetches_left_out += fetches;
+        fetches
+    }
+
     /// Works off accesses that are all simulated.
     fn take(&mut self, batch: &[Access]) -> Result<(), Error> {
-        self.fields.clear();
+        let mut fields = std::mem::take(&mut self.fields);
+        fields.clear();
+        self.attribute(batch, &mut fields);
+        let numbers = if self.options.with_types { fields.as_slice() } else { &[] };
+        let taken = self.work(batch, numbers);
+        self.fields = fields;
+        taken
+    }
+
+    /// The same for accesses with numbers from elsewhere in place of those of fields.
+    pub(super) fn take_numbered(&mut self, batch: &[Access], numbers: &[u32]) -> Result<(), Error> {
+        let mut fields = std::mem::take(&mut self.fields);
+        fields.clear();
+        self.attribute(batch, &mut fields);
+        self.fields = fields;
+        self.work(batch, numbers)
+    }
+
+    fn attribute(&mut self, batch: &[Access], fields: &mut Vec<u32>) {
         self.places.clear();
         if let Some(attribution) = &mut self.attribution {
             let places = self.wants_places.then_some(&mut self.places);
-            attribution.attribute(batch, &mut self.fields, places);
+            attribution.attribute(batch, fields, places);
         }
-        let fields = if self.options.with_types { self.fields.as_slice() } else { &[] };
+    }
+
+    fn work(&mut self, batch: &[Access], fields: &[u32]) -> Result<(), Error> {
         let only = self.threads.only();
         let batch = Batch { accesses: batch, fields, places: &self.places, cores: &self.cores, only };
         if let Some(workers) = &mut self.workers {
@@ -210,11 +244,9 @@ impl AccessSink for Simulation {
     }
 
     fn accesses(&mut self, batch: &[Access]) -> Result<(), Error> {
-        let fetches = self.threads.count(batch, self.options.with_fetches);
-        if fetches == 0 {
+        if self.count(batch) == 0 {
             return self.take(batch);
         }
-        self.fetches_left_out += fetches;
         let mut kept = std::mem::take(&mut self.kept);
         kept.clear();
         kept.extend(batch.iter().filter(|access| access.kind != AccessKind::Fetch));

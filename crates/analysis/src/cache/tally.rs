@@ -117,6 +117,11 @@ impl Gain {
         add_all(&mut self.fields, &other.fields);
     }
 
+    /// Records of a field that were served from beyond the first level, by server.
+    pub(super) fn beyond(&self, field: u32) -> Vec<u64> {
+        self.of(&self.fields, field as usize)
+    }
+
     fn of(&self, list: &[u64], at: usize) -> Vec<u64> {
         let from = at * self.levels;
         (from..from + self.levels).map(|at| list.get(at).copied().unwrap_or(0)).collect()
@@ -173,6 +178,6 @@ impl ConfigResults {
         }
         let first = threads.totals().iter().sum::<u64>() - beyond.iter().sum::<u64>();
         self.served_by = std::iter::once(first).chain(beyond).collect();
-        self.types = typed.map(|attribution| attribution.types(&|field| gain.of(&gain.fields, field as usize)));
+        self.types = typed.map(|attribution| attribution.types(&|field| gain.beyond(field)));
     }
 }

@@ -1,0 +1,59 @@
+//! Where in a program accesses are made. Formats have no room for it, or have it in records of their own: fetches.
+
+use super::{Access, AccessKind};
+
+/// A file that was mapped as code while the program ran.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Module {
+    /// First address.
+    pub start: u64,
+    /// The first address behind it.
+    pub end: u64,
+    /// Where in the file the first address is, in bytes.
+    pub offset: u64,
+    /// What its linker made of its contents; empty where it has none.
+    pub build_id: Vec<u8>,
+    /// The file.
+    pub path: Vec<u8>,
+}
+
+/// Says of each access of a trace, in order, which instruction makes it.
+pub trait CodeSource: Send {
+    /// An address inside the instruction; 0 where it is unknown. Must be asked for each access once, in the order of
+    /// records, instruction fetches included.
+    fn code(&mut self, access: &Access) -> u64;
+}
+
+/// Of traces that have instruction fetches: an access is made by the instruction fetched before it. For one thread.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct FromFetches {
+    fetched: u64,
+    is_any: bool,
+}
+
+impl CodeSource for FromFetches {
+    fn code(&mut self, access: &Access) -> u64 {
+        if access.kind == AccessKind::Fetch {
+            (self.fetched, self.is_any) = (access.address, true);
+        }
+        if self.is_any { self.fetched } else { 0 }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::AccessFlags;
+    use super::*;
+
+    #[test]
+    fn an_access_is_made_by_the_instruction_fetched_before() {
+        let access = |kind, address| Access { address, seq: 0, thread: 0, bytes: 4, kind, flags: AccessFlags::NONE };
+        let mut source = FromFetches::default();
+        let mut code = |kind, address| source.code(&access(kind, address));
+        assert_eq!(code(AccessKind::Read, 5), 0);
+        assert_eq!(code(AccessKind::Fetch, 0x400), 0x400);
+        assert_eq!((code(AccessKind::Read, 5), code(AccessKind::Write, 6)), (0x400, 0x400));
+        assert_eq!(code(AccessKind::Fetch, 0x404), 0x404);
+        assert_eq!(code(AccessKind::Write, 5), 0x404);
+    }
+}
