@@ -16,6 +16,7 @@
 
 pub mod accounting;
 pub mod advise;
+pub mod annotate;
 pub mod cache;
 pub mod compare;
 pub mod diff;

@@ -29,8 +29,6 @@
 #![forbid(unsafe_code)]
 
 #[cfg(feature = "lanes")]
-pub mod codes;
-#[cfg(feature = "lanes")]
 mod lanes;
 mod options;
 mod rules;

@@ -34,5 +34,5 @@ pub use binary::Binary;
 pub use debug_data::{DebugData, Frame, Lines};
 pub use demangle::demangle;
 pub use object_file::{ObjectFile, Section};
-pub use places::{CodeFiles, Place};
+pub use places::CodeFiles;
 pub use symbol_table::{Symbol, SymbolTable};

@@ -2,8 +2,8 @@
 
 use std::path::{Path, PathBuf};
 
-use anytrace_core::access::codes::Module;
-use anytrace_core::span::{Location, Mangling};
+use anytrace_core::access::codes::{Module, Place};
+use anytrace_core::span::Mangling;
 use anytrace_core::text::shown;
 use anytrace_core::{Error, InputOptions};
 use object::{Object, ObjectSegment};
@@ -15,19 +15,6 @@ const USUAL_BASES: [u64; 3] = [0, 0x10_8000, 0x5555_5555_4000];
 
 /// Codes that decide which of them it was.
 const TRIED: usize = 1000;
-
-/// What is at a code address.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Place {
-    /// The function with code of its own that contains it; `None` where no program says so.
-    pub function: Option<String>,
-    /// The line, in the innermost function that is inlined there.
-    pub location: Option<Location>,
-    /// The file that has the code.
-    pub file: Option<PathBuf>,
-    /// The address in that file; of the run where there is no file.
-    pub address: u64,
-}
 
 /// Where the code of a run came from.
 #[derive(Debug, Clone, Copy)]

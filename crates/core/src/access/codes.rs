@@ -1,6 +1,20 @@
 //! Where in a program accesses are made. Formats have no room for it, or have it in records of their own: fetches.
 
+mod file;
+
+use std::path::{Path, PathBuf};
+
 use super::{Access, AccessKind};
+use crate::span::Location;
+
+pub use file::{CodeReader, CodeWriter, CodesRead};
+
+/// The file with the code addresses of a trace: beside it, with `.pc` after its name.
+pub fn beside(trace: &Path) -> PathBuf {
+    let mut name = trace.as_os_str().to_owned();
+    name.push(".pc");
+    PathBuf::from(name)
+}
 
 /// A file that was mapped as code while the program ran.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -15,6 +29,19 @@ pub struct Module {
     pub build_id: Vec<u8>,
     /// The file.
     pub path: Vec<u8>,
+}
+
+/// What is at a code address.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Place {
+    /// The function with code of its own that contains it; `None` where no program says so.
+    pub function: Option<String>,
+    /// The line, in the innermost function that is inlined there.
+    pub location: Option<Location>,
+    /// The file that has the code.
+    pub file: Option<PathBuf>,
+    /// The address in that file; of the run where there is no file.
+    pub address: u64,
 }
 
 /// Says of each access of a trace, in order, which instruction makes it.

@@ -33,6 +33,9 @@ pub(crate) struct RecordArguments {
     /// Omit untyped allocations
     #[arg(long)]
     no_malloc: bool,
+    /// Do not record where in the program accesses are made, which goes to OUT.pc
+    #[arg(long)]
+    no_pc: bool,
     /// Also record the programs it starts, however they were built
     #[arg(long)]
     children: bool,
@@ -53,7 +56,7 @@ pub(crate) struct RecordArguments {
 impl RecordArguments {
     /// Of a program, in the way that needs no options.
     pub(crate) fn of(output: PathBuf, force: bool, quiet: bool, command: Vec<OsString>) -> Self {
-        Self { output, force, no_malloc: false, children: false, range: 16, flush: None, quiet, command }
+        Self { output, force, no_malloc: false, no_pc: false, children: false, range: 16, flush: None, quiet, command }
     }
 }
 

@@ -3,6 +3,7 @@
 //! The verbs work on every format whose traces have memory accesses. `anytrace cacheray …` runs them too.
 
 mod advise;
+mod annotate;
 mod caches;
 mod compare;
 mod configs;
@@ -41,6 +42,15 @@ pub(crate) enum MemoryVerb {
     /// Propose type layouts with fewer misses, each with its simulated gain
     #[command(after_help = "Example:\n  anytrace memory advise run.trace -m ./prog --config zen3")]
     Advise(Box<advise::AdviseArguments>),
+    /// Show the source of the program with reads, writes and cache misses of each line, function or instruction
+    #[command(
+        after_help = "The accesses' code addresses are in TRACE.pc, which `anytrace cacheray record` writes beside the trace, or in\n\
+                      the trace itself (lackey's instructions).\n\n\
+                      Exit codes: 0 fine, 1 the trace or the file of code addresses is damaged, 2 the command failed.\n\n\
+                      Examples:\n  anytrace memory annotate run.trace\n  \
+                      anytrace memory annotate --by function --type Node --format json run.trace"
+    )]
+    Annotate(Box<annotate::AnnotateArguments>),
     /// Compare two traces, or two layouts of one trace, in the same caches, by level and type, with thresholds
     #[command(
         after_help = "Examples:\n  anytrace memory compare --config zen3 --fail-above misses=5% \\\n    before.trace after.trace\n  \
@@ -90,6 +100,7 @@ pub(crate) enum MemoryVerb {
 pub(crate) fn run(verb: &MemoryVerb) -> Result<Verdict, Failure> {
     match verb {
         MemoryVerb::Advise(options) => advise::run(options),
+        MemoryVerb::Annotate(options) => annotate::run(options),
         MemoryVerb::Compare(options) => compare::run(options),
         MemoryVerb::Heatmap(options) => heatmap::run(options),
         MemoryVerb::Lifetime(options) => lifetime::run(options),

@@ -28,6 +28,7 @@ pub(super) fn recorder_options(options: &RecordArguments) -> Result<OsString, Fa
     if options.no_malloc {
         text.push(":malloc=0");
     }
+    text.push(if options.no_pc { ":pc=0" } else { ":pc=1" });
     if let Some(records) = options.flush {
         text.push(format!(":flush={records}"));
     }

@@ -15,6 +15,7 @@ sources! {
     "alloc.rs",
     "api.rs",
     "callbacks.rs",
+    "codes.rs",
     "elf.rs",
     "entries.rs",
     "hooks/accesses.rs",

@@ -22,12 +22,9 @@ use std::fs::File;
 use std::io::{BufReader, BufWriter, ErrorKind, Read, Seek, SeekFrom, Write};
 use std::path::Path;
 
-use anytrace_core::access::codes::{CodeSource, Module};
-use anytrace_core::access::{Access, AccessKind};
-use anytrace_core::Error;
-
-/// What is added to a trace's name.
-pub const EXTENSION: &str = "pc";
+use super::{CodeSource, Module};
+use crate::Error;
+use crate::access::{Access, AccessKind};
 
 const MAGIC: &[u8; 8] = b"ATRACEPC";
 const CONTINUES: u32 = 1;
@@ -103,7 +100,7 @@ impl CodeReader {
     /// Opens the file. Modules are read at once.
     ///
     /// # Errors
-    /// I/O; [`anytrace_core::Kind::Unsupported`] for another file.
+    /// I/O; [`crate::Kind::Unsupported`] for another file.
     pub fn open(path: &Path) -> Result<Self, Error> {
         let name = path.display().to_string();
         let failed = |error| Error::io(&name, error);
@@ -420,7 +417,7 @@ fn push_number(out: &mut Vec<u8>, mut value: u64) {
 mod tests {
     #![allow(clippy::unwrap_used, reason = "a panic is how a test fails")]
     use super::*;
-    use anytrace_core::access::AccessFlags;
+    use crate::access::AccessFlags;
 
     fn access(address: u64) -> Access {
         Access { address, seq: 0, thread: 0, bytes: 8, kind: AccessKind::Read, flags: AccessFlags::NONE }
@@ -502,6 +499,6 @@ mod tests {
             reader.finish();
         }
         std::fs::write(changed.path(), b"a text file").unwrap();
-        assert_eq!(CodeReader::open(changed.path()).unwrap_err().kind(), anytrace_core::Kind::Unsupported);
+        assert_eq!(CodeReader::open(changed.path()).unwrap_err().kind(), crate::Kind::Unsupported);
     }
 }
