@@ -55,7 +55,9 @@ fn allowed<'a>(package: &str, formats: &'a [String]) -> BTreeSet<&'a str> {
                 .chain(own_verbs)
                 .collect()
         }
-        "anytrace-view" => of(&["anytrace-core", "anytrace-analysis", "anytrace-export", "anytrace-formats"]),
+        "anytrace-view" => {
+            of(&["anytrace-core", "anytrace-analysis", "anytrace-export", "anytrace-formats", "anytrace-symbols"])
+        }
         "anytrace-replay" => of(&["anytrace-apitrace", "anytrace-core"]),
         "anytrace-otlp" => of(&["anytrace-core", "anytrace-heph", "anytrace-live", "heph-encoder"]),
         "anytrace-query" => of(&["anytrace-arrow", "anytrace-core", "anytrace-formats", "anytrace-symbols"]),

@@ -48,7 +48,7 @@ const GENERIC: [(&str, bool); 17] = [
     ("index --force --format json -o /dev/null TRACE", true),
 ];
 
-const CASES: [Case; 37] = [
+const CASES: [Case; 38] = [
     text("threads4.xray", "stats TRACE"),
     json("threads4.xray", "stats --format json TRACE"),
     json("threads4.xray", "stats --format json --against TRACE TRACE"),
@@ -59,6 +59,7 @@ const CASES: [Case; 37] = [
     json("boxes.cacheray", "memory sim --config zen3 --format json TRACE"),
     json("boxes.cacheray", "memory mrc --format json TRACE"),
     json("boxes.cacheray", "memory sharing --format json TRACE"),
+    json("rows.lackey", "memory annotate --config zen3 --format json TRACE"),
     json("boxes.cacheray", "memory types --format json TRACE"),
     json("boxes.cacheray", "memory lifetime --format json TRACE"),
     json("boxes.cacheray", "memory advise --format json TRACE"),

@@ -171,6 +171,7 @@ const ACCESSES: &[&str] = &[
     "memory advise FILE",
     "memory heatmap FILE",
     "memory heatmap FILE --by line",
+    "memory annotate FILE --config zen3",
     "memory lifetime FILE",
     "memory mrc FILE",
     "memory mrc FILE --by thread",

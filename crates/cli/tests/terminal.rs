@@ -103,6 +103,7 @@ report {heph} -o {out}
   apitrace to-c {trace} -o {out}
 ! apitrace trim {trace} -o -
 ! memory advise {cacheray}
+! memory annotate --config zen3 {cacheray}
 ! memory compare --config zen3 {cacheray} {cacheray}
 ! memory heatmap {cacheray} -o -
 ! memory lifetime {cacheray}

@@ -26,6 +26,7 @@ pub mod layouts;
 mod object_file;
 mod places;
 mod relocate;
+mod sources;
 mod symbol_table;
 #[cfg(feature = "testing")]
 pub mod testing;
@@ -35,4 +36,5 @@ pub use debug_data::{DebugData, Frame, Lines};
 pub use demangle::demangle;
 pub use object_file::{ObjectFile, Section};
 pub use places::CodeFiles;
+pub use sources::{Sources, runs};
 pub use symbol_table::{Symbol, SymbolTable};

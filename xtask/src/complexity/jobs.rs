@@ -73,6 +73,7 @@ const ACCESSES: &[&str] = &[
     "memory compare FILE FILE --config zen3",
     "memory heatmap FILE",
     "memory heatmap FILE --by line",
+    "memory annotate FILE --config zen3",
     "memory lifetime FILE",
     "memory mrc FILE",
     "memory mrc FILE --by type",

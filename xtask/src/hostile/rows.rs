@@ -111,6 +111,7 @@ pub(super) const ROWS: &[Row] = &[
     row("apitrace to-c", APITRACE, &[Trace], Damage),
     row("apitrace trim", APITRACE, &[Trace], Damage),
     row("memory advise", ACCESSES, &[Trace], Damage),
+    row("memory annotate", ACCESSES, &[Trace], Damage),
     row("memory compare", ACCESSES, &[Trace, Trace], Verdict),
     to_output(row("memory heatmap", ACCESSES, &[Trace], Damage)),
     row("memory lifetime", ACCESSES, &[Trace], Verdict),

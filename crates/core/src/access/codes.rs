@@ -5,6 +5,7 @@ mod file;
 use std::path::{Path, PathBuf};
 
 use super::{Access, AccessKind};
+use crate::Error;
 use crate::span::Location;
 
 pub use file::{CodeReader, CodeWriter, CodesRead};
@@ -64,6 +65,46 @@ impl CodeSource for FromFetches {
             (self.fetched, self.is_any) = (access.address, true);
         }
         if self.is_any { self.fetched } else { 0 }
+    }
+}
+
+/// Where the codes of a trace come from.
+#[derive(Debug)]
+pub enum Codes {
+    /// The file beside it.
+    File(Box<CodeReader>),
+    /// Its own fetches, if it has any.
+    Fetches(FromFetches),
+}
+
+impl Codes {
+    /// Of a trace: from this file, or else from the one beside it where there is one.
+    ///
+    /// # Errors
+    /// As [`CodeReader::open`].
+    pub fn of(trace: &Path, file: Option<&Path>) -> Result<Self, Error> {
+        let own = beside(trace);
+        Ok(match file.or_else(|| Some(own.as_path()).filter(|file| file.exists())) {
+            Some(file) => Self::File(Box::new(CodeReader::open(file)?)),
+            None => Self::Fetches(FromFetches::default()),
+        })
+    }
+
+    /// The modules, and what is wrong with the file: sentences. Call it after the last access.
+    pub fn finish(self) -> (Vec<Module>, Vec<String>) {
+        match self {
+            Self::File(reader) => (reader.modules().to_vec(), reader.finish().faults),
+            Self::Fetches(_) => (Vec::new(), Vec::new()),
+        }
+    }
+}
+
+impl CodeSource for Codes {
+    fn code(&mut self, access: &Access) -> u64 {
+        match self {
+            Self::File(reader) => reader.code(access),
+            Self::Fetches(fetches) => fetches.code(access),
+        }
     }
 }
 

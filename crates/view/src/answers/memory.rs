@@ -15,6 +15,8 @@ use serde_json::{Value, json};
 
 use super::page::{Page, text};
 
+mod annotated;
+
 /// Rows and columns of the heat map.
 const HEAT_ROWS: usize = 64;
 const HEAT_COLUMNS: u64 = 128;
@@ -48,6 +50,7 @@ pub(super) fn page(page: &Page<'_>) -> Result<Vec<Value>, Error> {
     read(page, &mut heat)?;
     let (regions, names) = (heat.regions, heat.names);
     blocks.push(heat_map(&heat.counter.finish(HEAT_ROWS, HEAT_COLUMNS, 0), &Regions { regions, names }));
+    blocks.extend(annotated::blocks(page, &config)?);
     let profile = types(page, &config)?;
     if !profile.types.is_empty() {
         blocks.push(type_table(&profile, &config));
@@ -208,8 +211,8 @@ fn types(page: &Page<'_>, config: &Config) -> Result<TypeProfile, Error> {
 }
 
 fn table(title: &str, columns: &[(&str, &str)], rows: Vec<Value>) -> Value {
-    let columns = columns.iter().map(|(name, align)| json!({"name": name, "align": align}));
-    json!({"kind": "table", "title": title, "columns": columns.collect::<Vec<_>>(), "rows": rows})
+    let columns: Vec<_> = columns.iter().map(|(name, align)| json!({"name": name, "align": align})).collect();
+    json!({"kind": "table", "title": title, "columns": columns, "rows": rows})
 }
 
 fn type_table(profile: &TypeProfile, config: &Config) -> Value {

@@ -3,7 +3,6 @@
 mod callgrind;
 mod json;
 mod levels;
-mod source;
 mod text;
 
 use std::path::{Path, PathBuf};
@@ -13,7 +12,7 @@ use anytrace_analysis::cache::config::Config;
 use anytrace_analysis::cache::results::Codes;
 use anytrace_analysis::cache::{ByCode, Options};
 use anytrace_core::access::TypeNumber;
-use anytrace_core::access::codes::{CodeReader, CodeSource, FromFetches, Module, beside};
+use anytrace_core::access::codes::{Codes as CodesOfTrace, Module};
 use anytrace_core::text::{printable, shown};
 use anytrace_symbols::CodeFiles;
 use clap::{Args, ValueEnum};
@@ -146,59 +145,21 @@ pub(crate) fn run(options: &AnnotateArguments) -> Result<Verdict, Failure> {
     Ok(verdict)
 }
 
-/// Where codes come from.
-enum Source {
-    File(Box<CodeReader>),
-    Fetches(FromFetches),
-}
-
-impl Source {
-    /// The file beside the trace, if there is one; else the trace's own fetches.
-    fn open(path: &Path, options: &AnnotateArguments) -> Result<Self, Failure> {
-        let file = options.pc.clone().or_else(|| Some(beside(path)).filter(|file| file.exists()));
-        match file {
-            Some(file) => {
-                let reader = CodeReader::open(&file);
-                Ok(Self::File(Box::new(reader.map_err(|error| Failure::of(&file.display().to_string(), &error))?)))
-            }
-            None => Ok(Self::Fetches(FromFetches::default())),
-        }
-    }
-
-    fn as_source(&mut self) -> &mut dyn CodeSource {
-        match self {
-            Self::File(reader) => reader.as_mut(),
-            Self::Fetches(fetches) => fetches,
-        }
-    }
-
-    /// The modules, and what is wrong with the file.
-    fn finish(self) -> (Vec<Module>, Vec<String>) {
-        match self {
-            Self::File(reader) => (reader.modules().to_vec(), reader.finish().faults),
-            Self::Fetches(_) => (Vec::new(), Vec::new()),
-        }
-    }
-}
-
 fn one(path: &Path, options: &AnnotateArguments, config: &Config) -> Result<(Results, Verdict), Failure> {
     let name = path.display().to_string();
     let failed = |error| Failure::of(&name, &error);
     let opened = opening::open(path, &options.input)?;
-    let mut source = Source::open(path, options)?;
-    let mut engine =
-        ByCode::new(vec![config.clone()], simulated(&options.input), source.as_source()).map_err(failed)?;
+    let mut source = CodesOfTrace::of(path, options.pc.as_deref()).map_err(|error| Failure::bare(&error))?;
+    let mut engine = ByCode::new(vec![config.clone()], simulated(&options.input), &mut source).map_err(failed)?;
     let read = opened.read(&mut engine)?;
     let (_, mut codes) = engine.finish().map_err(failed)?;
     let codes = codes.pop().unwrap_or_default();
     let (modules, faults) = source.finish();
     let has_codes = codes.rows.iter().any(|row| row.code != 0);
     if !has_codes && !codes.rows.is_empty() {
-        return Err(Failure::usage(format!(
-            "{}: no code addresses: record with `anytrace cacheray record`, which writes them to OUT.pc beside \
-             the trace, or convert a trace of lackey with instructions",
-            printable(&name)
-        )));
+        let name = printable(&name);
+        let what = "no access has a code address: `anytrace cacheray record` writes them to OUT.pc, beside the trace";
+        paint::complain("note", format!("{name}: {what}"));
     }
     for fault in &faults {
         paint::complain("error", printable(fault));
@@ -245,7 +206,7 @@ fn annotated(
     for note in notes {
         paint::complain("note", printable(&note));
     }
-    if modules.is_empty() && options.programs.is_empty() {
+    if modules.is_empty() && options.programs.is_empty() && addresses.iter().any(|code| *code != 0) {
         paint::complain("note", "addresses have no names: name the program with -m");
     }
     let by = match options.by {

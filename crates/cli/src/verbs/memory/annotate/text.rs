@@ -6,11 +6,11 @@ use std::fmt::Write;
 use anytrace_analysis::annotate::Row;
 use anytrace_analysis::cache::results::Tally;
 use anytrace_core::text::printable;
+use anytrace_symbols::{Sources, runs};
 
 use super::super::caches::described;
 use super::super::type_label::type_label;
 use super::levels::misses;
-use super::source::{Sources, runs};
 use super::{ByWord, Results};
 use crate::table::{Align, Table};
 use crate::units::{grouped, percent};
