@@ -45,7 +45,10 @@ export interface HeatBlock {
 export interface SourceBlock {
   kind: "source";
   title: string;
-  lines: { number: number; text: string; value: string }[];
+  /** What the figures of lines are. */
+  columns: string[];
+  /** A line of the file; without figures it is only shown for what is around it, and without a number it is a gap. */
+  lines: { number: number | null; text: string; values: number[] }[];
 }
 
 /** Pictures, each with its words and a place of the timeline. */
@@ -195,7 +198,7 @@ function readPictures(block: JsonObject): PicturesBlock {
 function readSource(block: JsonObject): SourceBlock {
   const lines = asList(block["lines"], "source.lines").map((item) => {
     const line = asObject(item, "source.lines");
-    return { number: optionalNumber(line["number"]) ?? 0, text: optionalText(line["text"]) ?? "", value: optionalText(line["value"]) ?? "" };
+    return { number: optionalNumber(line["number"]), text: optionalText(line["text"]) ?? "", values: optionalList(line["values"]).map((value) => asNumber(value, "source.values")) };
   });
-  return { kind: "source", title: title(block), lines };
+  return { kind: "source", title: title(block), columns: asTexts(block["columns"], "source.columns"), lines };
 }

@@ -7,6 +7,8 @@ mod client;
 
 use std::path::PathBuf;
 
+use anytrace_core::span::SymbolSource;
+use anytrace_view::{Options, Source};
 use client::{Client, example};
 use serde_json::Value;
 
@@ -209,6 +211,34 @@ fn memory_has_caches_types_fields_and_sharing() {
     assert_eq!((rows(types), rows(&known["blocks"][0])), (3, 3));
     let regions = &known["blocks"][1];
     assert!(regions["rows"][0][3].as_str().unwrap().starts_with("0x"), "addresses are hexadecimal");
+}
+
+#[test]
+fn memory_has_the_source_where_code_addresses_are_there() {
+    let folder = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../examples/annotate");
+    let source = SymbolSource { object: None, path: folder.join("list.so") };
+    let client = Client::new(Options {
+        files: vec![Source { path: folder.join("list.cacheray"), ..Source::default() }],
+        symbols: vec![source],
+        ..Options::default()
+    });
+    client.complete();
+    let page = client.json("api/section/memory");
+    let blocks = page["blocks"].as_array().unwrap();
+    let titled = |title: &str| blocks.iter().find(|block| block["title"].as_str().is_some_and(|own| own.starts_with(title)));
+    let functions = titled("Functions").unwrap()["rows"].as_array().unwrap();
+    let names: Vec<&str> = functions.iter().map(|row| row[0].as_str().unwrap()).collect();
+    assert_eq!(names, ["columns", "run", "walk"], "those with most misses first");
+    let sum = |column: usize| functions.iter().map(|row| row[column].as_u64().unwrap()).sum::<u64>();
+    assert_eq!((sum(1), sum(2)), (4496, 600));
+    // Its path is relative to the project, where this test does not run.
+    let lines = titled("./examples/annotate/list.c").unwrap()["lines"].as_array().unwrap();
+    let line = lines.iter().find(|line| line["number"] == 25).unwrap();
+    assert_eq!(line["values"][0], 4096);
+    // A trace without them has neither.
+    let client = Client::of(&[example("boxes.cacheray")]);
+    let page = client.json("api/section/memory");
+    assert!(page["blocks"].as_array().unwrap().iter().all(|block| block["kind"] != "source"));
 }
 
 #[test]

@@ -213,16 +213,32 @@ function PicturesView({ block, controller }: { block: PicturesBlock; controller:
   );
 }
 
+const SOURCE_LINES_MAX = 5000;
+
 function SourceView({ block }: { block: SourceBlock }) {
+  const lines = block.lines.slice(0, SOURCE_LINES_MAX);
+  const most = block.columns.map((_, i) => lines.reduce((max, line) => Math.max(max, line.values[i] ?? 0), 0));
+  // How much of the worst line's figure a line has.
+  const shade = (value: number, i: number): string => `--share: ${Math.round((value / Math.max(1, most[i] ?? 0)) * 100)}%`;
   return (
     <section class="block">
       <h3>{printable(block.title)}</h3>
       <table class="source">
+        <thead>
+          <tr>
+            {block.columns.map((name, i) => <th key={i} scope="col" class="right">{printable(name, 40)}</th>)}
+            <th scope="col" class="right">line</th>
+            <th scope="col" class="left">source</th>
+          </tr>
+        </thead>
         <tbody>
-          {block.lines.slice(0, 5000).map((line) => (
-            <tr key={line.number} class={line.value === "" ? "" : "counted"}>
-              <td class="right">{printable(line.value, 20)}</td>
-              <td class="right faint">{line.number}</td>
+          {lines.map((line, at) => (
+            <tr key={at} class={line.number === null ? "gap" : line.values.length > 0 ? "counted" : ""}>
+              {block.columns.map((_, i) => {
+                const value = line.values[i];
+                return value === undefined ? <td key={i} /> : <td key={i} class="right figure" style={shade(value, i)}>{formatCount(value)}</td>;
+              })}
+              <td class="right faint">{line.number ?? "⋯"}</td>
               <td><code>{printable(line.text, 1000).replaceAll("\\u{9}", "    ")}</code></td>
             </tr>
           ))}

@@ -290,9 +290,10 @@ async function shows(browser) {
     ["examples/traces/tasks.heph", "Tasks", (page) => page.getByRole("heading", { name: "Tasks by name" }).waitFor()],
     ["examples/tour/missing-tlbi.casemate", "Entries", (page) => page.locator(".lane-track button", { hasText: "IU d" }).first().waitFor()],
     ["examples/traces/imm.trace", "Frames", framesOf],
+    ["examples/annotate/list.cacheray", "memory", sourceOf, ["-m", join(ROOT, "examples/annotate/list.so")]],
   ];
-  for (const [file, name, look] of pages) {
-    const server = await start(PROGRAM, ["view", "--no-open", join(ROOT, file)]);
+  for (const [file, name, look, more = []] of pages) {
+    const server = await start(PROGRAM, ["view", "--no-open", ...more, join(ROOT, file)]);
     const { page, faults } = await open(browser, `${server.url}#tab=section-${name}`);
     await look(page);
     check(faults.length === 0, `${name}: ${faults.join("; ")}`);
@@ -301,6 +302,16 @@ async function shows(browser) {
     server.stop();
     console.log(`ok: the page ${name}`);
   }
+}
+
+/** The source with the line that misses most, which is the darkest. */
+async function sourceOf(page) {
+  const line = page.locator("table.source tr", { hasText: "sum += table[y][x];" });
+  await line.waitFor();
+  const figures = await line.locator("td.figure").allInnerTexts();
+  check(figures[0] === "4,096" && Number(figures[2]) > 400, `the worst line has ${figures}`);
+  const shade = await line.locator("td.figure").nth(2).evaluate((cell) => cell.style.getPropertyValue("--share"));
+  check(shade === "100%", `the worst line has ${shade} of the misses of the worst line`);
 }
 
 /** Four frames that differ, each of which leads to its calls. */

@@ -25,6 +25,14 @@ test("lines are filtered by all words in any case", () => {
   expect(linesWith(lines, "nothing", 2)).toEqual({ shown: [], count: 0 });
 });
 
+test("lines of source have figures, or are only around those that have", () => {
+  const { blocks } = readSection({
+    blocks: [{ kind: "source", title: "a.c", columns: ["reads"], lines: [{ number: 3, text: "x", values: [7] }, { number: null }, { number: 9, text: "y", values: [] }] }],
+  });
+  const lines = [{ number: 3, text: "x", values: [7] }, { number: null, text: "", values: [] }, { number: 9, text: "y", values: [] }];
+  expect(blocks).toEqual([{ kind: "source", title: "a.c", columns: ["reads"], lines }]);
+});
+
 test("pictures come from the page's own server only", () => {
   const link = { start: 1, end: 2, track: null };
   const pictures = [

@@ -17,7 +17,10 @@ pub(crate) fn run(options: &ViewArguments) -> Result<Verdict, Failure> {
     // What is no trace is said here, where the command was typed, and not in a browser.
     for file in options.files.iter().filter(|file| !open::is_read_once(file)) {
         let opened = open::open_trace(file, &options.input)?;
-        if let (Ok((format, _)), false) = (opened, options.symbols.sources().is_empty()) {
+        // Of a trace with memory accesses they are the programs that made them.
+        if let (Ok((format, _)), false) = (opened, options.symbols.sources().is_empty())
+            && !format.has_accesses()
+        {
             options.symbols.load(format)?;
         }
     }

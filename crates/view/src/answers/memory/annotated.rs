@@ -129,7 +129,7 @@ fn section(
     let context = if is_here { CONTEXT } else { 0 };
     for (at, run) in runs(lines.into_iter(), context).into_iter().enumerate() {
         if at > 0 {
-            rows.push(json!(["…", "", "", "", "", ""]));
+            rows.push(json!({"number": Value::Null}));
         }
         for line in run {
             let source = sources.line(file, line).map(str::to_owned);
@@ -137,22 +137,17 @@ fn section(
                 break;
             }
             let source = source.unwrap_or_default();
-            rows.push(match figures.get(&(file, line)) {
-                Some(Row { total, .. }) => {
-                    json!([line, total.reads, total.writes, total.first_level_misses(), total.memory(), source])
-                }
-                None => json!([line, "", "", "", "", source]),
+            let values = figures.get(&(file, line)).map_or(Vec::new(), |Row { total, .. }| {
+                vec![total.reads, total.writes, total.first_level_misses(), total.memory()]
             });
+            rows.push(json!({"number": line, "text": source, "values": values}));
         }
     }
-    let columns = [
-        ("line", "right"),
-        ("reads", "right"),
-        ("writes", "right"),
-        ("first-level misses", "right"),
-        ("served by memory", "right"),
-        ("source", "code"),
-    ];
     let missing = if is_here { "" } else { ", which is not here" };
-    table(&format!("{file}{missing}, in the caches of {}", config.name), &columns, rows)
+    json!({
+        "kind": "source",
+        "title": format!("{file}{missing}, in the caches of {}", config.name),
+        "columns": ["reads", "writes", "first-level misses", "served by memory"],
+        "lines": rows,
+    })
 }
