@@ -141,7 +141,8 @@ fn tables_and_spans_of_one_replay_have_the_same_samples() {
     let words = ["--ppd", "-o", file.to_str().unwrap(), "--pdrawcalls", "Pixels Drawn"];
     let found = tables(&replay(&words, &imm()));
     // One query counts for both.
-    let of_table = |row: &&Vec<String>| row.len() == 5 && row[0] == "call" && row[4].parse::<i64>().is_ok_and(|n| n > 0);
+    let of_table =
+        |row: &&Vec<String>| row.len() == 5 && row[0] == "call" && row[4].parse::<i64>().is_ok_and(|n| n > 0);
     let drawn: Vec<(i64, i64)> =
         found[0].iter().filter(of_table).map(|row| (row[1].parse().unwrap(), row[4].parse().unwrap())).collect();
     let text = std::fs::read_to_string(file).unwrap();

@@ -138,12 +138,7 @@ impl Profiler {
     }
 
     /// After everything.
-    pub(crate) fn finish(
-        &mut self,
-        now: u64,
-        out: &mut dyn Write,
-        spans: Option<&mut Spans<'_>>,
-    ) -> Result<(), Error> {
+    pub(crate) fn finish(&mut self, now: u64, out: &mut dyn Write, spans: Option<&mut Spans<'_>>) -> Result<(), Error> {
         match spans {
             Some(spans) => spans.finish(now),
             None if self.what.has_frames => writeln!(out, "rendering_finished {now}").map_err(failed),

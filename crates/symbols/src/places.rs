@@ -45,8 +45,7 @@ impl CodeFiles<'_> {
     /// # Errors
     /// A file that the user named cannot be read.
     pub fn places(&self, codes: &[u64]) -> Result<(Vec<Place>, Vec<String>), Error> {
-        let mut places: Vec<Place> =
-            codes.iter().map(|code| Place { address: *code, ..Place::default() }).collect();
+        let mut places: Vec<Place> = codes.iter().map(|code| Place { address: *code, ..Place::default() }).collect();
         let mut notes = Vec::new();
         for mapped in self.mapped() {
             let is_in = |code: u64| code >= mapped.start && code <= mapped.end && code != 0;
@@ -205,7 +204,7 @@ mod tests {
     #[cfg(target_os = "linux")]
     fn this_function_is_found_in_this_program() {
         let (module, code) = own();
-        let files = CodeFiles { modules: &[module.clone()], programs: &[], mangling: Mangling::Demangled };
+        let files = CodeFiles { modules: std::slice::from_ref(&module), programs: &[], mangling: Mangling::Demangled };
         let (places, notes) = files.places(&[code, 0, 5]).unwrap();
         assert!(notes.is_empty(), "{notes:?}");
         assert!(places[0].function.as_ref().unwrap().ends_with("places::tests::own"), "{places:?}");
@@ -214,7 +213,7 @@ mod tests {
         // Another build gets no names, and is an error where the user named it.
         let other = Module { build_id: vec![1, 2, 3], ..module };
         let own_path = PathBuf::from(shown(&other.path).into_owned());
-        let files = CodeFiles { modules: &[other.clone()], programs: &[], mangling: Mangling::Demangled };
+        let files = CodeFiles { modules: std::slice::from_ref(&other), programs: &[], mangling: Mangling::Demangled };
         let (places, notes) = files.places(&[code]).unwrap();
         if places[0].function.is_none() {
             assert!(notes[0].contains("was built anew"), "{notes:?}");
@@ -235,7 +234,8 @@ mod tests {
         let all = symbols.symbols().iter().step_by(50).map(|symbol| symbol.address);
         let all: Vec<u64> = std::iter::once(in_file).chain(all).collect();
         for base in USUAL_BASES {
-            let files = CodeFiles { modules: &[], programs: &[path.clone()], mangling: Mangling::Demangled };
+            let files =
+                CodeFiles { modules: &[], programs: std::slice::from_ref(&path), mangling: Mangling::Demangled };
             let moved: Vec<u64> = all.iter().map(|address| address + base).collect();
             let (places, _) = files.places(&moved).unwrap();
             let name = places[0].function.clone().unwrap_or_default();

@@ -225,7 +225,8 @@ fn memory_has_the_source_where_code_addresses_are_there() {
     client.complete();
     let page = client.json("api/section/memory");
     let blocks = page["blocks"].as_array().unwrap();
-    let titled = |title: &str| blocks.iter().find(|block| block["title"].as_str().is_some_and(|own| own.starts_with(title)));
+    let titled =
+        |title: &str| blocks.iter().find(|block| block["title"].as_str().is_some_and(|own| own.starts_with(title)));
     let functions = titled("Functions").unwrap()["rows"].as_array().unwrap();
     let names: Vec<&str> = functions.iter().map(|row| row[0].as_str().unwrap()).collect();
     assert_eq!(names, ["columns", "run", "walk"], "those with most misses first");

@@ -437,7 +437,8 @@ mod tests {
         let (mut bytes, mut accesses) = (0, 0);
         for _ in 0..40 {
             let mut expected = Vec::new();
-            let places: Vec<usize> = (0..=random.below(40)).map(|_| 0x5555_0000_0000 + random.below(1 << 22) as usize).collect();
+            let places: Vec<usize> =
+                (0..=random.below(40)).map(|_| 0x5555_0000_0000 + random.below(1 << 22) as usize).collect();
             for _ in 0..random.below(2000) {
                 for place in &places {
                     let place = if random.below(500) == 0 { 0 } else { *place };
@@ -498,7 +499,8 @@ mod tests {
         let of_own = |block: &&Vec<u8>| block.ends_with(own.as_os_str().as_encoded_bytes());
         let block = found.iter().find(of_own).unwrap();
         assert_eq!(block[32], 20, "a build id");
-        let here = u64::from_le_bytes(block[8..16].try_into().unwrap())..u64::from_le_bytes(block[16..24].try_into().unwrap());
+        let here =
+            u64::from_le_bytes(block[8..16].try_into().unwrap())..u64::from_le_bytes(block[16..24].try_into().unwrap());
         assert!(here.contains(&(modules_are_handed_out_once as fn() as usize as u64)));
         let before = found.len();
         codes.modules(true, |block| found.push(block.to_vec()));

@@ -267,7 +267,8 @@ impl Inner {
         // Handlers leave accesses only.
         me.read_spilled(|part| {
             for access in part.as_chunks::<ACCESS_BYTES>().0 {
-                let address = access.get(1..9).and_then(|bytes| bytes.first_chunk()).map_or(0, |b| u64::from_le_bytes(*b));
+                let address =
+                    access.get(1..9).and_then(|bytes| bytes.first_chunk()).map_or(0, |b| u64::from_le_bytes(*b));
                 self.put_access(access, 0, address as usize);
             }
         });

@@ -77,7 +77,8 @@ pub(crate) fn accesses(records: &[u8]) -> (u64, u64) {
     while let Some(tag) = records.get(at) {
         let length = complete_length(records, at);
         if matches!(tag & 0x3f, READ | WRITE) {
-            let address = records.get(at + 1..).and_then(|rest| rest.first_chunk()).map_or(0, |n| u64::from_le_bytes(*n));
+            let address =
+                records.get(at + 1..).and_then(|rest| rest.first_chunk()).map_or(0, |n| u64::from_le_bytes(*n));
             accesses += 1;
             check = check.rotate_left(5) ^ address;
         }

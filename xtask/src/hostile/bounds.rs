@@ -35,6 +35,12 @@ const MORE: &[(&str, &[&str], Bound, &str)] = &[
         "every candidate of up to six types has simulated caches of its own, all in one pass: so much for each, not for each \
          byte; how much depends on the caches of this machine, which are simulated unless --config names others",
     ),
+    (
+        "memory annotate",
+        &["--threads"],
+        Bound { mebibytes: 128, ..USUAL },
+        "each of up to eight threads has the caches of a processor, or a share of them, whatever the input",
+    ),
     ("apitrace replay", &[], DRIVER, "the driver with its compiler, and drawables of up to 8192 by 8192 pixels"),
     ("apitrace dump-images", &[], DRIVER, "as for replay"),
     ("apitrace frames", &[], DRIVER, "as for replay"),

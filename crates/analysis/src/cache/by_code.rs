@@ -2,22 +2,20 @@
 
 use anytrace_core::Error;
 use anytrace_core::access::codes::CodeSource;
-use anytrace_core::access::{
-    Access, AccessKind, AccessSink, RegionAdded, RegionRemoved, ThreadNumber, TypeNumber,
-};
+use anytrace_core::access::{Access, AccessKind, AccessSink, RegionAdded, RegionRemoved, ThreadNumber, TypeNumber};
 use anytrace_core::hash::Map;
 
 use super::config::Config;
 use super::options::Options;
 use super::results::{CodeTally, Codes, Results, Tally};
-use super::simulation::Simulation;
+use super::simulation::{Beyond, Simulation};
 use crate::live_regions::{LiveRegions, Located};
 
 /// Number of accesses whose instruction is unknown, or for which there was no room.
 const UNKNOWN: u32 = 0;
 
-/// Most pairs of instruction and type. Programs have far fewer instructions that access memory; what a made-up trace has
-/// beyond that counts as unknown.
+/// Most pairs of instruction and type. Programs have far fewer instructions that access memory; what a made-up trace
+/// has beyond that counts as unknown.
 const ROWS_MAX: usize = 1 << 21;
 
 /// Pairs found last, by bits of the instruction's address.
@@ -196,7 +194,7 @@ impl<'s> CodeRows<'s> {
     }
 
     /// The results, with the accesses of each row that a configuration did not serve in its first level.
-    fn results(&self, beyond: &dyn Fn(u32) -> Vec<u64>) -> Codes {
+    fn results(&self, beyond: &Beyond<'_>) -> Codes {
         let row = |(number, ((code, of_type), [reads, writes])): (u32, &(Key, [u64; 2]))| CodeTally {
             code: *code,
             of_type: *of_type,
@@ -254,8 +252,7 @@ mod tests {
         let (results, codes) = run(1);
         assert_eq!((results.accesses, results.fetches_left_out), (9000, 9000));
         let rows = &codes[0].rows;
-        let found: Vec<_> =
-            rows.iter().map(|row| (row.code, row.of_type, row.tally.reads, row.tally.writes)).collect();
+        let found: Vec<_> = rows.iter().map(|row| (row.code, row.of_type, row.tally.reads, row.tally.writes)).collect();
         assert_eq!(found, [(0x400, Some(0), 3000, 0), (0x404, Some(0), 0, 3000), (0x408, None, 3000, 0)]);
         // All but the first of those that stay in place hit; the first write finds what was read.
         let misses: Vec<u64> = rows.iter().map(|row| row.tally.first_level_misses()).collect();

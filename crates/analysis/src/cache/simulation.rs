@@ -17,6 +17,9 @@ use super::tally::{Gain, Threads};
 use super::unit::Unit;
 use super::workers::Workers;
 
+/// Of a number, the records that were served from beyond the first level, by server.
+pub(super) type Beyond<'a> = dyn Fn(u32) -> Vec<u64> + 'a;
+
 /// A simulation of several configurations.
 #[derive(Debug)]
 pub struct Simulation {
@@ -92,7 +95,7 @@ impl Simulation {
 
     /// The same. `numbered` is called for each configuration, with a function that says of each number that
     /// [`Self::take_numbered`] had how many records were served from beyond the first level.
-    pub(super) fn finish_with(self, numbered: &mut dyn FnMut(&dyn Fn(u32) -> Vec<u64>)) -> Result<Results, Error> {
+    pub(super) fn finish_with(self, numbered: &mut dyn FnMut(&Beyond<'_>)) -> Result<Results, Error> {
         let Self { configs, options, cores, threads, attribution, mut units, workers, .. } = self;
         let mut gains: Vec<Gain> = configs.iter().map(Gain::new).collect();
         if let Some(workers) = workers {

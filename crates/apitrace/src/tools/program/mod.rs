@@ -317,13 +317,7 @@ impl Player<'_> {
         self.machine.done(&Moment { number: call.number, flags, frame, extent })
     }
 
-    fn repeat(
-        &mut self,
-        call: &Call<'_>,
-        function: &Named,
-        frame: u64,
-        values: &Values<'_>,
-    ) -> Result<(), Error> {
+    fn repeat(&mut self, call: &Call<'_>, function: &Named, frame: u64, values: &Values<'_>) -> Result<(), Error> {
         let rule = self.rules.of(call.function, function);
         if rule.binds_api && (self.binds_gl.len() < 1 << 14 || self.binds_gl.contains_key(&call.thread)) {
             self.binds_gl.insert(call.thread, values.integer(0) == Some(0x30a2));

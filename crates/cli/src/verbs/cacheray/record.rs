@@ -6,10 +6,12 @@ mod loss;
 mod report;
 
 use std::ffi::OsString;
+use std::io::ErrorKind;
 use std::os::unix::process::ExitStatusExt;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 
+use anytrace_core::access::codes::beside;
 use anytrace_core::text::printable;
 use clap::Args;
 
@@ -60,11 +62,27 @@ impl RecordArguments {
     }
 }
 
+/// Removes the code addresses that belonged to a trace of this name.
+fn forget_codes(output: &Path, force: bool) -> Result<(), Failure> {
+    let file = beside(output);
+    if !force && file.exists() {
+        return Err(Failure::usage(format!("{} exists; use --force to replace it", file.display())));
+    }
+    match std::fs::remove_file(&file) {
+        Err(error) if error.kind() != ErrorKind::NotFound => {
+            Err(Failure::usage(format!("cannot replace {}: {error}", file.display())))
+        }
+        _ => Ok(()),
+    }
+}
+
 pub(crate) fn run(options: &RecordArguments) -> Result<Verdict, Failure> {
     let [program, arguments @ ..] = options.command.as_slice() else {
         return Err(Failure::usage("no program to record"));
     };
     let is_file = look_at_output(&options.output, options.force)?;
+    // Code addresses of an earlier run would be taken for those of this one.
+    forget_codes(&options.output, options.force)?;
     let build = Build::of(&which(program));
     if build == Build::Sanitizer {
         return Err(Failure::usage(format!(

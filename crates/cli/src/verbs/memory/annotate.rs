@@ -19,8 +19,8 @@ use clap::{Args, ValueEnum};
 use serde_json::Value;
 
 use super::caches::CacheArguments;
-use super::types::is_called;
 use super::opening;
+use super::types::is_called;
 use crate::arguments::{InputArguments, TOP, rows};
 use crate::failure::Failure;
 use crate::results::print_json;
@@ -52,8 +52,8 @@ pub(crate) struct AnnotateArguments {
     /// File with the code addresses of the accesses [default: TRACE.pc]
     #[arg(long, value_name = "FILE")]
     pc: Option<PathBuf>,
-    /// Program or library that made the accesses; may be repeated. Needed where the trace does not say which there were,
-    /// or where they are elsewhere now
+    /// Program or library that made the accesses; may be repeated. Needed where the trace does not say which there
+    /// were, or where they are elsewhere now
     #[arg(short = 'm', long = "program", value_name = "PROGRAM", alias = "binary")]
     programs: Vec<PathBuf>,
     /// Output format
@@ -178,7 +178,9 @@ fn simulated(input: &InputArguments) -> Options {
 }
 
 fn type_names(codes: &Codes) -> Vec<String> {
-    let name = |name: &Option<Vec<u8>>| name.as_ref().map_or_else(|| "(other types)".to_owned(), |name| shown(name).into_owned());
+    let name = |name: &Option<Vec<u8>>| {
+        name.as_ref().map_or_else(|| "(other types)".to_owned(), |name| shown(name).into_owned())
+    };
     codes.types.iter().map(name).collect()
 }
 

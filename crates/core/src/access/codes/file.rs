@@ -429,7 +429,8 @@ mod tests {
     }
 
     fn written() -> (tempfile::NamedTempFile, Module) {
-        let module = Module { start: 0x40_0000, end: 0x50_0000, offset: 0x1000, build_id: vec![7; 20], path: b"/a".to_vec() };
+        let module =
+            Module { start: 0x40_0000, end: 0x50_0000, offset: 0x1000, build_id: vec![7; 20], path: b"/a".to_vec() };
         let file = tempfile::NamedTempFile::new().unwrap();
         let mut writer = CodeWriter::new(file.reopen().unwrap()).unwrap();
         writer.module(&module).unwrap();

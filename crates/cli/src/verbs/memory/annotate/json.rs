@@ -12,7 +12,8 @@ use super::levels::misses;
 /// One trace's object.
 pub(super) fn object(results: &Results) -> Value {
     let levels = results.config.levels.iter().map(|level| {
-        json!({"name": level.name, "size": level.size, "line": level.line, "ways": level.ways, "policy": level.policy.word()})
+        let policy = level.policy.word();
+        json!({"name": level.name, "size": level.size, "line": level.line, "ways": level.ways, "policy": policy})
     });
     let by = results.by.to_possible_value().map(|value| value.get_name().to_owned());
     json!({

@@ -37,7 +37,9 @@ pub(super) fn page(results: &Results, top: usize, context: usize) -> String {
     if rest > 0 {
         let _ = writeln!(out, "  and {} more; -n shows more of them", number(rest as u64));
     }
-    if unknown.accesses() > 0 {
+    if unknown.accesses() > 0 && unknown.accesses() == total.accesses() {
+        out.push_str("  no instruction is known\n");
+    } else if unknown.accesses() > 0 {
         let share = percent(unknown.accesses() as f64, total.accesses() as f64);
         let _ = writeln!(
             out,
@@ -86,14 +88,17 @@ fn table(results: &Results, shown: &[&Row], sources: &mut Sources) -> String {
 /// What a row is, and what else is worth knowing.
 fn words(results: &Results, row: &Row, sources: &mut Sources) -> [String; 2] {
     let function = row.function.as_deref().map_or_else(|| "(no name)".to_owned(), |name| printable(name).to_string());
-    let program = || row.file.as_ref().and_then(|file| file.file_name()).map(|name| name.to_string_lossy().into_owned());
+    let program =
+        || row.file.as_ref().and_then(|file| file.file_name()).map(|name| name.to_string_lossy().into_owned());
     match results.by {
         ByWord::Line => match &row.location {
             Some(location) => {
                 let text = sources.line(&location.file, location.line).unwrap_or_default().trim().to_owned();
                 [format!("{}:{}", short(&location.file), location.line), text]
             }
-            None => [format!("{function} in {}", program().unwrap_or_else(|| "an unknown file".to_owned())), String::new()],
+            None => {
+                [format!("{function} in {}", program().unwrap_or_else(|| "an unknown file".to_owned())), String::new()]
+            }
         },
         ByWord::Function => {
             let name = match (&row.function, program()) {
@@ -120,7 +125,8 @@ fn types(results: &Results, row: &Row) -> String {
         .into_iter()
         .take(TYPES_MAX)
         .map(|(of, tally)| {
-            let name = results.type_name(*of).map_or_else(|| "(no type)".to_owned(), |name| type_label(name).to_string());
+            let name =
+                results.type_name(*of).map_or_else(|| "(no type)".to_owned(), |name| type_label(name).to_string());
             format!("{name} {}", number(tally.first_level_misses()))
         })
         .collect();
@@ -174,7 +180,8 @@ fn section(
     let mut table = Table::new(&columns);
     for (at, run) in runs.into_iter().enumerate() {
         if at > 0 {
-            table.row(vec!["-".to_owned(); headings.len()].into_iter().chain(["-".to_owned(), String::new()]).collect());
+            table
+                .row(vec!["-".to_owned(); headings.len()].into_iter().chain(["-".to_owned(), String::new()]).collect());
         }
         for line in run {
             let Some(text) = sources.line(file, line).map(str::to_owned) else { break };
