@@ -56,8 +56,6 @@ pub struct Row {
     pub total: Tally,
     /// Its records by type, those outside typed memory under `None`.
     pub types: BTreeMap<Option<TypeNumber>, Tally>,
-    /// Of what was taken for `function` and `location`, the accesses.
-    most: u64,
 }
 
 /// Accesses by place.
@@ -83,25 +81,26 @@ pub fn annotate(
     counts: &dyn Fn(Option<TypeNumber>) -> bool,
 ) -> Annotated {
     let mut found = Annotated::default();
-    let mut rows: BTreeMap<Key, Row> = BTreeMap::new();
+    // Beside each row, the accesses of what was taken for its function and line.
+    let mut rows: BTreeMap<Key, (Row, u64)> = BTreeMap::new();
     for (one, place) in codes.rows.iter().zip(places).filter(|(one, _)| counts(one.of_type)) {
         found.total.add(&one.tally);
         if one.code == 0 {
             found.unknown.add(&one.tally);
             continue;
         }
-        let row = rows.entry(key(place, by)).or_default();
+        let (row, most) = rows.entry(key(place, by)).or_default();
         row.total.add(&one.tally);
         row.types.entry(one.of_type).or_default().add(&one.tally);
-        if row.most < one.tally.accesses() {
-            row.most = one.tally.accesses();
+        if *most < one.tally.accesses() {
+            *most = one.tally.accesses();
             row.function.clone_from(&place.function);
             row.location.clone_from(&place.location);
         }
         row.file.clone_from(&place.file);
         row.address = (by == By::Instruction).then_some(place.address);
     }
-    found.rows = rows.into_values().collect();
+    found.rows = rows.into_values().map(|(row, _)| row).collect();
     // The order of keys decides where the figures do not.
     found.rows.sort_by_key(|row| std::cmp::Reverse((order.key(&row.total), row.total.accesses())));
     found

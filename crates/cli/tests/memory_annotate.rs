@@ -231,6 +231,18 @@ fn callgrinds_own_program_reads_it() {
 }
 
 #[test]
+fn the_page_has_the_whole_file_and_leads_to_its_lines() {
+    let bench = Bench::new();
+    let output = bench.run(&["memory", "annotate", "--config", "zen3", "--format", "html", "app.trace"], 0);
+    let page = String::from_utf8_lossy(&output.stdout);
+    let line = line_of("the table");
+    assert!(page.starts_with("<!doctype html>") && page.ends_with("</html>\n"));
+    assert!(page.contains(&format!("href=\"#f0-{line}\"")) && page.contains(&format!("id=\"f0-{line}\"")), "{page}");
+    assert!(page.contains("id=\"f0-2\"") && page.contains("#include &lt;stdio.h&gt;"), "all lines are there");
+    assert!(!page.contains("src=") && !page.contains("http"), "nothing is fetched");
+}
+
+#[test]
 fn a_trace_of_lackey_has_the_instructions_itself() {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
     let trace = root.join("examples/traces/rows.lackey");

@@ -10,7 +10,8 @@ use anytrace_apitrace::tools::program::{Argument, GlCall, Scalar, Unfit};
 const SHORT: Unfit = Unfit::Value("its data are shorter than declared");
 
 /// Where an image's parameters are.
-struct Image {
+#[derive(Debug)]
+pub(crate) struct Image {
     stem: &'static str,
     /// Arguments with width, height and depth.
     sides: &'static [usize],
@@ -23,7 +24,7 @@ const fn image(stem: &'static str, sides: &'static [usize], format: usize, pixel
     Image { stem, sides, format, pixels }
 }
 
-const IMAGES: [Image; 10] = [
+static IMAGES: [Image; 10] = [
     image("glTexImage1D", &[3], 5, 7),
     image("glTexImage2D", &[3, 4], 6, 8),
     image("glTexImage3D", &[3, 4, 5], 7, 9),
@@ -51,6 +52,7 @@ const SIZED: [(&str, usize); 9] = [
 
 /// Draws by indices: where their number is, which their type and the indices follow; what is added to them, instances and
 /// the first of these.
+#[derive(Debug)]
 pub(crate) struct Indexed {
     pub(crate) stem: &'static str,
     pub(crate) count: usize,
@@ -69,7 +71,7 @@ const fn indexed(
     Indexed { stem, count, base, instances, first_instance }
 }
 
-pub(crate) const INDEXED: [Indexed; 8] = [
+pub(crate) static INDEXED: [Indexed; 8] = [
     indexed("glDrawElements", 1, None, None, None),
     indexed("glDrawElementsBaseVertex", 1, Some(4), None, None),
     indexed("glDrawElementsInstanced", 1, None, Some(4), None),
@@ -95,13 +97,29 @@ impl Default for Unpacking {
     }
 }
 
-/// Whether calls of a function are measured at all.
-pub(crate) fn has_rule(stem: &str) -> bool {
-    IMAGES.iter().any(|image| image.stem == stem)
-        || SIZED.iter().any(|(known, _)| *known == stem)
-        || INDEXED.iter().any(|how| how.stem == stem)
-        || stem.starts_with("glUniform")
-        || stem.starts_with("glProgramUniform")
+/// How the calls of a function are measured; found once, for there may be millions of them.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum Rule {
+    Image(&'static Image),
+    /// The argument with the number of bytes; the data follow.
+    Sized(usize),
+    Indexed(&'static Indexed),
+    /// The argument with the number of vectors or matrices, the one with the values, and the bytes of each.
+    Uniform {
+        count: usize,
+        values: usize,
+        bytes: u64,
+    },
+}
+
+impl Rule {
+    /// `None` for functions whose calls are not measured.
+    pub(crate) fn of(stem: &str) -> Option<Self> {
+        let image = || IMAGES.iter().find(|image| image.stem == stem).map(Self::Image);
+        let sized = || SIZED.iter().find(|(known, _)| *known == stem).map(|(_, size)| Self::Sized(*size));
+        let indexed = || INDEXED.iter().find(|how| how.stem == stem).map(Self::Indexed);
+        image().or_else(sized).or_else(indexed).or_else(|| of_uniform(stem))
+    }
 }
 
 /// The state that has the buffer into which a function's pointer is an offset; `None` for pointers to memory.
@@ -126,21 +144,19 @@ pub(crate) fn buffer_of(stem: &str) -> Option<u32> {
 /// Refuses a call whose data are too short. `memory`: how many bytes are at an address of the trace, where that is known;
 /// `unpacking` asks the driver, and is called for images only.
 pub(crate) fn check(
+    rule: Rule,
     call: &GlCall<'_>,
     memory: &dyn Fn(u64) -> Option<u64>,
     unpacking: &mut dyn FnMut() -> Unpacking,
 ) -> Result<(), Unfit> {
-    let (at, needed) = if let Some(image) = IMAGES.iter().find(|image| image.stem == call.stem) {
-        (image.pixels, of_image(call, image, unpacking))
-    } else if let Some((_, size)) = SIZED.iter().find(|(stem, _)| *stem == call.stem) {
-        (size + 1, Some(number(call, *size)))
-    } else if let Some(how) = INDEXED.iter().find(|how| how.stem == call.stem) {
-        let bytes = index_bytes(number(call, how.count + 1));
-        (how.count + 2, bytes.map(|bytes| number(call, how.count).saturating_mul(bytes)))
-    } else if let Some((at, needed)) = of_uniform(call) {
-        (at, Some(needed))
-    } else {
-        return Ok(());
+    let (at, needed) = match rule {
+        Rule::Image(image) => (image.pixels, of_image(call, image, unpacking)),
+        Rule::Sized(size) => (size + 1, Some(number(call, size))),
+        Rule::Indexed(how) => {
+            let bytes = index_bytes(number(call, how.count + 1));
+            (how.count + 2, bytes.map(|bytes| number(call, how.count).saturating_mul(bytes)))
+        }
+        Rule::Uniform { count, values, bytes } => (values, Some(number(call, count).saturating_mul(bytes))),
     };
     match (call.arguments.get(at), needed) {
         (Some(Argument::Bytes(bytes) | Argument::Text(bytes)), Some(needed)) if needed > bytes.len() as u64 => {
@@ -222,28 +238,28 @@ fn of_image(call: &GlCall<'_>, image: &Image, unpacking: &mut dyn FnMut() -> Unp
     Some(before.saturating_mul(row).saturating_add(last))
 }
 
-/// `glUniform3fv`, `glProgramUniformMatrix2x4dv` and so on: the argument with the values, and their bytes.
-fn of_uniform(call: &GlCall<'_>) -> Option<(usize, u64)> {
-    let (rest, first) = match call.stem.strip_prefix("glProgramUniform") {
+/// `glUniform3fv`, `glProgramUniformMatrix2x4dv` and so on.
+fn of_uniform(stem: &str) -> Option<Rule> {
+    let (rest, count) = match stem.strip_prefix("glProgramUniform") {
         Some(rest) => (rest, 2),
-        None => (call.stem.strip_prefix("glUniform")?, 1),
+        None => (stem.strip_prefix("glUniform")?, 1),
     };
     let rest = rest.strip_suffix('v')?;
     let (rest, bytes) = match rest.strip_suffix("ui").or_else(|| rest.strip_suffix(['f', 'i'])) {
         Some(rest) => (rest, 4),
         None => (rest.strip_suffix('d')?, 8),
     };
-    let (sides, at) = match rest.strip_prefix("Matrix") {
-        Some(sides) => (sides, first + 2),
-        None => (rest, first + 1),
+    let (sides, values) = match rest.strip_prefix("Matrix") {
+        Some(sides) => (sides, count + 2),
+        None => (rest, count + 1),
     };
     let side = |text: &str| text.parse::<u64>().ok().filter(|side| (1..=4).contains(side));
-    let values = match sides.split_once('x') {
+    let numbers = match sides.split_once('x') {
         Some((columns, rows)) => side(columns)? * side(rows)?,
-        None if at == first + 2 => side(sides)? * side(sides)?,
+        None if values == count + 2 => side(sides)? * side(sides)?,
         None => side(sides)?,
     };
-    Some((at, number(call, first).saturating_mul(values * bytes)))
+    Some(Rule::Uniform { count, values, bytes: numbers * bytes })
 }
 
 #[cfg(test)]
@@ -267,7 +283,7 @@ mod tests {
             around: Around::Nothing,
             dictionary: &dictionary,
         };
-        check(&call, &|_| None, &mut || how).is_err()
+        Rule::of(stem).is_some_and(|rule| check(rule, &call, &|_| None, &mut || how).is_err())
     }
 
     #[test]

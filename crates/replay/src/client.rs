@@ -89,6 +89,11 @@ impl Client {
         })
     }
 
+    /// Whether [`Self::follow`] has to know of a function's calls.
+    pub(crate) fn follows(stem: &str) -> bool {
+        ["glBindVertexArray", "glClientActiveTexture", "glPushClientAttrib", "glPopClientAttrib"].contains(&stem)
+    }
+
     /// Follows what selects arrays. `first`: the first argument, as the trace has it.
     pub(crate) fn follow(&mut self, stem: &str, first: u32) {
         match stem {

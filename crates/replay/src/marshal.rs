@@ -73,14 +73,43 @@ impl Scratch {
 /// What is checked of a function's calls; found once, for there may be millions of them.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct Checks {
-    has_bounds: bool,
+    bounds: Option<bounds::Rule>,
+    /// The state that has the buffer into which its pointer is an offset.
+    buffer: Option<u32>,
     draws: bool,
     keeps: bool,
+    is_list_base: bool,
+    pub(crate) follows: Follows,
+}
+
+/// What of a function's calls is followed besides.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(crate) enum Follows {
+    #[default]
+    Nothing,
+    /// `glBegin`.
+    Begin,
+    /// `glEnd`.
+    End,
+    /// What selects arrays of the program's memory ([`Client::follow`]).
+    Arrays,
 }
 
 impl Checks {
     pub(crate) fn of(stem: &str) -> Self {
-        Self { has_bounds: bounds::has_rule(stem), draws: arrays::draws(stem), keeps: Client::keeps(stem) }
+        Self {
+            bounds: bounds::Rule::of(stem),
+            buffer: bounds::buffer_of(stem),
+            draws: arrays::draws(stem),
+            keeps: Client::keeps(stem),
+            is_list_base: stem == "glListBase",
+            follows: match stem {
+                "glBegin" => Follows::Begin,
+                "glEnd" => Follows::End,
+                stem if Client::follows(stem) => Follows::Arrays,
+                _ => Follows::Nothing,
+            },
+        }
     }
 }
 
@@ -96,6 +125,8 @@ pub(crate) struct Marshal<'m> {
     pub(crate) program: u32,
     /// What the color buffer of a drawable is called here; 0: as in the trace.
     pub(crate) window_buffer: u32,
+    /// The state that has the buffer into which the call's pointer is an offset.
+    pub(crate) buffer: Option<u32>,
 }
 
 impl Marshal<'_> {
@@ -106,13 +137,14 @@ impl Marshal<'_> {
         checks: Checks,
         to: &mut Arguments,
     ) -> Result<Option<usize>, Unfit> {
-        if checks.has_bounds {
-            bounds::check(call, &|traced| Some(self.memory.address(traced)?.1), &mut || self.unpacking())?;
+        if let Some(rule) = checks.bounds {
+            bounds::check(rule, call, &|traced| Some(self.memory.address(traced)?.1), &mut || self.unpacking())?;
         }
         if checks.draws {
             self.check_arrays(call)?;
         }
         let keeps = checks.keeps;
+        self.buffer = checks.buffer;
         let mut names = None;
         for (at, (types, argument)) in split_types(call.types).skip(1).zip(call.arguments).enumerate() {
             let letter = types.first().copied().unwrap_or(b'v');
@@ -121,7 +153,7 @@ impl Marshal<'_> {
                 Argument::Scalar(Scalar::Float(number)) => to.double(number),
                 Argument::Scalar(scalar) => {
                     let number = self.number(scalar);
-                    to.integer(if call.stem == "glListBase" { self.list_base(number) } else { number });
+                    to.integer(if checks.is_list_base { self.list_base(number) } else { number });
                 }
                 Argument::WindowBuffer(scalar) => {
                     let number = self.number(scalar);
@@ -276,7 +308,7 @@ impl Marshal<'_> {
     fn pointer(&mut self, call: &GlCall<'_>, pointer: &Argument<'_>) -> Result<u64, Unfit> {
         Ok(match *pointer {
             Argument::Null => 0,
-            Argument::Address(traced) => match (self.memory.address(traced), bounds::buffer_of(call.stem)) {
+            Argument::Address(traced) => match (self.memory.address(traced), self.buffer) {
                 (Some((address, _)), _) => address,
                 // An offset into the buffer that is bound.
                 (None, Some(binding)) if self.gl.state(binding) != 0 => traced,

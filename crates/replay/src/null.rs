@@ -42,10 +42,67 @@ struct Array {
     divisor: u64,
 }
 
+/// What a function does here; found once, for there may be millions of calls.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Does {
+    AnswersString,
+    AnswersFramebufferStatus,
+    AnswersInteger,
+    AnswersEnabled,
+    AnswersAttribute,
+    AnswersBufferParameter,
+    /// Everything else that only asks.
+    AnswersNothing,
+    SetsPixelStore,
+    BindsBuffer,
+    Enables,
+    Disables,
+    EnablesArray,
+    DisablesArray,
+    SetsDivisor,
+    Maps,
+    MapsRange,
+    Unmaps,
+    /// Its arguments are a number and the place of so many names.
+    Generates,
+    /// The same, as its last arguments.
+    Creates,
+    Other,
+}
+
+impl Does {
+    /// `stem`: the name without the suffix of its extension.
+    fn of(stem: &str) -> Self {
+        match stem {
+            "glGetString" => Self::AnswersString,
+            "glCheckFramebufferStatus" => Self::AnswersFramebufferStatus,
+            "glGetIntegerv" => Self::AnswersInteger,
+            "glIsEnabled" => Self::AnswersEnabled,
+            "glGetVertexAttribiv" => Self::AnswersAttribute,
+            "glGetBufferParameteriv" | "glGetNamedBufferParameteriv" => Self::AnswersBufferParameter,
+            "glPixelStorei" => Self::SetsPixelStore,
+            "glBindBuffer" => Self::BindsBuffer,
+            "glEnable" | "glEnableClientState" => Self::Enables,
+            "glDisable" | "glDisableClientState" => Self::Disables,
+            "glEnableVertexAttribArray" => Self::EnablesArray,
+            "glDisableVertexAttribArray" => Self::DisablesArray,
+            "glVertexAttribDivisor" => Self::SetsDivisor,
+            "glMapBuffer" | "glMapNamedBuffer" => Self::Maps,
+            "glMapBufferRange" | "glMapNamedBufferRange" => Self::MapsRange,
+            "glUnmapBuffer" | "glUnmapNamedBuffer" => Self::Unmaps,
+            "glGenLists" | "glGenerateMipmap" | "glCreateShader" | "glCreateProgram" => Self::Other,
+            _ if stem.starts_with("glGen") => Self::Generates,
+            _ if stem.starts_with("glCreate") => Self::Creates,
+            _ if stem.starts_with("glGet") || stem.starts_with("glIs") => Self::AnswersNothing,
+            _ => Self::Other,
+        }
+    }
+}
+
 #[derive(Default)]
 struct State {
-    /// Names, and how long they are without the suffix of an extension.
-    names: Vec<(Rc<str>, usize)>,
+    /// Names, and what the functions do.
+    names: Vec<(Rc<str>, Does)>,
     reads: bool,
     next: u64,
     /// Integers by the name with which they are asked for.
@@ -83,7 +140,7 @@ pub(crate) fn read_bytes() -> u64 {
 pub(crate) fn function(name: &str) -> Option<Function> {
     STATE.with_borrow_mut(|state| {
         let at = state.names.iter().position(|(known, _)| **known == *name).unwrap_or_else(|| {
-            state.names.push((name.into(), stem(name).len()));
+            state.names.push((name.into(), Does::of(stem(name))));
             state.names.len() - 1
         });
         Function::of_nothing(at)
@@ -93,8 +150,17 @@ pub(crate) fn function(name: &str) -> Option<Function> {
 /// Carries out a call.
 fn call(number: usize, arguments: &Arguments) -> u64 {
     STATE.with_borrow_mut(|state| {
-        let Some((name, length)) = state.names.get(number).cloned() else { return 0 };
-        state.call(&name, name.get(..length).unwrap_or(&name), arguments)
+        let Some((name, does)) = state.names.get(number) else { return 0 };
+        match *does {
+            Does::Other if !state.reads => {
+                state.next += 1;
+                state.next
+            }
+            does => {
+                let name = Rc::clone(name);
+                state.call(&name, does, arguments)
+            }
+        }
     })
 }
 
@@ -107,69 +173,67 @@ fn write<T>(address: u64, value: T) {
 }
 
 impl State {
-    fn call(&mut self, name: &str, stem: &str, arguments: &Arguments) -> u64 {
+    fn call(&mut self, name: &str, does: Does, arguments: &Arguments) -> u64 {
         let of = |index: usize| arguments.integer_at(index);
         let (a, b, c) = (of(0), of(1), of(2));
-        match stem {
-            "glGetString" => return c"no driver".as_ptr() as u64,
-            "glCheckFramebufferStatus" => return 0x8cd5,
-            "glGetIntegerv" => {
+        match does {
+            Does::AnswersString => return c"no driver".as_ptr() as u64,
+            Does::AnswersFramebufferStatus => return 0x8cd5,
+            Does::AnswersInteger => {
                 write(b, self.integers.get(&(a & 0xffff_ffff)).copied().unwrap_or(0) as u32);
                 return 0;
             }
-            "glIsEnabled" => return u64::from(self.enabled.contains(&(a & 0xffff_ffff))),
-            "glGetVertexAttribiv" => {
+            Does::AnswersEnabled => return u64::from(self.enabled.contains(&(a & 0xffff_ffff))),
+            Does::AnswersAttribute => {
                 let known = self.enabled.contains(&(ATTRIBUTES + (a & 0xffff_ffff)));
                 let divisor = self.arrays.get(&(ATTRIBUTES + (a & 0xffff_ffff))).map_or(0, |array| array.divisor);
                 write(c, if b == 0x8622 { u32::from(known) } else { divisor as u32 });
                 return 0;
             }
-            "glGetBufferParameteriv" | "glGetNamedBufferParameteriv" => {
+            Does::AnswersBufferParameter => {
                 write(c, BUFFER_BYTES as u32);
                 return 0;
             }
-            "glPixelStorei" => {
+            Does::AnswersNothing => return 0,
+            Does::SetsPixelStore => {
                 self.integers.insert(a, b);
             }
-            "glBindBuffer" => {
+            Does::BindsBuffer => {
                 let binding =
                     [(0x8892, 0x8894), (0x8893, 0x8895), (0x88eb, 0x88ed), (0x88ec, 0x88ef), (0x8f3f, 0x8f43)];
                 if let Some((_, binding)) = binding.iter().find(|(target, _)| *target == a & 0xffff_ffff) {
                     self.integers.insert(*binding, b & 0xffff_ffff);
                 }
             }
-            "glEnable" | "glEnableClientState" => {
+            Does::Enables => {
                 self.enabled.insert(a & 0xffff_ffff);
             }
-            "glDisable" | "glDisableClientState" => {
+            Does::Disables => {
                 self.enabled.remove(&(a & 0xffff_ffff));
             }
-            "glEnableVertexAttribArray" => {
+            Does::EnablesArray => {
                 self.enabled.insert(ATTRIBUTES + (a & 0xffff_ffff));
             }
-            "glDisableVertexAttribArray" => {
+            Does::DisablesArray => {
                 self.enabled.remove(&(ATTRIBUTES + (a & 0xffff_ffff)));
             }
-            "glVertexAttribDivisor" => {
+            Does::SetsDivisor => {
                 self.arrays.entry(ATTRIBUTES + (a & 0xffff_ffff)).or_default().divisor = b & 0xffff_ffff;
             }
-            "glMapBuffer" | "glMapNamedBuffer" => return self.map(a, BUFFER_BYTES),
-            "glMapBufferRange" | "glMapNamedBufferRange" => return self.map(a, c),
-            "glUnmapBuffer" | "glUnmapNamedBuffer" => {
+            Does::Maps => return self.map(a, BUFFER_BYTES),
+            Does::MapsRange => return self.map(a, c),
+            Does::Unmaps => {
                 self.mapped.remove(&a);
                 return 1;
             }
-            stem if stem.starts_with("glGen") && !matches!(stem, "glGenLists" | "glGenerateMipmap") => {
-                self.name_objects(a & 0xffff_ffff, b);
-            }
-            stem if stem.starts_with("glCreate") && !matches!(stem, "glCreateShader" | "glCreateProgram") => {
+            Does::Generates => self.name_objects(a & 0xffff_ffff, b),
+            Does::Creates => {
                 // The number of objects and the place of their names are the last arguments.
                 let last = types_of(name).map_or(0, |types| split_types(types).count().saturating_sub(2));
                 self.name_objects(of(last.saturating_sub(1)) & 0xffff_ffff, of(last));
             }
-            stem if stem.starts_with("glGet") || stem.starts_with("glIs") => return 0,
-            _ if self.reads => self.read_call(name, arguments),
-            _ => {}
+            Does::Other if self.reads => self.read_call(name, arguments),
+            Does::Other => {}
         }
         self.next += 1;
         self.next

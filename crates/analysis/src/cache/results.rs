@@ -179,7 +179,8 @@ impl Tally {
         self.served_beyond_first.last().copied().unwrap_or(0)
     }
 
-    pub(crate) fn add(&mut self, other: &Self) {
+    /// Adds the records of another.
+    pub fn add(&mut self, other: &Self) {
         self.reads += other.reads;
         self.writes += other.writes;
         self.served_beyond_first.resize(self.served_beyond_first.len().max(other.served_beyond_first.len()), 0);

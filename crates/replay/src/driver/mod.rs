@@ -25,7 +25,7 @@ use crate::egl::Screen;
 use crate::film::Film;
 use crate::gl::Gl;
 use crate::invoke::{Arguments, Function, call as invoke};
-use crate::marshal::{Checks, Marshal, Scratch};
+use crate::marshal::{Checks, Follows, Marshal, Scratch};
 use crate::memory::Memory;
 use crate::names::{Names, Of};
 use crate::pictures::Gallery;
@@ -502,12 +502,14 @@ impl Machine for Driver<'_> {
             of,
             program: context.program,
             window_buffer: context.window_buffer,
+            buffer: None,
         };
         let room = marshal.fill(call, checks, &mut self.arguments)?;
-        match call.stem {
-            "glBegin" => context.is_inside = true,
-            "glEnd" => context.is_inside = false,
-            stem => context.client.follow(stem, call.first()),
+        match checks.follows {
+            Follows::Nothing => {}
+            Follows::Begin => context.is_inside = true,
+            Follows::End => context.is_inside = false,
+            Follows::Arrays => context.client.follow(call.stem, call.first()),
         }
         let first = self.arguments.at(0);
         let length = match call.around {

@@ -71,15 +71,35 @@ pub(super) struct Rule {
     called: Option<(&'static str, &'static str)>,
     around: Around,
     action: Option<Action>,
-    references: Vec<Reference>,
-    /// Argument that is a uniform's location, and the one with its program if that is not the current one.
-    location: Option<(usize, Option<usize>)>,
-    /// Argument that is a block's index, in the program of argument 0.
-    block: Option<usize>,
+    /// At most [`ARGUMENTS_MAX`]; `None` for a function with more.
+    parameters: Option<Vec<Parameter>>,
     /// Its enumerations may name the window's color buffers.
     names_buffers: bool,
     /// Arguments with the length of data and the data.
     sized: Option<(usize, usize)>,
+}
+
+/// What is known about a parameter.
+#[derive(Debug, Clone, Copy)]
+struct Parameter {
+    /// Its type, as in the table of types.
+    types: &'static [u8],
+    /// Its values name objects of this kind.
+    kind: Option<Kind>,
+    meaning: Meaning,
+}
+
+/// What a parameter's value is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Meaning {
+    /// What its type says.
+    Value,
+    /// Nothing that is repeated: lengths of sources are those of their strings, which end with a null byte.
+    Nothing,
+    /// A uniform's location, and the argument with its program if that is not the current one.
+    Location(Option<usize>),
+    /// A block's index, in the program of argument 0.
+    Block,
 }
 
 /// Rules of functions by slot.
@@ -99,9 +119,7 @@ impl Default for Rule {
             called: None,
             around: Around::Unknown,
             action: None,
-            references: Vec::new(),
-            location: None,
-            block: None,
+            parameters: None,
             names_buffers: false,
             sized: None,
         }
@@ -159,6 +177,16 @@ impl Rule {
         if stem == "glCallLists" {
             references.clear();
         }
+        let meaning = |index: usize| match location {
+            Some((at, program)) if at == index => Meaning::Location(program),
+            _ if stem == "glShaderSource" && index == 3 => Meaning::Nothing,
+            _ if stem == "glUniformBlockBinding" && index == 1 => Meaning::Block,
+            _ => Meaning::Value,
+        };
+        let kind =
+            |index: usize| references.iter().find(|known: &&Reference| known.argument == index).map(|known| known.kind);
+        let parameter = |(index, types)| Parameter { types, kind: kind(index), meaning: meaning(index) };
+        let parameters: Vec<Parameter> = split_types(types).skip(1).enumerate().map(parameter).collect();
         Self {
             name: name.to_owned(),
             stem,
@@ -170,9 +198,7 @@ impl Rule {
             called: Some((name, types)),
             around,
             action: action(text),
-            references,
-            location,
-            block: (stem == "glUniformBlockBinding").then_some(1),
+            parameters: (parameters.len() <= ARGUMENTS_MAX).then_some(parameters),
             names_buffers: has("DrawBuffer") || has("ReadBuffer"),
             sized: match stem {
                 "glBufferData" | "glBufferStorage" | "glNamedBufferData" | "glNamedBufferStorage" => Some((1, 2)),
@@ -246,15 +272,13 @@ impl Rule {
             return Err(Unfit::Value("it is not in the Khronos registry"));
         };
         self.check_size(values)?;
+        let Some(parameters) = &self.parameters else { return Err(Unfit::Value("it has too many parameters")) };
         let mut room = [Argument::Null; ARGUMENTS_MAX];
-        let mut count = 0;
-        for (index, types) in split_types(types).skip(1).enumerate() {
-            let place = room.get_mut(index).ok_or(Unfit::Value("it has too many parameters"))?;
-            *place = self.argument(values, index, types)?;
-            count += 1;
+        for ((index, parameter), place) in parameters.iter().enumerate().zip(&mut room) {
+            *place = self.argument(values, index, parameter)?;
         }
         let mut names = Vec::new();
-        let arguments = room.get_mut(..count).unwrap_or_default();
+        let arguments = room.get_mut(..parameters.len()).unwrap_or_default();
         let made = match self.action {
             Some(action) => lifecycle(values, action, arguments, &mut names)?,
             None => None,
@@ -304,26 +328,24 @@ impl Rule {
         }
     }
 
-    fn argument<'v>(&self, values: &Values<'v>, index: usize, types: &'static [u8]) -> Result<Argument<'v>, Unfit> {
+    fn argument<'v>(&self, values: &Values<'v>, index: usize, parameter: &Parameter) -> Result<Argument<'v>, Unfit> {
         let Some(mut wire) = values.argument(index) else {
             return Err(Unfit::Value("an argument is missing"));
         };
         let dictionary = values.dictionary();
-        // Lengths of sources are those of their strings, which end with a null byte.
-        if matches!(self.stem, "glShaderSource") && index == 3 {
-            return Ok(Argument::Null);
+        let Parameter { types, kind, meaning } = *parameter;
+        match meaning {
+            Meaning::Value => {}
+            Meaning::Nothing => return Ok(Argument::Null),
+            Meaning::Location(program) => {
+                let program = program.map(|program| values.name(program).unwrap_or(0) as u32);
+                return Ok(Argument::Location(program, values.integer(index).unwrap_or(-1) as i32));
+            }
+            Meaning::Block => {
+                let block = values.name(index).unwrap_or(0) as u32;
+                return Ok(Argument::Block(values.name(0).unwrap_or(0) as u32, block));
+            }
         }
-        if let Some((at, program)) = self.location
-            && at == index
-        {
-            let program = program.map(|program| values.name(program).unwrap_or(0) as u32);
-            return Ok(Argument::Location(program, values.integer(index).unwrap_or(-1) as i32));
-        }
-        if self.block == Some(index) {
-            let block = values.name(index).unwrap_or(0) as u32;
-            return Ok(Argument::Block(values.name(0).unwrap_or(0) as u32, block));
-        }
-        let kind = self.references.iter().find(|known| known.argument == index).map(|known| known.kind);
         if self.names_buffers && types == b"pe" && (1..=32).contains(&values.array(index).count()) {
             return Ok(Argument::WindowBuffers(values.array(index)));
         }

@@ -1,7 +1,6 @@
 //! Drawables and their sizes, and the contexts of a trace as EGL makes them.
 
-use std::collections::HashMap;
-
+use anytrace_core::hash::Map;
 use anytrace_core::{Error, Limits, Sink};
 
 use crate::lanes::calls::{Call, CallOptions, CallVisitor, read_calls};
@@ -57,18 +56,18 @@ impl DrawableSize {
 
 /// What calls reveal about windows. The first drawable represents all unknown ones.
 pub(super) struct Windows {
-    by_handle: HashMap<u64, usize>,
+    by_handle: Map<u64, usize>,
     sizes: Vec<DrawableSize>,
     /// Drawables of threads.
-    current: HashMap<u64, usize>,
+    current: Map<u64, usize>,
     /// Contexts that draw into a framebuffer object.
-    elsewhere: HashMap<u32, bool>,
+    elsewhere: Map<u32, bool>,
 }
 
 impl Windows {
     pub(super) fn new() -> Self {
         let sizes = vec![DrawableSize::default()];
-        Self { by_handle: HashMap::new(), sizes, current: HashMap::new(), elsewhere: HashMap::new() }
+        Self { by_handle: Map::default(), sizes, current: Map::default(), elsewhere: Map::default() }
     }
 
     /// Sizes of all drawables.

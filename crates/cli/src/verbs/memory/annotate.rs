@@ -1,6 +1,7 @@
 //! `anytrace memory annotate`: which lines, functions and instructions of the program miss, in which types.
 
 mod callgrind;
+mod html;
 mod json;
 mod levels;
 mod text;
@@ -98,6 +99,8 @@ enum Form {
     Json,
     /// For KCachegrind and callgrind_annotate
     Callgrind,
+    /// A page for a browser, with the whole text of the files
+    Html,
 }
 
 /// What is printed of one trace.
@@ -119,8 +122,8 @@ impl Results {
 }
 
 pub(crate) fn run(options: &AnnotateArguments) -> Result<Verdict, Failure> {
-    if options.pc.is_some() && options.files.len() > 1 {
-        return Err(Failure::usage("--pc is of one trace"));
+    if options.files.len() > 1 && (options.pc.is_some() || matches!(options.format, Form::Html | Form::Callgrind)) {
+        return Err(Failure::usage("--pc, --format html and --format callgrind are of one trace"));
     }
     let config = options.caches.load()?;
     let mut objects: Vec<Value> = Vec::new();
@@ -129,6 +132,7 @@ pub(crate) fn run(options: &AnnotateArguments) -> Result<Verdict, Failure> {
         let (results, verdict) = one(path, options, &config)?;
         match options.format {
             Form::Json => objects.push(json::object(&results)),
+            Form::Html => terminal::put(&html::page(&results, options.top))?,
             Form::Callgrind => terminal::put(&callgrind::lines(&results))?,
             Form::Text => {
                 let gap = if is_first { "" } else { "\n" };

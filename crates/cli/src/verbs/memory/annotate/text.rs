@@ -54,13 +54,13 @@ pub(super) fn page(results: &Results, top: usize, context: usize) -> String {
 }
 
 /// Headings of the figures.
-fn headings(results: &Results) -> Vec<String> {
+pub(super) fn headings(results: &Results) -> Vec<String> {
     let levels = results.config.levels.iter().map(|level| format!("{} misses", printable(&level.name)));
     ["reads".to_owned(), "writes".to_owned()].into_iter().chain(levels).collect()
 }
 
 /// The figures: reads, writes, misses of each level.
-fn figures(results: &Results, tally: &Tally) -> Vec<String> {
+pub(super) fn figures(results: &Results, tally: &Tally) -> Vec<String> {
     let misses = misses(&results.config, tally).map(|(_, misses)| misses);
     [tally.reads, tally.writes].into_iter().chain(misses).map(number).collect()
 }
@@ -117,7 +117,7 @@ fn words(results: &Results, row: &Row, sources: &mut Sources) -> [String; 2] {
 }
 
 /// The types with most misses in a function.
-fn types(results: &Results, row: &Row) -> String {
+pub(super) fn types(results: &Results, row: &Row) -> String {
     let mut types: Vec<_> = row.types.iter().filter(|(_, tally)| tally.first_level_misses() > 0).collect();
     types.sort_by_key(|(_, tally)| std::cmp::Reverse(tally.first_level_misses()));
     let more = types.len().saturating_sub(TYPES_MAX);
