@@ -68,6 +68,14 @@ impl CodeSource for FromFetches {
     }
 }
 
+impl CodesRead {
+    /// What is missing because the file ends before the trace, in words.
+    pub fn shortfall(&self) -> Option<String> {
+        let count = self.ends_after?;
+        Some(format!("only the first {count} accesses have code addresses: the recording was cut short"))
+    }
+}
+
 /// Where the codes of a trace come from.
 #[derive(Debug)]
 pub enum Codes {
@@ -90,11 +98,11 @@ impl Codes {
         })
     }
 
-    /// The modules, and what is wrong with the file: sentences. Call it after the last access.
-    pub fn finish(self) -> (Vec<Module>, Vec<String>) {
+    /// The modules, and what became of the codes. Call it after the last access.
+    pub fn finish(self) -> (Vec<Module>, CodesRead) {
         match self {
-            Self::File(reader) => (reader.modules().to_vec(), reader.finish().faults),
-            Self::Fetches(_) => (Vec::new(), Vec::new()),
+            Self::File(reader) => (reader.modules().to_vec(), reader.finish()),
+            Self::Fetches(_) => (Vec::new(), CodesRead::default()),
         }
     }
 }

@@ -158,12 +158,17 @@ fn one(path: &Path, options: &AnnotateArguments, config: &Config) -> Result<(Res
     let read = opened.read(&mut engine)?;
     let (_, mut codes) = engine.finish().map_err(failed)?;
     let codes = codes.pop().unwrap_or_default();
-    let (modules, faults) = source.finish();
+    let (modules, read_codes) = source.finish();
+    let shortfall = read_codes.shortfall();
+    let faults = read_codes.faults;
     let has_codes = codes.rows.iter().any(|row| row.code != 0);
     if !has_codes && !codes.rows.is_empty() {
         let name = printable(&name);
         let what = "no access has a code address: `anytrace cacheray record` writes them to OUT.pc, beside the trace";
         paint::complain("note", format!("{name}: {what}"));
+    }
+    if let Some(shortfall) = shortfall {
+        paint::complain("note", format!("{}: {shortfall}", printable(&name)));
     }
     for fault in &faults {
         paint::complain("error", printable(fault));

@@ -70,6 +70,8 @@ pub struct CodesRead {
     pub unknown: u64,
     /// What is wrong with the file, or with the two together: sentences.
     pub faults: Vec<String>,
+    /// How many accesses the file is of, where the trace has more: a program was killed, or the disk was full.
+    pub ends_after: Option<u64>,
 }
 
 /// Reads the codes of a trace, in order.
@@ -273,7 +275,10 @@ impl CodeSource for CodeReader {
         if self.left == 0 && !self.is_over {
             self.end_block();
             (self.check, self.wanted_check) = (0, 0);
-            self.is_over = self.is_over || !self.next_block();
+            if !self.is_over && !self.next_block() {
+                self.is_over = true;
+                self.read.ends_after = Some(self.accesses);
+            }
         }
         let number = self.accesses;
         self.accesses += 1;
@@ -474,13 +479,18 @@ mod tests {
         for length in (0..bytes.len()).step_by(61) {
             std::fs::write(cut.path(), &bytes[..length]).unwrap();
             let Ok(mut reader) = CodeReader::open(cut.path()) else { panic!("{length}") };
+            let mut known = 0;
             for (code, address) in accesses().step_by(1) {
                 let found = reader.code(&access(address));
                 assert!(found == code || found == 0, "{length}");
                 if found != code {
                     break;
                 }
+                known += 1;
             }
+            // What is missing is reported, in whole blocks or in the middle of one.
+            let read = reader.finish();
+            assert!(read.ends_after.is_some_and(|ends| ends <= known) || !read.faults.is_empty(), "{length}: {read:?}");
         }
     }
 

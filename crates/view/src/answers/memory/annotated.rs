@@ -38,7 +38,7 @@ pub(super) fn blocks(page: &Page<'_>, config: &Config) -> Result<Vec<Value>, Err
     }
     let (_, mut codes) = engine.finish()?;
     let codes = codes.pop().unwrap_or_default();
-    let (modules, faults) = source.finish();
+    let (modules, read) = source.finish();
     if codes.rows.iter().all(|row| row.code == 0) {
         return Ok(Vec::new());
     }
@@ -47,7 +47,8 @@ pub(super) fn blocks(page: &Page<'_>, config: &Config) -> Result<Vec<Value>, Err
     let addresses: Vec<u64> = codes.rows.iter().map(|row| row.code).collect();
     let (places, notes) = files.places(&addresses)?;
     let by = |by| annotate(&codes, &places, by, Order::Misses, &|_| true);
-    let mut blocks: Vec<Value> = faults.iter().chain(&notes).map(|note| text(note)).collect();
+    let mut blocks: Vec<Value> =
+        read.faults.iter().chain(&read.shortfall()).chain(&notes).map(|note| text(note)).collect();
     blocks.push(functions(&by(By::Function), &codes, config));
     blocks.extend(lines(&by(By::Line), config));
     Ok(blocks)
