@@ -6,8 +6,9 @@ use std::sync::atomic::Ordering::Relaxed;
 
 use crate::inner::Inner;
 use crate::log::{Entry, Section};
+use crate::places;
 use crate::real;
-use crate::regions::Region;
+use crate::regions::{Region, UNNAMED};
 use crate::sites::{self, Call, Site};
 use crate::sys;
 use crate::thread::{self, Local};
@@ -168,7 +169,7 @@ fn allocated(at: *mut c_void, request: Request) {
         return;
     }
     thread::with(|me| {
-        enter_for_site(me, site, |log, me, name| {
+        enter_for_site(me, site, element_bytes.saturating_mul(elements), |log, me, name| {
             forget_stale(log, me, at as usize);
             me.freed.compare_exchange(at as usize, 0, Relaxed, Relaxed).ok();
             if let Some(region) = in_scope(log, me, element_bytes.saturating_mul(elements)) {
@@ -185,31 +186,49 @@ fn allocated(at: *mut c_void, request: Request) {
     });
 }
 
-/// Runs `then` with the log locked and the number of the site's name. The name is determined before the log is locked.
-fn enter_for_site(me: &Local, site: Site, then: impl FnOnce(&mut Inner, &Local, u32)) {
-    {
+/// Runs `then` with the log locked and the number of the name of what the site allocates. Addresses that the name needs
+/// are described before, while the log is not locked.
+fn enter_for_site(me: &Local, site: Site, bytes: u64, then: impl FnOnce(&mut Inner, &Local, u32)) {
+    let mut described = None;
+    // Each round describes one address: wrappers, callers, and functions of both.
+    for _ in 0..4 * places::CALLERS_MAX {
         let Entry::Entered(mut section) = Section::enter(me) else { return };
-        if !section.log().follows_malloc() {
+        let log = section.log();
+        if !log.follows_malloc() {
             return;
         }
-        let Some(known) = section.log().regions().map(|regions| regions.site(site.key())) else { return };
-        if let Some(number) = known {
-            return then(section.log(), me, number);
+        if let Some((address, described)) = described.take() {
+            let has_room = log.change(|regions| regions.places.learn(address, &described)).unwrap_or(false);
+            // While the log is locked, so that the recorder's own memory is not taken for the program's.
+            drop(described);
+            if !has_room {
+                return then(log, me, UNNAMED);
+            }
+        }
+        let Some(found) = log.change(|regions| regions.place(site, bytes, &me.calls)) else { return };
+        match found {
+            Ok(number) => return then(log, me, number),
+            Err(address) => {
+                drop(section);
+                described = Some((address, outside(me, || sites::describe(address))));
+            }
         }
     }
+    if let Entry::Entered(mut section) = Section::enter(me) {
+        then(section.log(), me, UNNAMED);
+        drop(described);
+    }
+}
+
+/// Runs a look-up whose allocations are not the program's.
+fn outside<R>(me: &Local, run: impl FnOnce() -> R) -> R {
     let errno = sys::errno();
     let before = me.state();
-    // Allocations of the look-up are not the program's.
     me.set_state(thread::stack_pointer());
-    let name = sites::name(site);
+    let found = run();
     me.set_state(before);
     sys::set_errno(errno);
-    let Entry::Entered(mut section) = Section::enter(me) else { return };
-    if let Some(number) = section.log().change(|regions| regions.name_site(site.key(), &name)) {
-        then(section.log(), me, number);
-    }
-    // While the log is locked, so that the recorder's own memory is not taken for the program's.
-    drop(name);
+    found
 }
 
 /// The region of an allocation inside `of`, the Rust interface's word on a type.

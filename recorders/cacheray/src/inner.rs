@@ -112,7 +112,10 @@ impl Inner {
             HOT.codes.set(Codes::new(options.buffer_bytes));
         }
         self.target = target;
-        self.regions = Some(Regions::default());
+        let mut regions = Regions::default();
+        regions.places.wrappers = options.wrappers.clone();
+        regions.places.callers = options.callers;
+        self.regions = Some(regions);
         self.options = Some(options);
         self.phase = Phase::Running;
         hot::set_head(self.buffer);

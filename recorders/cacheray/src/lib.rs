@@ -38,6 +38,8 @@ mod alloc;
 #[cfg(all(feature = "engine", target_os = "linux", target_arch = "x86_64"))]
 mod callbacks;
 #[cfg(all(feature = "engine", target_os = "linux", target_arch = "x86_64"))]
+mod calls;
+#[cfg(all(feature = "engine", target_os = "linux", target_arch = "x86_64"))]
 mod codes;
 #[cfg(all(feature = "engine", target_os = "linux", target_arch = "x86_64"))]
 mod elf;
@@ -56,6 +58,8 @@ mod loss;
 #[cfg(all(feature = "engine", target_os = "linux", target_arch = "x86_64"))]
 mod options;
 #[cfg(all(feature = "engine", target_os = "linux", target_arch = "x86_64"))]
+mod places;
+#[cfg(all(feature = "engine", target_os = "linux", target_arch = "x86_64"))]
 mod real;
 #[cfg(all(feature = "engine", target_os = "linux", target_arch = "x86_64"))]
 mod record;
@@ -71,6 +75,8 @@ mod sys;
 mod target;
 #[cfg(all(feature = "engine", target_os = "linux", target_arch = "x86_64"))]
 mod thread;
+#[cfg(all(feature = "engine", target_os = "linux", target_arch = "x86_64"))]
+mod wrappers;
 
 // Tests of the crate itself run on the C library's own allocator.
 #[cfg(all(feature = "engine", target_os = "linux", target_arch = "x86_64", not(test)))]

@@ -9,11 +9,17 @@
 //! | `tcp` | `HOST,PORT` to write to instead | |
 //! | `range` | longest access that `memcpy`, struct copies and the like are split into: 1 to 128 bytes | `16` |
 //! | `malloc` | `0` leaves allocations without annotation out | `1` |
+//! | `wrapper` | a function that allocates for others: what it returns is named after its callers. May be repeated; `*` ends a name of which more may follow; `%3A` is a colon | |
+//! | `wrappers` | `0` names everything after the function that calls the allocator | `1` |
+//! | `callers` | callers in the name of an allocation of unknown type, beside its place: 0 to 16 | `0` |
 //! | `flush` | flush after this many records, for readers that follow; `0`: when the buffer is full | `0` |
 //! | `pc` | `1` records where in the program each access is made, in a file beside the trace: `TRACE.pc` | `0` |
 //! | `buffer` | bytes of the buffer, 4096 to 1 GiB | `1048576` |
 
 use std::ffi::c_int;
+
+use crate::places::CALLERS_MAX;
+use crate::wrappers::Wrappers;
 
 /// Where the trace goes.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -47,6 +53,10 @@ pub(crate) struct Options {
     pub(crate) buffer_bytes: usize,
     /// Code addresses of accesses, where the trace is a file.
     pub(crate) has_codes: bool,
+    /// Functions that allocate for others.
+    pub(crate) wrappers: Wrappers,
+    /// Callers in names.
+    pub(crate) callers: usize,
 }
 
 impl Default for Options {
@@ -59,6 +69,8 @@ impl Default for Options {
             flush_records: 0,
             buffer_bytes: 1 << 20,
             has_codes: false,
+            wrappers: Wrappers::default(),
+            callers: 0,
         }
     }
 }
@@ -89,6 +101,14 @@ impl Options {
             // Anything but 0 is on, as upstream has it.
             b"enabled" => put(&mut self.is_enabled, Some(value != b"0")),
             b"malloc" => put(&mut self.is_malloc, Some(value != b"0")),
+            b"wrapper" => {
+                let name = without_escapes(value);
+                let is_name = !name.is_empty() && name != b"*";
+                self.wrappers.named.extend(is_name.then_some(name));
+                is_name
+            }
+            b"wrappers" => put(&mut self.wrappers.is_on, Some(value != b"0")),
+            b"callers" => put(&mut self.callers, number(value).and_then(callers)),
             b"pc" => put(&mut self.has_codes, Some(value != b"0")),
             b"fd" => put(&mut self.to, number(value).and_then(|n| c_int::try_from(n).ok()).map(Destination::Fd)),
             b"unix" => put(&mut self.to, (!value.is_empty()).then(|| Destination::Unix(value.to_vec()))),
@@ -129,6 +149,22 @@ fn range(bytes: u64) -> Option<usize> {
     Some(1 << bytes.ilog2())
 }
 
+fn callers(n: u64) -> Option<usize> {
+    usize::try_from(n).ok().filter(|n| *n <= CALLERS_MAX)
+}
+
+/// A name whose colons are written `%3A`, as the colon divides options.
+fn without_escapes(value: &[u8]) -> Vec<u8> {
+    let mut name = Vec::with_capacity(value.len());
+    let mut rest = value;
+    while let [first, after @ ..] = rest {
+        let is_colon = rest.get(..3).is_some_and(|escape| escape.eq_ignore_ascii_case(b"%3A"));
+        name.push(if is_colon { b':' } else { *first });
+        rest = if is_colon { rest.get(3..).unwrap_or(&[]) } else { after };
+    }
+    name
+}
+
 fn buffer(bytes: u64) -> Option<usize> {
     usize::try_from(bytes).ok().filter(|bytes| (4096..=1 << 30).contains(bytes))
 }
@@ -163,6 +199,14 @@ mod tests {
         assert_eq!(options.range_bytes, 16);
         assert_eq!(said.len(), 5, "{said:?}");
         assert!(said[0].ends_with("ignoring unknown option: colour"), "{said:?}");
+    }
+
+    #[test]
+    fn wrappers_are_collected_and_callers_limited() {
+        let (options, said) = parse("wrapper=a%3A%3Ab*:wrapper=my_alloc:wrapper=:wrapper=*:callers=16:callers=17");
+        assert_eq!(options.wrappers.named, [b"a::b*".to_vec(), b"my_alloc".to_vec()]);
+        assert!(options.wrappers.is_on && !parse("wrappers=0").0.wrappers.is_on);
+        assert_eq!((options.callers, said.len()), (16, 3));
     }
 
     #[test]

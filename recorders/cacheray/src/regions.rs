@@ -3,7 +3,10 @@
 use std::collections::HashMap;
 use std::hash::Hasher;
 
+use crate::calls::Calls;
+use crate::places::Places;
 use crate::record::Add;
+use crate::sites::Site;
 
 /// Adds that may wait at one time.
 pub(crate) const PENDING_MAX: usize = 16;
@@ -12,7 +15,9 @@ const PATIENCE: u32 = 1 << 20;
 /// Accesses of its own thread, elsewhere, after which an add is written: a pointer may be stored and loaded again
 /// before the annotation.
 const OWN_PATIENCE: u32 = 8;
-/// Distinct names that are kept; beyond that, unknown places share one.
+/// The number of no name, which is written as `?`.
+pub(crate) const UNNAMED: u32 = u32::MAX;
+/// Distinct names that are kept; what is beyond has none.
 const NAMES_MAX: usize = 1 << 20;
 
 /// One live region.
@@ -55,7 +60,7 @@ pub(crate) struct Regions {
     live: HashMap<usize, Region, Spread>,
     names: Vec<Box<[u8]>>,
     by_name: HashMap<Box<[u8]>, u32, Spread>,
-    sites: HashMap<usize, u32, Spread>,
+    pub(crate) places: Places,
     pending: [Option<Pending>; PENDING_MAX],
     waiting: usize,
 }
@@ -67,26 +72,24 @@ impl Regions {
             return *number;
         }
         if self.names.len() >= NAMES_MAX {
-            return 0;
+            return UNNAMED;
         }
-        let number = u32::try_from(self.names.len()).unwrap_or(0);
+        let number = u32::try_from(self.names.len()).unwrap_or(UNNAMED);
         self.names.push(name.into());
         self.by_name.insert(name.into(), number);
         number
     }
 
-    /// The name of a place that allocates, if it is known yet.
-    pub(crate) fn site(&self, address: usize) -> Option<u32> {
-        self.sites.get(&address).copied()
-    }
-
-    /// Keeps the name of a place that allocates.
-    pub(crate) fn name_site(&mut self, address: usize, name: &[u8]) -> u32 {
-        let number = self.intern(name);
-        if self.sites.len() < NAMES_MAX {
-            self.sites.insert(address, number);
+    /// The number of the name of what a place allocates; the error is an address that must be described first.
+    pub(crate) fn place(&mut self, site: Site, bytes: u64, calls: &Calls) -> Result<u32, usize> {
+        let chain = self.places.follow(site, bytes, calls.iter())?;
+        if let Some(number) = self.places.number(&chain) {
+            return Ok(number);
         }
-        number
+        let name = self.places.name(&chain);
+        let number = self.intern(&name);
+        self.places.keep(chain, number);
+        Ok(number)
     }
 
     /// Adds a region; returns the previous one at its address.
@@ -222,7 +225,7 @@ impl Region {
 
 /// Spreads addresses over the table: they differ in few bits, and nobody attacks us with them.
 #[allow(clippy::disallowed_types, reason = "keys are the program's own addresses, not input")]
-type Spread = std::hash::BuildHasherDefault<Multiply>;
+pub(crate) type Spread = std::hash::BuildHasherDefault<Multiply>;
 
 /// Multiplication by an odd number close to the golden ratio, high bits folded down.
 #[derive(Debug, Default, Clone, Copy)]

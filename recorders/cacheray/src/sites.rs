@@ -26,25 +26,40 @@ pub(crate) struct Site {
     pub(crate) call: Call,
 }
 
-impl Site {
-    /// A number of its own: programs have no addresses above 2^47.
-    pub(crate) fn key(self) -> usize {
-        self.at | (self.call as usize) << 60
+/// What the files in memory have about a return address.
+#[derive(Debug, Default)]
+pub(crate) struct Described {
+    /// Where its function begins; 0 where that is unknown.
+    pub(crate) function: usize,
+    /// The function's name in the file, and as people read it; the file's own where the function is unknown.
+    pub(crate) symbol: Vec<u8>,
+    pub(crate) readable: Vec<u8>,
+    /// From the function's begin.
+    pub(crate) offset: u64,
+    /// `in file.so` where the code there is not instrumented; empty otherwise.
+    pub(crate) foreign: Vec<u8>,
+}
+
+impl Described {
+    /// `function+0x1f`; the bare address where no file has it.
+    pub(crate) fn place(&self) -> Vec<u8> {
+        if self.readable.is_empty() {
+            return format!("{:#x}", self.offset).into_bytes();
+        }
+        let mut name = short(self.readable.clone());
+        name.extend_from_slice(format!("+{:#x}", self.offset).as_bytes());
+        name
     }
 }
 
 /// Symbol tables by where their file is loaded.
 static MODULES: Mutex<Option<HashMap<usize, Option<Symbols>>>> = Mutex::new(None);
 
-/// `function+0x1f` for a return address; `file.so+0x1234` where the file names no function. Remarks that readers need
-/// to judge the memory's contents follow in parentheses: `(calloc)` is zero, `(realloc)` begins with the contents of
-/// the block removed before, `(in file.so)` belongs to code that is not instrumented, whose writes are not in the
-/// trace.
+/// Describes a return address: `function+0x1f`; `file.so+0x1234` where the file names no function.
 ///
 /// Called without holding the log: the loader's lock, which `dladdr` takes, is also held while constructors run,
 /// and those record.
-pub(crate) fn name(site: Site) -> Vec<u8> {
-    let address = site.at;
+pub(crate) fn describe(address: usize) -> Described {
     let mut info = sys::Dl_info {
         fname: std::ptr::null(),
         fbase: std::ptr::null_mut(),
@@ -55,30 +70,39 @@ pub(crate) fn name(site: Site) -> Vec<u8> {
     let call = address.saturating_sub(1);
     // SAFETY: any address may be asked for; `info` is valid for writing.
     if unsafe { sys::dladdr(call as *const c_void, &mut info) } == 0 || info.fname.is_null() {
-        return format!("{address:#x}").into_bytes();
+        return Described { offset: address as u64, ..Described::default() };
     }
     // SAFETY: `dladdr` succeeded, so `fname` is a string that lives as long as the file is loaded; the file that
     // just called us is.
     let path = unsafe { CStr::from_ptr(info.fname) };
     let base = info.fbase as usize;
-    let (function, offset) = match function(path, base, call) {
-        Some((function, offset)) => (readable(function), offset + 1),
-        None if !info.sname.is_null() => {
-            // SAFETY: as for `fname`.
-            let function = unsafe { CStr::from_ptr(info.sname) };
-            (readable(function.to_bytes()), (address - info.saddr as usize) as u64)
-        }
-        None => (file_name(path).to_vec(), address.wrapping_sub(base) as u64),
-    };
-    let mut name = short(function);
-    name.extend_from_slice(format!("+{offset:#x}").as_bytes());
-    let call: &[u8] = match site.call {
-        Call::Plain => b"",
-        Call::Zeroed => b"calloc",
-        Call::Resized => b"realloc",
-    };
     let foreign = if is_instrumented(path, base) { Vec::new() } else { [b"in ", file_name(path)].concat() };
-    let remarks: Vec<&[u8]> = [call, &foreign].into_iter().filter(|remark| !remark.is_empty()).collect();
+    let (symbol, function) = match function(path, base, call) {
+        Some((symbol, offset)) => (symbol.to_vec(), call - offset as usize),
+        // SAFETY: as for `fname`.
+        None if !info.sname.is_null() => {
+            (unsafe { CStr::from_ptr(info.sname) }.to_bytes().to_vec(), info.saddr as usize)
+        }
+        None => {
+            let file = file_name(path).to_vec();
+            let offset = address.wrapping_sub(base) as u64;
+            return Described { function: 0, symbol: file.clone(), readable: file, offset, foreign };
+        }
+    };
+    let readable = readable(&symbol);
+    Described { function, symbol, readable, offset: (address - function) as u64, foreign }
+}
+
+/// A name with the remarks that readers need to judge the memory's contents, in parentheses: `(calloc)` is zero,
+/// `(realloc)` begins with the contents of the block removed before, `(in file.so)` belongs to code that is not
+/// instrumented, whose writes are not in the trace. `call` is a [`Call`].
+pub(crate) fn with_remarks(mut name: Vec<u8>, call: usize, foreign: &[u8]) -> Vec<u8> {
+    let call: &[u8] = match call {
+        call if call == Call::Zeroed as usize => b"calloc",
+        call if call == Call::Resized as usize => b"realloc",
+        _ => b"",
+    };
+    let remarks: Vec<&[u8]> = [call, foreign].into_iter().filter(|remark| !remark.is_empty()).collect();
     if !remarks.is_empty() {
         name.extend_from_slice(&[b" (", remarks.join(&b", "[..]).as_slice(), b")"].concat());
     }
@@ -198,7 +222,11 @@ mod tests {
     #[test]
     fn a_place_is_named_by_its_function_and_how_far_in_it() {
         let here = a_place_is_named_by_its_function_and_how_far_in_it as fn() as usize;
-        let site = |at, call| String::from_utf8_lossy(&super::name(Site { at, call })).into_owned();
+        let site = |at, call| {
+            let described = describe(at);
+            let name = with_remarks(described.place(), call as usize, &described.foreign);
+            String::from_utf8_lossy(&name).into_owned()
+        };
         let name = site(here + 5, Call::Plain);
         assert!(name.contains("named_by_its_function") && name.ends_with("+0x5"), "{name}");
         assert!(site(here + 5, Call::Zeroed).ends_with("+0x5 (calloc)"));
@@ -208,6 +236,7 @@ mod tests {
         let library = unsafe { sys::dlsym(sys::RTLD_DEFAULT, c"getenv".as_ptr()) } as usize;
         let name = site(library + 9, Call::Resized);
         assert!(name.ends_with(" (realloc, in libc.so.6)"), "{name}");
+        assert_eq!(describe(here + 5).function, here);
     }
 
     #[test]

@@ -3,6 +3,7 @@
 use std::sync::atomic::Ordering::Relaxed;
 use std::sync::atomic::{AtomicPtr, AtomicU64, AtomicUsize, compiler_fence, fence};
 
+use crate::calls::Calls;
 use crate::sys;
 
 /// The thread has an id and is outside the recorder.
@@ -42,6 +43,8 @@ pub(crate) struct Local {
     pub(crate) copied_to: AtomicUsize,
     pub(crate) copied_bytes: AtomicUsize,
     pub(crate) copied_site: AtomicUsize,
+    /// The functions it is in.
+    pub(crate) calls: Calls,
     /// The type of allocations to come (`of` in the Rust interface): a pointer to a `Scope` on the stack.
     pub(crate) scope: AtomicPtr<Scope>,
     /// The alternate signal stack that the recorder gave the thread.
@@ -74,6 +77,7 @@ thread_local! {
             copied_to: AtomicUsize::new(0),
             copied_bytes: AtomicUsize::new(0),
             copied_site: AtomicUsize::new(0),
+            calls: Calls::NEW,
             scope: AtomicPtr::new(std::ptr::null_mut()),
             stack: AtomicPtr::new(std::ptr::null_mut()),
             ring: AtomicPtr::new(std::ptr::null_mut()),
@@ -265,6 +269,7 @@ impl Local {
 
     /// Gives back what the thread got, at its end.
     pub(crate) fn release(&self) {
+        self.calls.release();
         let ring = self.ring.swap(std::ptr::null_mut(), Relaxed);
         self.taken.store(self.written.load(Relaxed), Relaxed);
         if !ring.is_null() {

@@ -90,13 +90,31 @@ pub extern "C" fn __tsan_init() {
     log::start::begin();
 }
 
-/// A function begins. The format has no calls.
+/// A function begins; `from` is where its caller goes on. The format has no calls: they name what is allocated.
+///
+/// # Safety
+/// None: the addresses are only kept.
+#[unsafe(naked)]
 #[unsafe(no_mangle)]
-pub extern "C" fn __tsan_func_entry(_from: *const c_void) {}
+pub unsafe extern "C" fn __tsan_func_entry(_from: *const c_void) {
+    extern "C" fn body(from: usize, own: usize, stack: usize) {
+        thread::with(|me| me.calls.enter(own, from, stack));
+    }
+    naked_asm!("mov rsi, [rsp]", "mov rdx, rsp", "jmp {}", sym body)
+}
 
 /// A function ends, also by an exception.
+///
+/// # Safety
+/// None: the stack pointer is only compared.
+#[unsafe(naked)]
 #[unsafe(no_mangle)]
-pub extern "C" fn __tsan_func_exit() {}
+pub unsafe extern "C" fn __tsan_func_exit() {
+    extern "C" fn body(stack: usize) {
+        thread::with(|me| me.calls.leave(stack));
+    }
+    naked_asm!("mov rdi, rsp", "jmp {}", sym body)
+}
 
 /// The calling thread's accesses are not recorded until [`__tsan_ignore_thread_end`]. Calls nest.
 #[unsafe(no_mangle)]

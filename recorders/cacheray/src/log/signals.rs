@@ -159,16 +159,18 @@ pub(crate) extern "C" fn before_the_end() {
     sys::set_errno(errno);
 }
 
-/// Puts the recorder right where a signal handler is about to jump out of it.
+/// Puts the recorder right where functions are about to be left by a jump, or the recorder itself by a signal handler's.
 ///
 /// # Safety
 /// `buffer` is one that the C library's `setjmp` has filled.
 pub(crate) unsafe extern "C" fn before_a_jump(buffer: *const usize) {
+    // SAFETY: as the caller's.
+    let stack = unsafe { stack_pointer_of(buffer) };
     thread::with(|me| {
-        // SAFETY: as the caller's.
-        if me.is_inside() && me.is_left_by_jump(unsafe { stack_pointer_of(buffer) }) {
+        if me.is_inside() && me.is_left_by_jump(stack) {
             log::take_over(me);
         }
+        me.calls.jump(stack);
     });
 }
 

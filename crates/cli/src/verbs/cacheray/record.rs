@@ -35,6 +35,16 @@ pub(crate) struct RecordArguments {
     /// Omit untyped allocations
     #[arg(long)]
     no_malloc: bool,
+    /// A function that allocates for others: what it returns is named after its callers. May be repeated; `*` ends a name
+    /// of which more may follow
+    #[arg(long, value_name = "NAME", conflicts_with = "keep_wrappers")]
+    wrapper: Vec<OsString>,
+    /// Name untyped allocations after the function that calls the allocator, whatever it is for
+    #[arg(long)]
+    keep_wrappers: bool,
+    /// Callers in the names of untyped allocations, beside the place itself: up to 16
+    #[arg(long, value_name = "N", default_value_t = 0, value_parser = clap::value_parser!(u8).range(0..=16))]
+    callers: u8,
     /// Do not record where in the program accesses are made, which goes to OUT.pc
     #[arg(long)]
     no_pc: bool,
@@ -58,7 +68,20 @@ pub(crate) struct RecordArguments {
 impl RecordArguments {
     /// Of a program, in the way that needs no options.
     pub(crate) fn of(output: PathBuf, force: bool, quiet: bool, command: Vec<OsString>) -> Self {
-        Self { output, force, no_malloc: false, no_pc: false, children: false, range: 16, flush: None, quiet, command }
+        Self {
+            output,
+            force,
+            no_malloc: false,
+            wrapper: Vec::new(),
+            keep_wrappers: false,
+            callers: 0,
+            no_pc: false,
+            children: false,
+            range: 16,
+            flush: None,
+            quiet,
+            command,
+        }
     }
 }
 

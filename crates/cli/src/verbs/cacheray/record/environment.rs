@@ -1,7 +1,7 @@
 //! The environment of the program: the options of the recorder, and its library where it is to be loaded.
 
-use std::ffi::OsString;
-use std::os::unix::ffi::OsStrExt;
+use std::ffi::{OsStr, OsString};
+use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::process::Command;
 
 use super::super::recorder_library;
@@ -28,11 +28,27 @@ pub(super) fn recorder_options(options: &RecordArguments) -> Result<OsString, Fa
     if options.no_malloc {
         text.push(":malloc=0");
     }
+    for name in &options.wrapper {
+        text.push(":wrapper=");
+        text.push(without_colons(name));
+    }
+    if options.keep_wrappers {
+        text.push(":wrappers=0");
+    }
+    if options.callers > 0 {
+        text.push(format!(":callers={}", options.callers));
+    }
     text.push(if options.no_pc { ":pc=0" } else { ":pc=1" });
     if let Some(records) = options.flush {
         text.push(format!(":flush={records}"));
     }
     Ok(text)
+}
+
+/// A name with its colons as the recorder wants them, since colons divide options.
+fn without_colons(name: &OsStr) -> OsString {
+    let parts: Vec<&[u8]> = name.as_bytes().split(|byte| *byte == b':').collect();
+    OsString::from_vec(parts.join(&b"%3A"[..]))
 }
 
 /// Loads the recorder into a program that was linked without it.

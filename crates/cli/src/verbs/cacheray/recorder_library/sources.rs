@@ -15,6 +15,7 @@ sources! {
     "alloc.rs",
     "api.rs",
     "callbacks.rs",
+    "calls.rs",
     "codes.rs",
     "elf.rs",
     "entries.rs",
@@ -40,6 +41,7 @@ sources! {
     "log/start.rs",
     "loss.rs",
     "options.rs",
+    "places.rs",
     "real.rs",
     "record.rs",
     "regions.rs",
@@ -48,6 +50,7 @@ sources! {
     "sys.rs",
     "target.rs",
     "thread.rs",
+    "wrappers.rs",
 }
 
 /// The header for programs that declare types.
