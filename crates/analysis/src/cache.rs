@@ -6,6 +6,7 @@
 mod attribution;
 mod batch;
 mod by_code;
+mod by_mark;
 mod classes;
 mod coherence;
 pub mod compare;
@@ -34,6 +35,7 @@ mod unit;
 mod workers;
 
 pub use by_code::ByCode;
+pub(crate) use by_mark::{ByMark, MARKED};
 pub use cores::{CorePlan, Cores};
 pub use options::Options;
 pub use simulation::Simulation;

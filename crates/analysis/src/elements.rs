@@ -48,6 +48,11 @@ impl TypeTable {
         self.types.get(number as usize)?.layout.as_ref()
     }
 
+    /// True for a type with known fields.
+    pub(crate) fn has_fields(&self, number: TypeNumber) -> bool {
+        self.layout(number).is_some_and(|layout| !layout.fields.is_empty())
+    }
+
     /// Removes the layouts of types that differ from the type data.
     pub fn forget_layouts(&mut self, is_changed: impl Fn(&str) -> bool) {
         for one in &mut self.types {
@@ -116,7 +121,11 @@ impl AccessSink for Elements<'_> {
     }
 
     fn region_added(&mut self, region: &RegionAdded) -> Result<(), Error> {
+        let had_fields = self.table.has_fields(region.type_number);
         let region = self.table.with_elements(region, self.layouts);
+        if !had_fields && self.table.has_fields(region.type_number) {
+            self.inner.fields_known(region.type_number)?;
+        }
         self.inner.region_added(&region)
     }
 

@@ -257,6 +257,10 @@ impl AccessSink for Interleaver<'_> {
         self.ways.iter_mut().try_for_each(|way| way.sink.type_name(number, name))
     }
 
+    fn fields_known(&mut self, number: TypeNumber) -> Result<(), Error> {
+        self.ways.iter_mut().try_for_each(|way| way.sink.fields_known(number))
+    }
+
     fn region_added(&mut self, region: &RegionAdded) -> Result<(), Error> {
         self.point()?;
         self.ways.iter_mut().try_for_each(|way| way.sink.region_added(region))

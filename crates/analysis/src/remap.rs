@@ -161,6 +161,8 @@ pub struct Remap<'a> {
     /// A pool for each part, so that parts of one element do not share lines.
     heaps: Vec<Heap>,
     out: Vec<Access>,
+    /// What accesses to types with a plan are marked with.
+    mark: AccessFlags,
     done: RemapDone,
 }
 
@@ -189,8 +191,14 @@ impl<'a> Remap<'a> {
             moved: Map::default(),
             heaps: Vec::new(),
             out: Vec::with_capacity(BATCH_ACCESSES + 8),
+            mark: AccessFlags::NONE,
             done: RemapDone::default(),
         }
+    }
+
+    /// The same, with a mark on all accesses to types that have a plan.
+    pub(crate) fn marking(plans: Vec<TypePlan>, mark: AccessFlags, inner: &'a mut dyn AccessSink) -> Self {
+        Self { mark, ..Self::new(plans, inner) }
     }
 
     /// The changes so far.
@@ -212,9 +220,13 @@ impl<'a> Remap<'a> {
     }
 
     fn access(&mut self, access: &Access, found: Option<LiveRegion>) -> Result<(), Error> {
-        let Some(region) = found.filter(|region| self.moved.contains_key(&region.id)) else {
+        let has_plan =
+            |region: &LiveRegion| self.types.get(region.type_number as usize).is_some_and(|(_, plan)| plan.is_some());
+        let Some(region) = found.filter(has_plan) else { return self.push(*access) };
+        let access = &Access { flags: AccessFlags(access.flags.0 | self.mark.0), ..*access };
+        if !self.moved.contains_key(&region.id) {
             return self.push(*access);
-        };
+        }
         self.done.accesses += 1;
         let mut left = u64::from(access.bytes);
         let mut address = access.address;
@@ -227,7 +239,7 @@ impl<'a> Remap<'a> {
             };
             if let Some(pointer) = piece.pointer.filter(|_| !has_read_pointer) {
                 has_read_pointer = true;
-                let (kind, flags) = (AccessKind::Read, AccessFlags::NONE);
+                let (kind, flags) = (AccessKind::Read, self.mark);
                 self.push(Access { address: pointer, bytes: POINTER_BYTES, kind, flags, ..*access })?;
             }
             let bytes = piece.bytes.min(left);

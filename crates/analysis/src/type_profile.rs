@@ -11,6 +11,7 @@ use anytrace_core::layout::Layouts;
 use crate::cache::Simulation;
 use crate::cache::results::Results;
 use crate::elements::TypeTable;
+use crate::grain::Grain;
 use crate::live_regions::{LiveRegion, LiveRegions};
 pub use rows::{Row, RowKind, rows_of};
 pub use series::Series;
@@ -91,6 +92,8 @@ pub struct TypeCounts {
     pub peak_at: u64,
     /// Live bytes over time.
     pub live: Series,
+    /// True where elements were counted in parts, since no fields are known.
+    pub has_parts: bool,
     /// Sizes of elements, with how many regions have each.
     pub element_bytes: Vec<(u64, u64)>,
     /// Elements that begin in the middle of a line although they would fit into fewer lines.
@@ -106,7 +109,8 @@ pub struct TypeProfile {
     pub table: TypeTable,
     /// By type number.
     pub types: Vec<TypeCounts>,
-    /// By type, offset in the element and bytes, ascending.
+    /// By type, offset in the element and bytes, ascending. Long elements without known fields are counted in parts,
+    /// by their first byte.
     pub offsets: Vec<((TypeNumber, u64, u16), Counts)>,
     /// Accesses in no region.
     pub untyped: Counts,
@@ -160,6 +164,7 @@ pub struct TypeProfiler<'a> {
     line_bytes: u64,
     regions: LiveRegions,
     offsets: Map<(TypeNumber, u64, u16), Counts>,
+    grains: Vec<Grain>,
     profile: TypeProfile,
 }
 
@@ -179,7 +184,7 @@ impl<'a> TypeProfiler<'a> {
             caches: None,
         };
         let (regions, offsets) = (LiveRegions::new(), Map::default());
-        Self { layouts, simulation, line_bytes: line_bytes.max(1), regions, offsets, profile }
+        Self { layouts, simulation, line_bytes: line_bytes.max(1), regions, offsets, grains: Vec::new(), profile }
     }
 
     /// The result.
@@ -205,6 +210,11 @@ impl<'a> TypeProfiler<'a> {
         self.profile.table.with_elements(region, self.layouts)
     }
 
+    /// True where elements of a type are counted in parts.
+    pub(crate) fn has_parts(&self, number: TypeNumber, element_bytes: u64) -> bool {
+        self.grains.get(number as usize).is_some_and(|grain| grain.has_parts(element_bytes))
+    }
+
     fn see(&mut self, seq: u64) {
         self.profile.records = self.profile.records.max(seq.saturating_add(1));
     }
@@ -227,7 +237,10 @@ impl<'a> TypeProfiler<'a> {
         };
         let last = access.last();
         self.profile.past_end += u64::from(last < access.address || region.last.is_some_and(|end| last > end));
-        let key = (region.type_number, region.offset_in_element(access.address), access.bytes);
+        let grain = self.grains.get(region.type_number as usize).copied().unwrap_or(Grain::FIELDS);
+        let offset = region.offset_in_element(access.address);
+        let (offset, bytes) = grain.place(offset, access.bytes, region.element_bytes);
+        let key = (region.type_number, offset, bytes);
         let Some(one) = self.profile.types.get_mut(key.0 as usize) else { return };
         one.counts.take(access, is_straddle);
         if let Some(counts) = self.offsets.get_mut(&key) {
@@ -271,18 +284,29 @@ impl AccessSink for TypeProfiler<'_> {
     fn type_name(&mut self, number: TypeNumber, name: Option<&[u8]>) -> Result<(), Error> {
         self.profile.table.push(name);
         self.profile.types.push(TypeCounts::default());
+        self.grains.push(Grain::of(name));
         self.simulation.type_name(number, name)
     }
 
     fn region_added(&mut self, region: &RegionAdded) -> Result<(), Error> {
         self.see(region.seq);
         let region = self.profile.table.with_elements(region, self.layouts);
+        let number = region.type_number;
+        if let Some(grain) = self.grains.get_mut(number as usize)
+            && *grain != Grain::FIELDS
+            && self.profile.table.has_fields(number)
+        {
+            *grain = Grain::FIELDS;
+            self.simulation.fields_known(number)?;
+        }
         self.regions.add(&region)?;
         self.simulation.region_added(&region)?;
         let straddling = self.straddling(&region);
         let bytes = region.last().map_or(0, |last| (last - region.address).saturating_add(1));
-        let Some(one) = self.profile.types.get_mut(region.type_number as usize) else { return Ok(()) };
+        let has_parts = self.has_parts(number, region.element_bytes);
+        let Some(one) = self.profile.types.get_mut(number as usize) else { return Ok(()) };
         one.regions += 1;
+        one.has_parts |= has_parts;
         one.elements = one.elements.saturating_add(region.elements);
         one.straddling_elements = one.straddling_elements.saturating_add(straddling);
         let has_room = one.element_bytes.len() < SIZES_MAX;

@@ -215,6 +215,15 @@ pub trait AccessSink {
     /// As [`Self::thread`].
     fn type_name(&mut self, number: TypeNumber, name: Option<&[u8]>) -> Result<(), Error>;
 
+    /// The fields of a type are known, so what is counted of its elements is wanted for each offset. Called before the
+    /// type's first region, by what reads type data; everybody else may leave it out.
+    ///
+    /// # Errors
+    /// As [`Self::thread`].
+    fn fields_known(&mut self, _number: TypeNumber) -> Result<(), Error> {
+        Ok(())
+    }
+
     /// The lifetime of a region begins.
     ///
     /// # Errors

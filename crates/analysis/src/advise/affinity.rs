@@ -6,6 +6,13 @@ use anytrace_core::hash::Map;
 /// Accesses looked back on.
 pub(super) const WINDOW: usize = 32;
 
+/// Accesses that are all looked at; after them one burst of [`BURSTS`].
+const ALL: u64 = 1 << 22;
+/// log2 of the accesses of a burst.
+const BURST_BITS: u32 = 13;
+/// Of so many bursts one is looked at, and counts for all of them.
+const BURSTS: u64 = 16;
+
 /// Most pairs counted.
 const PAIRS_MAX: usize = 1 << 18;
 
@@ -21,6 +28,8 @@ struct Touch {
 pub(super) struct Affinity {
     recent: [Touch; WINDOW],
     at: usize,
+    /// Accesses so far.
+    accesses: u64,
     pairs: Map<(TypeNumber, u64, u64), u64>,
 }
 
@@ -28,14 +37,20 @@ impl Default for Affinity {
     fn default() -> Self {
         // No region has this number.
         let none = Touch { region: u64::MAX, ..Touch::default() };
-        Self { recent: [none; WINDOW], at: 0, pairs: Map::default() }
+        Self { recent: [none; WINDOW], at: 0, accesses: 0, pairs: Map::default() }
     }
 }
 
 impl Affinity {
     /// Takes an access to an element.
     pub(super) fn touch(&mut self, type_number: TypeNumber, region: u64, element: u64, offset: u64) {
-        let Self { recent, at, pairs } = self;
+        let Self { recent, at, accesses, pairs } = self;
+        *accesses += 1;
+        let weight = match *accesses {
+            0..=ALL => 1,
+            n if (n >> BURST_BITS).is_multiple_of(BURSTS) => BURSTS,
+            _ => return,
+        };
         let mut seen = [u64::MAX; WINDOW];
         let mut count = 0;
         for touch in recent.iter().filter(|touch| touch.region == region && touch.element == element) {
@@ -50,8 +65,8 @@ impl Affinity {
             let key = (type_number, offset.min(touch.offset), offset.max(touch.offset));
             let has_room = pairs.len() < PAIRS_MAX;
             match pairs.get_mut(&key) {
-                Some(known) => *known += 1,
-                None if has_room => drop(pairs.insert(key, 1)),
+                Some(known) => *known += weight,
+                None if has_room => drop(pairs.insert(key, weight)),
                 None => {}
             }
         }

@@ -102,7 +102,10 @@ impl<'a> Survey<'a> {
         let inside = access.address.wrapping_sub(region.start);
         let element = inside.checked_div(region.element_bytes).unwrap_or(0);
         let offset = region.offset_in_element(access.address);
-        self.affinity.touch(region.type_number, region.id, element, offset);
+        // What is counted in parts gets no proposal.
+        if !self.profiler.has_parts(region.type_number, region.element_bytes) {
+            self.affinity.touch(region.type_number, region.id, element, offset);
+        }
         if self.threads < 2 {
             return;
         }

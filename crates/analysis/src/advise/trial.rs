@@ -6,7 +6,7 @@ use anytrace_core::layout::Layouts;
 
 use crate::cache::config::Config;
 use crate::cache::results::Results;
-use crate::cache::{CorePlan, Options, Simulation};
+use crate::cache::{ByMark, CorePlan, MARKED, Options};
 use crate::elements::Elements;
 use crate::remap::{Remap, Remaps, TypePlan};
 
@@ -21,7 +21,8 @@ pub fn weight(level: usize) -> f64 {
 pub struct Measured {
     /// Names of levels with their missed lines.
     pub levels: Vec<(String, u64)>,
-    /// Records of each type that the first level did not serve, by name as in the trace.
+    /// Records of each type that the first level did not serve, by name as in the trace; only that of the plan where
+    /// one was tried.
     pub types: Vec<(String, u64)>,
 }
 
@@ -29,12 +30,16 @@ impl Measured {
     /// The results of a simulation of one configuration.
     pub fn of(results: &Results) -> Self {
         let Some(config) = results.configs.first() else { return Self::default() };
-        let levels = config.levels.iter().map(|level| (level.name.clone(), level.counts.misses()));
         let types = config.types.iter().flat_map(|types| &types.types).map(|one| {
             let name = one.name.as_deref().unwrap_or(b"(other types)");
             (String::from_utf8_lossy(name).into_owned(), one.total.first_level_misses())
         });
-        Self { levels: levels.collect(), types: types.collect() }
+        Self { levels: Self::levels(results), types: types.collect() }
+    }
+
+    fn levels(results: &Results) -> Vec<(String, u64)> {
+        let levels = results.configs.iter().take(1).flat_map(|config| &config.levels);
+        levels.map(|level| (level.name.clone(), level.counts.misses())).collect()
     }
 
     /// All misses, weighed.
@@ -52,7 +57,7 @@ impl Measured {
 
 /// Several sets of plans, tried in one pass.
 pub struct Trial {
-    simulations: Vec<Simulation>,
+    simulations: Vec<ByMark>,
     plans: Vec<Vec<TypePlan>>,
 }
 
@@ -65,8 +70,8 @@ impl Trial {
         let simulations = plans
             .iter()
             .map(|_| {
-                let options = Options { cores: cores.clone(), with_types: true, threads: 1, ..Options::default() };
-                Simulation::new(vec![config.clone()], options)
+                let options = Options { cores: cores.clone(), threads: 1, ..Options::default() };
+                ByMark::new(config, options)
             })
             .collect::<Result<_, _>>()?;
         Ok(Self { simulations, plans })
@@ -82,13 +87,22 @@ impl Trial {
         emit: impl FnOnce(&mut dyn AccessSink) -> Result<(), E>,
     ) -> Result<Vec<Measured>, E> {
         let plans = std::mem::take(&mut self.plans);
-        let remaps = self.simulations.iter_mut().zip(plans).map(|(simulation, plans)| Remap::new(plans, simulation));
+        let names: Vec<Option<String>> = plans
+            .iter()
+            .map(|plans| if let [plan] = plans.as_slice() { Some(plan.name.clone()) } else { None })
+            .collect();
+        let remaps = self.simulations.iter_mut().zip(plans);
+        let remaps = remaps.map(|(simulation, plans)| Remap::marking(plans, MARKED, simulation));
         let mut all = Remaps::new(remaps.collect());
         emit(&mut Elements::new(layouts, &mut all))?;
         drop(all);
         let mut found = Vec::new();
-        for simulation in self.simulations {
-            found.push(Measured::of(&simulation.finish()?));
+        for (simulation, name) in self.simulations.into_iter().zip(names) {
+            let (results, marked) = simulation.finish()?;
+            found.push(Measured {
+                levels: Measured::levels(&results),
+                types: name.map(|name| (name, marked)).into_iter().collect(),
+            });
         }
         Ok(found)
     }

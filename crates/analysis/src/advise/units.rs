@@ -38,6 +38,7 @@ pub(super) fn units(surveyed: &Surveyed, number: TypeNumber, element_bytes: u64)
         Some(layout) if layout.is_cut || layout.is_open() || !layout.virtual_bases.is_empty() => return Vec::new(),
         Some(layout) if !layout.fields.is_empty() => of_layout(layout),
         Some(_) => return Vec::new(),
+        None if surveyed.profile.types.get(number as usize).is_some_and(|one| one.has_parts) => return Vec::new(),
         None => of_accesses(surveyed, number, element_bytes),
     };
     if units.len() > UNITS_MAX || units.len() < 2 {

@@ -1,10 +1,11 @@
 //! The field of a type that each access is to; determined once for all configurations.
 
 use anytrace_core::Error;
-use anytrace_core::access::{Access, RegionAdded, RegionRemoved};
+use anytrace_core::access::{Access, RegionAdded, RegionRemoved, TypeNumber};
 
 use super::fields::{Fields, Key, UNTYPED};
 use super::results::{Field, Tally, TypeResults, Types};
+use crate::grain::Grain;
 use crate::live_regions::{LiveRegions, Located};
 
 /// Bits of an address inside a page, which takes the place of a region where there is none.
@@ -18,6 +19,7 @@ pub(super) struct Attribution {
     names: Vec<Option<Vec<u8>>>,
     /// Bytes of an element of each type, the largest seen.
     element_bytes: Vec<u64>,
+    grains: Vec<Grain>,
     to_removed: u64,
     /// Memory that look-ups use again.
     numbers: Vec<u32>,
@@ -27,6 +29,13 @@ impl Attribution {
     pub(super) fn type_name(&mut self, name: Option<&[u8]>) {
         self.names.push(name.map(<[u8]>::to_vec));
         self.element_bytes.push(0);
+        self.grains.push(Grain::of(name));
+    }
+
+    pub(super) fn fields_known(&mut self, number: TypeNumber) {
+        if let Some(grain) = self.grains.get_mut(number as usize) {
+            *grain = Grain::FIELDS;
+        }
     }
 
     pub(super) fn region_added(&mut self, region: &RegionAdded) -> Result<(), Error> {
@@ -42,12 +51,14 @@ impl Attribution {
 
     /// Appends the number of each access's field and, if wanted, its place: a region or a page.
     pub(super) fn attribute(&mut self, batch: &[Access], fields: &mut Vec<u32>, mut places: Option<&mut Vec<u64>>) {
-        let Self { regions, fields: known, to_removed, numbers, .. } = self;
+        let Self { regions, fields: known, grains, to_removed, numbers, .. } = self;
         regions.locate_all(batch, numbers, |access, located| {
             let (number, place) = match located {
                 Located::Region(region) if access.bytes > 0 => {
                     let offset = region.offset_in_element(access.address);
-                    let key = Key { offset, type_number: region.type_number, bytes: access.bytes };
+                    let grain = grains.get(region.type_number as usize).copied().unwrap_or(Grain::FIELDS);
+                    let (offset, bytes) = grain.place(offset, access.bytes, region.element_bytes);
+                    let key = Key { offset, type_number: region.type_number, bytes };
                     (known.counted(key, access.is_write()), region.id << 1 | 1)
                 }
                 located => {

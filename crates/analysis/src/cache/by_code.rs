@@ -30,8 +30,6 @@ pub struct ByCode<'s> {
     simulation: Simulation,
     rows: CodeRows<'s>,
     with_fetches: bool,
-    kept: Vec<Access>,
-    numbers: Vec<u32>,
 }
 
 impl<'s> ByCode<'s> {
@@ -43,7 +41,7 @@ impl<'s> ByCode<'s> {
         let with_fetches = options.with_fetches;
         // Types are followed here.
         let simulation = Simulation::new(configs, Options { with_types: false, ..options })?;
-        Ok(Self { simulation, rows: CodeRows::new(source), with_fetches, kept: Vec::new(), numbers: Vec::new() })
+        Ok(Self { simulation, rows: CodeRows::new(source), with_fetches })
     }
 
     /// The results, and those by instruction for each configuration.
@@ -67,6 +65,10 @@ impl AccessSink for ByCode<'_> {
         self.simulation.type_name(number, name)
     }
 
+    fn fields_known(&mut self, number: TypeNumber) -> Result<(), Error> {
+        self.simulation.fields_known(number)
+    }
+
     fn region_added(&mut self, region: &RegionAdded) -> Result<(), Error> {
         self.rows.region_added(region)?;
         self.simulation.region_added(region)
@@ -79,20 +81,8 @@ impl AccessSink for ByCode<'_> {
 
     fn accesses(&mut self, batch: &[Access]) -> Result<(), Error> {
         self.rows.ask(batch, self.with_fetches);
-        let fetches = self.simulation.count(batch);
-        let mut kept = std::mem::take(&mut self.kept);
-        let batch = if fetches == 0 {
-            batch
-        } else {
-            kept.clear();
-            kept.extend(batch.iter().filter(|access| access.kind != AccessKind::Fetch));
-            &kept
-        };
-        self.numbers.clear();
-        self.rows.number(batch, &mut self.numbers);
-        let taken = if batch.is_empty() { Ok(()) } else { self.simulation.take_numbered(batch, &self.numbers) };
-        self.kept = kept;
-        taken
+        let Self { simulation, rows, .. } = self;
+        simulation.take_by(batch, &mut |batch, numbers| rows.number(batch, numbers))
     }
 }
 

@@ -94,7 +94,7 @@ impl Simulation {
     }
 
     /// The same. `numbered` is called for each configuration, with a function that says of each number that
-    /// [`Self::take_numbered`] had how many records were served from beyond the first level.
+    /// [`Self::take_by`] had how many records were served from beyond the first level.
     pub(super) fn finish_with(self, numbered: &mut dyn FnMut(&Beyond<'_>)) -> Result<Results, Error> {
         let Self { configs, options, cores, threads, attribution, mut units, workers, .. } = self;
         let mut gains: Vec<Gain> = configs.iter().map(Gain::new).collect();
@@ -144,13 +144,31 @@ impl Simulation {
         taken
     }
 
-    /// The same for accesses with numbers from elsewhere in place of those of fields.
-    pub(super) fn take_numbered(&mut self, batch: &[Access], numbers: &[u32]) -> Result<(), Error> {
-        let mut fields = std::mem::take(&mut self.fields);
-        fields.clear();
-        self.attribute(batch, &mut fields);
-        self.fields = fields;
-        self.work(batch, numbers)
+    /// Takes a batch of a trace with numbers from elsewhere in place of those of fields: `number` appends one for each
+    /// access that is simulated.
+    pub(super) fn take_by(
+        &mut self,
+        batch: &[Access],
+        number: &mut dyn FnMut(&[Access], &mut Vec<u32>),
+    ) -> Result<(), Error> {
+        let fetches = self.count(batch);
+        let mut kept = std::mem::take(&mut self.kept);
+        let batch = if fetches == 0 {
+            batch
+        } else {
+            kept.clear();
+            kept.extend(batch.iter().filter(|access| access.kind != AccessKind::Fetch));
+            &kept
+        };
+        let mut numbers = std::mem::take(&mut self.fields);
+        numbers.clear();
+        // Attribution exists for the places that stride prefetchers need; its numbers are not used.
+        self.attribute(batch, &mut numbers);
+        numbers.clear();
+        number(batch, &mut numbers);
+        let taken = if batch.is_empty() { Ok(()) } else { self.work(batch, &numbers) };
+        (self.kept, self.fields) = (kept, numbers);
+        taken
     }
 
     fn attribute(&mut self, batch: &[Access], fields: &mut Vec<u32>) {
@@ -231,6 +249,13 @@ impl AccessSink for Simulation {
     fn type_name(&mut self, _number: TypeNumber, name: Option<&[u8]>) -> Result<(), Error> {
         if let Some(attribution) = &mut self.attribution {
             attribution.type_name(name);
+        }
+        Ok(())
+    }
+
+    fn fields_known(&mut self, number: TypeNumber) -> Result<(), Error> {
+        if let Some(attribution) = &mut self.attribution {
+            attribution.fields_known(number);
         }
         Ok(())
     }

@@ -2,6 +2,8 @@
 //! unknown type by their place, and appends in parentheses what a reader must know: `make+0x1f (calloc)`, `grow+0x2c
 //! (realloc)`, `open+0x9 (in libz.so.1)`, or two of them separated by a comma.
 
+use crate::site_name::SiteName;
+
 /// What memory begins with.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(super) struct Origin {
@@ -17,20 +19,10 @@ impl Origin {
     /// Reads the remarks of a name.
     pub(super) fn of(name: &[u8]) -> Self {
         let mut origin = Self::default();
-        let Some(inner) = name.strip_suffix(b")") else { return origin };
-        let Some(open) = inner.windows(2).rposition(|pair| pair == b" (") else { return origin };
-        let (place, remarks) = (inner.get(..open).unwrap_or(&[]), inner.get(open + 2..).unwrap_or(&[]));
-        // Only after a place: types have names of their own with brackets in them.
-        let is_place = place.iter().rposition(|byte| *byte == b'+').is_some_and(|plus| {
-            let offset = place.get(plus..).and_then(|offset| offset.strip_prefix(b"+0x")).unwrap_or(&[]);
-            !offset.is_empty() && offset.iter().all(u8::is_ascii_hexdigit)
-        });
-        if is_place {
-            for remark in remarks.split(|byte| *byte == b',').map(<[u8]>::trim_ascii) {
-                origin.is_zeroed |= remark == b"calloc";
-                origin.is_resized |= remark == b"realloc";
-                origin.is_foreign |= remark.starts_with(b"in ");
-            }
+        for remark in SiteName::of(name).into_iter().flat_map(SiteName::remarks) {
+            origin.is_zeroed |= remark == b"calloc";
+            origin.is_resized |= remark == b"realloc";
+            origin.is_foreign |= remark.starts_with(b"in ");
         }
         origin
     }

@@ -47,6 +47,10 @@ impl AccessSink for DataOnly<'_> {
         self.inner.type_name(number, name)
     }
 
+    fn fields_known(&mut self, number: TypeNumber) -> Result<(), Error> {
+        self.inner.fields_known(number)
+    }
+
     fn region_added(&mut self, region: &RegionAdded) -> Result<(), Error> {
         self.inner.region_added(region)
     }

@@ -74,6 +74,7 @@ fn type_object(results: &Results, number: TypeNumber) -> Value {
         "holes": layout.map(|layout| layout.holes()),
         "fields": profile.rows(number).iter().filter(|row| row.kind != RowKind::Offset).map(row_object).collect::<Vec<_>>(),
         "offsets": offsets(results, number),
+        "in_parts": one.has_parts,
         "offsets_not_told_apart": counts(&one.others),
     });
     with_counts(value, &one.counts)

@@ -47,6 +47,11 @@ fn remarks(layout: Option<&Layout>, one: &TypeCounts, line: u64) -> String {
         let count = if holes.len() == 1 { "1 place".to_owned() } else { format!("{} places", holes.len()) };
         out.push_str(&format!("  padding: {} in {count}\n", counted(total, "byte")));
     }
+    if one.has_parts {
+        out.push_str(
+            "  no fields are known: long elements are counted by lines of 64 bytes, beyond 256 KiB by pages\n",
+        );
+    }
     if one.straddling_elements > 0 {
         out.push_str(&format!(
             "  {} of {} straddle one more line of {line} bytes than necessary\n",
