@@ -3,9 +3,9 @@
 //! Blocks of unknown contents can have millions of bytes; a count for each of their offsets says nothing and costs
 //! gigabytes. They are counted by lines, and longer ones by pages.
 
-use crate::site_name::SiteName;
+use crate::site_name::{SiteName, is_static};
 
-/// Elements of more bytes that a place allocated are counted in parts.
+/// Elements of more bytes that a place allocated, and such variables and stacks, are counted in parts.
 const SITE_BYTES: u64 = 4096;
 /// The same for types that the program declares, whose fields are not known here but may be to others.
 const DECLARED_BYTES: u64 = 64 << 10;
@@ -26,7 +26,7 @@ pub(crate) struct Grain {
 impl Grain {
     /// That of a type of which only the name is known.
     pub(crate) fn of(name: Option<&[u8]>) -> Self {
-        let is_site = name.is_some_and(|name| SiteName::of(name).is_some());
+        let is_site = name.is_some_and(|name| SiteName::of(name).is_some() || is_static(name));
         Self { exact_bytes: if is_site { SITE_BYTES } else { DECLARED_BYTES } }
     }
 

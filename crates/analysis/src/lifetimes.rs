@@ -18,7 +18,7 @@ mod unwritten;
 
 use anytrace_core::Error;
 use anytrace_core::access::{Access, AccessKind, AccessSink, RegionAdded, RegionRemoved, ThreadNumber, TypeNumber};
-use anytrace_core::hash::Map;
+use anytrace_core::hash::{Map, Set};
 use anytrace_core::layout::Layouts;
 
 use crate::elements::TypeTable;
@@ -260,6 +260,8 @@ pub struct LifetimeWatch<'a> {
     latest: Map<ThreadNumber, Removed>,
     /// By type number.
     origins: Vec<Origin>,
+    /// Where variables and stacks begin, which have no lifetime to look at.
+    statics: Set<u64>,
     live: Living,
     records: u64,
     after_remove: Vec<AfterRemove>,
@@ -289,6 +291,7 @@ impl<'a> LifetimeWatch<'a> {
             graves: Graves::default(),
             latest: Map::default(),
             origins: Vec::new(),
+            statics: Set::default(),
             live: Living::default(),
             records: 0,
             after_remove: Vec::new(),
@@ -492,6 +495,14 @@ impl AccessSink for LifetimeWatch<'_> {
 
     fn region_added(&mut self, region: &RegionAdded) -> Result<(), Error> {
         self.records = self.records.max(region.seq.saturating_add(1));
+        let origin = self.origins.get(region.type_number as usize).copied().unwrap_or_default();
+        if origin.is_static {
+            if let Some(last) = region.last() {
+                self.graves.cover(region.address, last);
+            }
+            self.statics.insert(region.address);
+            return Ok(());
+        }
         let element_bytes = self.table.with_elements(region, self.layouts).element_bytes;
         // Looked up before the region is added: afterwards it would find itself.
         let is_covered = self
@@ -500,7 +511,6 @@ impl AccessSink for LifetimeWatch<'_> {
             .is_some_and(|below| below.start == region.address && region.element_bytes > 0);
         self.added_again += u64::from(is_covered);
         let id = self.regions.add(region)?;
-        let origin = self.origins.get(region.type_number as usize).copied().unwrap_or_default();
         self.uses.insert(id, Use { is_touched: false, is_foreign: origin.is_foreign, element_bytes });
         let bytes = region.last().map_or(0, |last| (last - region.address).saturating_add(1));
         if let Some(last) = region.last() {
@@ -521,6 +531,9 @@ impl AccessSink for LifetimeWatch<'_> {
     fn region_removed(&mut self, removed: &RegionRemoved) -> Result<(), Error> {
         self.end_thread_run(removed.thread);
         self.records = self.records.max(removed.seq.saturating_add(1));
+        if self.statics.remove(&removed.address) {
+            return Ok(());
+        }
         let Some(region) = self.regions.remove(removed) else {
             let kind = self.stray_kind(removed);
             *self.stray_counts.entry(kind).or_default() += 1;

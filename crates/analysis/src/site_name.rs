@@ -1,7 +1,8 @@
 //! Names that recorders give to allocations of unknown type: the place that allocates, and remarks.
 //!
 //! `make+0x1f (calloc)`, `grow+0x2c (realloc)`, `open+0x9 (in libz.so.1)`, or two remarks separated by a comma; callers
-//! may follow the place: `make+0x1f<load+0x8<main+0x40`.
+//! may follow the place: `make+0x1f<load+0x8<main+0x40`. Memory that is there without an allocation is named
+//! `graph (global)`, `table (global in libx.so)`, `main (stack)`, `threads (stack)`.
 
 /// A name of a place.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -31,6 +32,15 @@ impl<'a> SiteName<'a> {
     }
 }
 
+/// True for the name of memory that nobody allocates: it is initialized, and is not freed.
+pub fn is_static(name: &[u8]) -> bool {
+    let remark = name.strip_suffix(b")").and_then(|inner| {
+        let open = inner.windows(2).rposition(|pair| pair == b" (")?;
+        inner.get(open + 2..)
+    });
+    remark.is_some_and(|remark| remark == b"stack" || remark == b"global" || remark.starts_with(b"global in "))
+}
+
 /// True for `function+0x1f`.
 fn is_place(name: &[u8]) -> bool {
     let plus = name.iter().rposition(|byte| *byte == b'+');
@@ -41,6 +51,16 @@ fn is_place(name: &[u8]) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn variables_and_stacks_are_told_by_their_remark() {
+        for name in ["graph (global)", "a<b>::c (global in libx.so.1)", "main (stack)", "threads (stack)"] {
+            assert!(is_static(name.as_bytes()) && SiteName::of(name.as_bytes()).is_none(), "{name}");
+        }
+        for name in ["graph", "graph(global)", "f+0x1 (calloc)", "f (globally)", "(stack)", ""] {
+            assert!(!is_static(name.as_bytes()), "{name}");
+        }
+    }
 
     #[test]
     fn places_have_remarks_and_types_do_not() {

@@ -221,7 +221,7 @@ fn enter_for_site(me: &Local, site: Site, bytes: u64, then: impl FnOnce(&mut Inn
 }
 
 /// Runs a look-up whose allocations are not the program's.
-fn outside<R>(me: &Local, run: impl FnOnce() -> R) -> R {
+pub(crate) fn outside<R>(me: &Local, run: impl FnOnce() -> R) -> R {
     let errno = sys::errno();
     let before = me.state();
     me.set_state(thread::stack_pointer());

@@ -9,6 +9,8 @@ pub(crate) struct Symbols {
     file: &'static [u8],
     /// Start, length, place of the name; sorted.
     functions: Vec<(u64, u64, usize)>,
+    /// Where the headers of its tables of symbols are, and the names of each.
+    tables: Vec<(usize, usize)>,
     /// True when the addresses are those in memory.
     is_fixed: bool,
     /// True when the file's code calls the hooks.
@@ -32,27 +34,45 @@ impl Symbols {
         let is_fixed = half(file, 16)? == 2;
         let sections = usize::try_from(word(file, 40)?).ok()?;
         let (each, count) = (usize::from(half(file, 58)?), usize::from(half(file, 60)?));
-        let header = |n: usize| file.get(sections.checked_add(n.checked_mul(each)?)?..);
-        let mut functions = Vec::new();
+        let place = |n: usize| sections.checked_add(n.checked_mul(each)?);
+        let header = |n: usize| file.get(place(n)?..);
+        let (mut functions, mut tables) = (Vec::new(), Vec::new());
         let mut is_instrumented = false;
         for wanted in [SYMTAB, DYNSYM] {
-            for section in (0..count).filter_map(header).filter(|section| int(section, 4) == Some(wanted)) {
+            for n in 0..count {
+                let Some(section) = header(n).filter(|section| int(section, 4) == Some(wanted)) else { continue };
                 let names = header(usize::try_from(int(section, 40)?).ok()?)?;
                 let names = usize::try_from(word(names, 24)?).ok()?;
                 collect(file, section, names, &mut functions);
                 is_instrumented |= asks_for_hooks(file, section, names);
+                tables.extend(place(n).map(|section| (section, names)));
             }
             if !functions.is_empty() {
                 break;
             }
         }
         functions.sort_unstable();
-        Some(Self { file, functions, is_fixed, is_instrumented })
+        Some(Self { file, functions, tables, is_fixed, is_instrumented })
     }
 
     /// True when the file's code calls the hooks.
     pub(crate) fn is_instrumented(&self) -> bool {
         self.is_instrumented
+    }
+
+    /// The variables that have a size: start in the file's own addresses, bytes, name.
+    pub(crate) fn variables(&self) -> impl Iterator<Item = (u64, u64, &'static [u8])> {
+        let file = self.file;
+        self.tables.iter().flat_map(move |(section, names)| {
+            entries(file, file.get(*section..).unwrap_or(&[])).filter_map(move |symbol| {
+                let is_variable = symbol.get(4).is_some_and(|info| info & 15 == 1);
+                let is_here = half(symbol, 6).is_some_and(|section| section != 0);
+                let name = file.get(names.saturating_add(int(symbol, 0)? as usize)..)?;
+                let name = name.get(..name.iter().position(|byte| *byte == 0)?)?;
+                let (start, bytes) = (word(symbol, 8)?, word(symbol, 16)?);
+                (is_variable && is_here && bytes > 0).then_some((start, bytes, name))
+            })
+        })
     }
 
     /// The function that contains an address in memory, and the offset from its start.

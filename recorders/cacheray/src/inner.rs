@@ -141,6 +141,11 @@ impl Inner {
         self.regions.is_some() && self.options.as_ref().is_some_and(|options| options.is_malloc)
     }
 
+    /// True when variables and stacks are recorded.
+    pub(crate) fn follows_statics(&self) -> bool {
+        self.regions.is_some() && self.options.as_ref().is_some_and(|options| options.has_statics)
+    }
+
     /// The live regions; `None` where they were lost.
     pub(crate) fn regions(&mut self) -> Option<&mut Regions> {
         self.regions.as_mut()

@@ -70,6 +70,8 @@ mod sites;
 #[cfg(all(feature = "engine", target_os = "linux", target_arch = "x86_64"))]
 mod spawn;
 #[cfg(all(feature = "engine", target_os = "linux", target_arch = "x86_64"))]
+mod statics;
+#[cfg(all(feature = "engine", target_os = "linux", target_arch = "x86_64"))]
 mod sys;
 #[cfg(all(feature = "engine", target_os = "linux", target_arch = "x86_64"))]
 mod target;

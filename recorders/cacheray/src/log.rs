@@ -21,8 +21,8 @@ use crate::hot::{self, HOT};
 use crate::inner::{Inner, Phase};
 use crate::loss;
 use crate::record::{self, ACCESS_BYTES};
-use crate::sys;
 use crate::thread::{self, FRESH, Local, NO_ID, OFF, QUIET, READY, SECTION};
+use crate::{statics, sys};
 
 /// The cold part; [`HOT`] is the other.
 struct Cold(UnsafeCell<Inner>);
@@ -216,12 +216,16 @@ fn greet(log: &mut Inner, me: &Local) -> bool {
     if !log.is_open(me) {
         return false;
     }
-    if me.id() == NO_ID {
+    let is_new = me.id() == NO_ID;
+    if is_new {
         let id = me.take_given_id().unwrap_or_else(|| log.take_id());
         me.set_id(id);
         start::welcome(me);
     }
     log.replay(me);
+    if is_new {
+        statics::stack(log, me);
+    }
     true
 }
 

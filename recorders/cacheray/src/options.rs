@@ -12,6 +12,7 @@
 //! | `wrapper` | a function that allocates for others: what it returns is named after its callers. May be repeated; `*` ends a name of which more may follow; `%3A` is a colon | |
 //! | `wrappers` | `0` names everything after the function that calls the allocator | `1` |
 //! | `callers` | callers in the name of an allocation of unknown type, beside its place: 0 to 16 | `0` |
+//! | `globals` | `1` records the program's variables and the threads' stacks as regions | `0` |
 //! | `flush` | flush after this many records, for readers that follow; `0`: when the buffer is full | `0` |
 //! | `pc` | `1` records where in the program each access is made, in a file beside the trace: `TRACE.pc` | `0` |
 //! | `buffer` | bytes of the buffer, 4096 to 1 GiB | `1048576` |
@@ -57,6 +58,8 @@ pub(crate) struct Options {
     pub(crate) wrappers: Wrappers,
     /// Callers in names.
     pub(crate) callers: usize,
+    /// Variables and stacks.
+    pub(crate) has_statics: bool,
 }
 
 impl Default for Options {
@@ -71,6 +74,7 @@ impl Default for Options {
             has_codes: false,
             wrappers: Wrappers::default(),
             callers: 0,
+            has_statics: false,
         }
     }
 }
@@ -109,6 +113,7 @@ impl Options {
             }
             b"wrappers" => put(&mut self.wrappers.is_on, Some(value != b"0")),
             b"callers" => put(&mut self.callers, number(value).and_then(callers)),
+            b"globals" => put(&mut self.has_statics, Some(value != b"0")),
             b"pc" => put(&mut self.has_codes, Some(value != b"0")),
             b"fd" => put(&mut self.to, number(value).and_then(|n| c_int::try_from(n).ok()).map(Destination::Fd)),
             b"unix" => put(&mut self.to, (!value.is_empty()).then(|| Destination::Unix(value.to_vec()))),

@@ -7,6 +7,7 @@ use crate::calls::Calls;
 use crate::places::Places;
 use crate::record::Add;
 use crate::sites::Site;
+use crate::statics::Known;
 
 /// Adds that may wait at one time.
 pub(crate) const PENDING_MAX: usize = 16;
@@ -61,6 +62,7 @@ pub(crate) struct Regions {
     names: Vec<Box<[u8]>>,
     by_name: HashMap<Box<[u8]>, u32, Spread>,
     pub(crate) places: Places,
+    pub(crate) statics: Known,
     pending: [Option<Pending>; PENDING_MAX],
     waiting: usize,
 }

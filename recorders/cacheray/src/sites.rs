@@ -110,7 +110,7 @@ pub(crate) fn with_remarks(mut name: Vec<u8>, call: usize, foreign: &[u8]) -> Ve
 }
 
 /// The path's last part.
-fn file_name(path: &CStr) -> &[u8] {
+pub(crate) fn file_name(path: &CStr) -> &[u8] {
     path.to_bytes().rsplit(|byte| *byte == b'/').next().unwrap_or(b"?")
 }
 
@@ -123,7 +123,7 @@ fn is_instrumented(path: &CStr, base: usize) -> bool {
 const NAME_BYTES_MAX: usize = 200;
 
 /// A name without the contents of its brackets if it is too long, and cut if that does not suffice.
-fn short(name: Vec<u8>) -> Vec<u8> {
+pub(crate) fn short(name: Vec<u8>) -> Vec<u8> {
     if name.len() <= NAME_BYTES_MAX {
         return name;
     }
@@ -162,7 +162,7 @@ fn function(path: &CStr, base: usize, at: usize) -> Option<(&'static [u8], u64)>
 }
 
 /// Asks the file's symbol table; `None` where it cannot be had now.
-fn symbols<R>(path: &CStr, base: usize, ask: impl FnOnce(Option<&Symbols>) -> R) -> Option<R> {
+pub(crate) fn symbols<R>(path: &CStr, base: usize, ask: impl FnOnce(Option<&Symbols>) -> R) -> Option<R> {
     // Never waits: after a fork another thread may have held the lock for good.
     let mut modules = MODULES.try_lock().ok()?;
     let modules = modules.get_or_insert_default();
@@ -175,7 +175,7 @@ fn symbols<R>(path: &CStr, base: usize, ask: impl FnOnce(Option<&Symbols>) -> R)
 }
 
 /// True for the base of the main program: the file that the kernel's table of headers belongs to.
-fn is_main(base: usize) -> bool {
+pub(crate) fn is_main(base: usize) -> bool {
     const AT_PHDR: u64 = 3;
     unsafe extern "C" {
         fn getauxval(kind: u64) -> u64;
@@ -187,7 +187,7 @@ fn is_main(base: usize) -> bool {
 }
 
 /// C++ names are written as in the source, if the C++ library is loaded to demangle them.
-fn readable(name: &[u8]) -> Vec<u8> {
+pub(crate) fn readable(name: &[u8]) -> Vec<u8> {
     type Demangle = unsafe extern "C" fn(*const c_char, *mut c_char, *mut usize, *mut c_int) -> *mut c_char;
     let plain = name.to_vec();
     let Ok(mangled) = std::ffi::CString::new(name) else { return plain };

@@ -49,6 +49,8 @@ pub(crate) struct Local {
     pub(crate) scope: AtomicPtr<Scope>,
     /// The alternate signal stack that the recorder gave the thread.
     pub(crate) stack: AtomicPtr<u8>,
+    /// Where the region of its stack begins; 0 without one.
+    pub(crate) stack_region: AtomicUsize,
     ring: AtomicPtr<u8>,
     written: AtomicUsize,
     taken: AtomicUsize,
@@ -80,6 +82,7 @@ thread_local! {
             calls: Calls::NEW,
             scope: AtomicPtr::new(std::ptr::null_mut()),
             stack: AtomicPtr::new(std::ptr::null_mut()),
+            stack_region: AtomicUsize::new(0),
             ring: AtomicPtr::new(std::ptr::null_mut()),
             written: AtomicUsize::new(0),
             taken: AtomicUsize::new(0),
@@ -261,6 +264,7 @@ impl Local {
         self.id.store(NO_ID, Relaxed);
         self.given.store(NO_ID, Relaxed);
         self.freed.store(0, Relaxed);
+        self.stack_region.store(0, Relaxed);
         self.taken.store(self.written.load(Relaxed), Relaxed);
         if !self.is_inside() {
             self.set_state(FRESH);

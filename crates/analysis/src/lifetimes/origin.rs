@@ -2,7 +2,7 @@
 //! unknown type by their place, and appends in parentheses what a reader must know: `make+0x1f (calloc)`, `grow+0x2c
 //! (realloc)`, `open+0x9 (in libz.so.1)`, or two of them separated by a comma.
 
-use crate::site_name::SiteName;
+use crate::site_name::{SiteName, is_static};
 
 /// What memory begins with.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -11,6 +11,8 @@ pub(super) struct Origin {
     pub(super) is_zeroed: bool,
     /// It begins with the contents of the region that its thread removed last.
     pub(super) is_resized: bool,
+    /// Nobody allocates it: a variable, or a stack.
+    pub(super) is_static: bool,
     /// It belongs to code whose accesses are not in the trace.
     pub(super) is_foreign: bool,
 }
@@ -18,7 +20,7 @@ pub(super) struct Origin {
 impl Origin {
     /// Reads the remarks of a name.
     pub(super) fn of(name: &[u8]) -> Self {
-        let mut origin = Self::default();
+        let mut origin = Self { is_static: is_static(name), ..Self::default() };
         for remark in SiteName::of(name).into_iter().flat_map(SiteName::remarks) {
             origin.is_zeroed |= remark == b"calloc";
             origin.is_resized |= remark == b"realloc";
@@ -35,7 +37,7 @@ mod tests {
     #[test]
     fn remarks_are_recognized_only_after_a_place() {
         let words = |name: &str| {
-            let Origin { is_zeroed, is_resized, is_foreign } = Origin::of(name.as_bytes());
+            let Origin { is_zeroed, is_resized, is_foreign, .. } = Origin::of(name.as_bytes());
             (is_zeroed, is_resized, is_foreign)
         };
         assert_eq!(words("main+0x1f (calloc)"), (true, false, false));

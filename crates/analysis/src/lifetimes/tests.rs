@@ -406,3 +406,23 @@ fn a_copy_may_begin_with_its_writes_and_have_an_add_in_the_middle() {
     });
     assert_eq!((found.unwritten_count, found.copied_count), (1, 0));
 }
+
+#[test]
+fn variables_and_stacks_are_neither_leaked_nor_read_unwritten_nor_freed_twice() {
+    let found = play(|p| {
+        p.watch.type_name(1, Some(b"table (global in libx.so)")).unwrap();
+        p.watch.type_name(2, Some(b"threads (stack)")).unwrap();
+        p.add_of(1, 1000);
+        p.add_of(2, 2000);
+        p.touch(Read, 1000, 8);
+        p.touch(Read, 2000, 8);
+        p.remove(2000);
+        // The memory of a stack that ended is used again.
+        p.add(2000, 16, 1);
+        p.touch(Write, 2000, 8);
+        p.remove(2000);
+    });
+    assert_eq!((found.unwritten_count, found.after_remove_count, found.stray.len()), (0, 0, 0));
+    assert!(found.leaked.is_empty() && found.untouched.is_empty());
+    assert_eq!((found.types[0].regions, found.types[1].regions, found.live_bytes_peak), (1, 0, 16));
+}

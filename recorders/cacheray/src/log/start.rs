@@ -9,9 +9,9 @@ use crate::inner::{Inner, Phase};
 use crate::log::{self, Entry, Section, signals};
 use crate::loss;
 use crate::options::{Destination, Options};
-use crate::sys;
 use crate::target::{Fault, Target};
 use crate::thread::{self, Local};
+use crate::{statics, sys};
 
 /// Set for programs that a recorded program starts: their trace goes beside the first one's.
 const RECORDED: &CStr = c"CACHERAY_RECORDED";
@@ -148,6 +148,9 @@ unsafe extern "C" fn at_thread_end(_: *mut c_void) {
         // A thread that was cancelled in the middle of a record must not keep the log.
         if me.is_inside() {
             log::take_over(me);
+        }
+        if let Entry::Entered(mut section) = Section::enter_anyway(me) {
+            statics::end_of_stack(section.log(), me);
         }
         signals::take_stack(me);
         if !me.has_spilled() {

@@ -35,6 +35,9 @@ pub(crate) struct RecordArguments {
     /// Omit untyped allocations
     #[arg(long)]
     no_malloc: bool,
+    /// Do not record variables and stacks as regions
+    #[arg(long)]
+    no_globals: bool,
     /// A function that allocates for others: what it returns is named after its callers. May be repeated; `*` ends a name
     /// of which more may follow
     #[arg(long, value_name = "NAME", conflicts_with = "keep_wrappers")]
@@ -72,6 +75,7 @@ impl RecordArguments {
             output,
             force,
             no_malloc: false,
+            no_globals: false,
             wrapper: Vec::new(),
             keep_wrappers: false,
             callers: 0,

@@ -28,6 +28,7 @@ pub(super) fn recorder_options(options: &RecordArguments) -> Result<OsString, Fa
     if options.no_malloc {
         text.push(":malloc=0");
     }
+    text.push(if options.no_globals { ":globals=0" } else { ":globals=1" });
     for name in &options.wrapper {
         text.push(":wrapper=");
         text.push(without_colons(name));

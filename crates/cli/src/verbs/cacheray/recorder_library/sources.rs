@@ -47,6 +47,7 @@ sources! {
     "regions.rs",
     "sites.rs",
     "spawn.rs",
+    "statics.rs",
     "sys.rs",
     "target.rs",
     "thread.rs",
