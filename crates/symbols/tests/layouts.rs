@@ -137,6 +137,35 @@ fn c_plus_plus_programs_have_the_offsets_that_the_compiler_says() {
 }
 
 #[test]
+fn regions_of_variables_have_the_types_of_their_elements() {
+    for (compiler, extra) in [("g++", "-gdwarf-5"), ("g++", "-gdwarf-4"), ("g++", "-O2"), ("clang++-14", "-gdwarf-5")] {
+        let to = format!("variables-{compiler}{extra}");
+        let Some(program) = compiled(compiler, &["-g", extra], "variables.cpp", &to) else { continue };
+        with_type_data(&[&program], InputOptions::default(), |data| {
+            for (name, recorded, bytes, fields) in [
+                ("Shape::origin (global)", 16, 16, 2),
+                ("matrix (global)", 4000, 8, 0),
+                ("shapes (global)", 224, 56, 4),
+                ("world::first (global)", 8, 8, 0),
+                ("world::all (global in libx.so)", 392, 56, 4),
+                ("step(int)::calls (global)", 32, 16, 2),
+                ("calls.0 (global)", 32, 16, 2),
+                // Two of them: the size decides.
+                ("same (global)", 4, 4, 0),
+                ("same (global)", 8, 8, 0),
+            ] {
+                let found = data.layout(name, recorded).unwrap_or_else(|| panic!("{to}: {name}"));
+                assert_eq!((found.bytes, found.fields.len()), (bytes, fields), "{to}: {name} {found:?}");
+                assert_eq!(found.element_bytes(recorded), bytes, "{to}: {name}");
+            }
+            // No variable, and one that has no address.
+            assert!(data.layout("nothing (global)", 8).is_none() && data.layout("hidden (global)", 4).is_none());
+        })
+        .unwrap();
+    }
+}
+
+#[test]
 fn members_whose_types_are_in_units_of_their_own_have_their_names() {
     for (compiler, version) in
         [("g++", "-gdwarf-4"), ("g++", "-gdwarf-5"), ("clang++-14", "-gdwarf-4"), ("clang++-14", "-gdwarf-5")]

@@ -207,6 +207,8 @@ fn is_incidental(name: &[u8]) -> bool {
         || starts(b"anon.")
         || starts(b".L")
         || starts(b"completed.")
+        || starts(b"DW.ref.")
+        || starts(b"_rust_extern_with_linkage_")
         || [&b"_IO_stdin_used"[..], b"__dso_handle", b"__abi_tag", b"__TMC_END__", b"__rust_no_alloc_shim_is_unstable"]
             .contains(&name)
 }

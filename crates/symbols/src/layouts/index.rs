@@ -7,12 +7,14 @@ use std::sync::Arc;
 
 use anytrace_core::Error;
 use anytrace_core::layout::canonical_name;
+use anytrace_core::span::Mangling;
 use gimli::{
     Abbreviations, AttributeValue, DebugTypeSignature, DwAt, DwTag, UnitHeader, UnitOffset, UnitType, constants as d,
 };
 
 use super::find::short_names;
 use super::sections::{Bytes, Dwarf, TypeSections};
+use crate::demangle;
 use crate::object_file::failed;
 
 pub(super) type Unit<'a> = gimli::Unit<Bytes<'a>>;
@@ -68,7 +70,9 @@ pub(super) struct Index<'a> {
     by_name: HashMap<Box<str>, Vec<Definition>>,
     /// Names without template arguments, as compilers have them in their own tables, and without enclosing scopes.
     by_short_name: HashMap<Box<str>, Vec<Box<str>>>,
-    /// Entries that only declare a type, with its name.
+    /// Variables that have a place in memory, by name with enclosing scopes, except functions.
+    variables: HashMap<Box<str>, Vec<Place>>,
+    /// Entries that only declare a type or a variable, with its name.
     declarations: HashMap<Place, Box<str>>,
     signatures: HashMap<u64, Place>,
     name_bytes_left: usize,
@@ -88,6 +92,7 @@ impl<'a> Index<'a> {
             units: RefCell::default(),
             by_name: HashMap::new(),
             by_short_name: HashMap::new(),
+            variables: HashMap::new(),
             declarations: HashMap::new(),
             signatures: HashMap::new(),
             name_bytes_left: sections.info_bytes.saturating_mul(4).saturating_add(1 << 20),
@@ -218,6 +223,13 @@ impl<'a> Index<'a> {
             if let Some(name) = self.declarations.get(&Place { offset: declared, ..place }) {
                 return Named::Absolute(name.to_string());
             }
+            // Before DWARF 5 static members of a class are declared among its fields, which are not listed.
+            if let Some(name) = attribute(attributes, d::DW_AT_linkage_name)
+                && let Ok(name) = self.dwarf.attr_string(unit, name)
+            {
+                let name = name.to_string_lossy();
+                return Named::Absolute(demangle(&name, Mangling::Demangled).into_owned());
+            }
         }
         if let Some(name) = attribute(attributes, d::DW_AT_name) {
             return match self.dwarf.attr_string(unit, name) {
@@ -256,6 +268,9 @@ impl<'a> Index<'a> {
             self.declarations.insert(place, name.into());
             return;
         }
+        if tag == d::DW_TAG_variable {
+            return self.list_variable(name, attributes, place);
+        }
         let bytes = attribute(attributes, d::DW_AT_byte_size).and_then(|value| value.udata_value()).unwrap_or(0);
         let rank = match tag {
             d::DW_TAG_typedef => Rank::Alias,
@@ -280,6 +295,25 @@ impl<'a> Index<'a> {
             }
         }
         self.by_name.insert(name.into(), vec![definition]);
+    }
+
+    fn list_variable(&mut self, name: String, attributes: &[gimli::Attribute<Bytes<'a>>], place: Place) {
+        if !has_address(attributes) {
+            return;
+        }
+        let is_known = self.variables.contains_key(name.as_str());
+        if !is_known && !self.take_name_bytes(name.len()) {
+            return;
+        }
+        let all = self.variables.entry(name.into()).or_default();
+        if all.len() < DEFINITIONS_MAX {
+            all.push(place);
+        }
+    }
+
+    /// The variables of a name.
+    pub(super) fn variables(&self, name: &str) -> &[Place] {
+        self.variables.get(name).map_or(&[], Vec::as_slice)
     }
 
     fn take_name_bytes(&mut self, bytes: usize) -> bool {
@@ -380,7 +414,14 @@ fn is_listed(tag: DwTag) -> bool {
             | d::DW_TAG_typedef
             | d::DW_TAG_base_type
             | d::DW_TAG_pointer_type
+            | d::DW_TAG_variable
     )
+}
+
+/// True for a variable at an address of its own, which those on a stack have not.
+fn has_address(attributes: &[gimli::Attribute<Bytes<'_>>]) -> bool {
+    let Some(AttributeValue::Exprloc(expression)) = attribute(attributes, d::DW_AT_location) else { return false };
+    expression.0.first().is_some_and(|operation| [d::DW_OP_addr.0, d::DW_OP_addrx.0].contains(operation))
 }
 
 fn is_scope(tag: DwTag) -> bool {

@@ -5,17 +5,26 @@ use std::sync::Arc;
 
 use anytrace_core::Error;
 use anytrace_core::layout::{Layout, RecordKind, bare_name, canonical_name};
+use anytrace_core::span::Mangling;
 
 use super::build;
 use super::find::choose;
 use super::index::Index;
 use super::sections::TypeSections;
+use crate::demangle;
 
 /// The types of a file.
 pub(super) struct Types<'a> {
     index: Index<'a>,
     /// What was asked for.
     found: HashMap<(Box<str>, u64), Option<Arc<Layout>>>,
+}
+
+/// The variable that a region's name means: the recorder appends `(global)`, or `(global in libx.so)`.
+fn variable_name(trace_name: &str) -> Option<&str> {
+    let (variable, remark) = trace_name.rsplit_once(" (")?;
+    let remark = remark.strip_suffix(')')?;
+    (remark == "global" || remark.starts_with("global in ")).then_some(variable)
 }
 
 impl<'a> Types<'a> {
@@ -33,6 +42,12 @@ impl<'a> Types<'a> {
         let key = (Box::from(trace_name), recorded_bytes);
         if let Some(found) = self.found.get(&key) {
             return found.clone();
+        }
+        if let Some(variable) = variable_name(trace_name) {
+            let candidates = self.of_variable(&demangle(variable, Mangling::Demangled));
+            let found = choose(candidates, trace_name, recorded_bytes, self.index.name, notes).map(Arc::new);
+            self.found.insert(key, found.clone());
+            return found;
         }
         let bare = canonical_name(bare_name(trace_name));
         let mut candidates = self.definitions(&bare);
@@ -73,6 +88,20 @@ impl<'a> Types<'a> {
         let mut found: Vec<Layout> = Vec::new();
         for place in self.index.definitions(name) {
             let Some(layout) = build::layout(&self.index, place, name) else { continue };
+            if !found.contains(&layout) {
+                found.push(layout);
+            }
+        }
+        found
+    }
+
+    /// The types of a variable's elements, each distinct one once.
+    fn of_variable(&self, variable: &str) -> Vec<Layout> {
+        // Debug data have those of functions without the function: `step(int)::calls`.
+        let own = variable.rsplit_once(")::").map_or(variable, |(_, own)| own);
+        let mut found: Vec<Layout> = Vec::new();
+        for place in self.index.variables(&canonical_name(bare_name(own))) {
+            let Some(layout) = build::variable(&self.index, *place) else { continue };
             if !found.contains(&layout) {
                 found.push(layout);
             }
