@@ -26,6 +26,27 @@ impl<'a> SiteName<'a> {
         is_place(places).then_some(Self { places, remarks })
     }
 
+    /// The places one by one: the one that allocates, then its callers. Each is a function, and how many bytes after its
+    /// first one the call returns to.
+    pub fn each(self) -> Vec<(&'a [u8], u64)> {
+        let mut found = Vec::new();
+        let mut rest = self.places;
+        while !rest.is_empty() {
+            // Names of templates have both signs, too, but not one after the other.
+            let end = (0..rest.len()).find_map(|at| {
+                let digits = rest.get(at..)?.strip_prefix(b"+0x")?;
+                let count = digits.iter().take_while(|byte| byte.is_ascii_hexdigit()).count();
+                let is_end = count > 0 && matches!(digits.get(count), None | Some(b'<'));
+                is_end.then_some((at, digits.get(..count)?, at + 3 + count))
+            });
+            let Some((function, digits, end)) = end else { break };
+            let offset = std::str::from_utf8(digits).ok().and_then(|digits| u64::from_str_radix(digits, 16).ok());
+            found.extend(offset.and_then(|offset| Some((rest.get(..function)?, offset))));
+            rest = rest.get(end + 1..).unwrap_or(&[]);
+        }
+        found
+    }
+
     /// The remarks one by one.
     pub fn remarks(self) -> impl Iterator<Item = &'a [u8]> {
         self.remarks.split(|byte| *byte == b',').map(<[u8]>::trim_ascii)
@@ -60,6 +81,20 @@ mod tests {
         for name in ["graph", "graph(global)", "f+0x1 (calloc)", "f (globally)", "(stack)", ""] {
             assert!(!is_static(name.as_bytes()), "{name}");
         }
+    }
+
+    #[test]
+    fn each_place_is_a_function_and_an_offset() {
+        let each = |name: &'static str| {
+            let found = SiteName::of(name.as_bytes()).map(SiteName::each).unwrap_or_default();
+            found.into_iter().map(|(name, at)| (String::from_utf8_lossy(name).into_owned(), at)).collect::<Vec<_>>()
+        };
+        let of = |found: &[(&str, u64)]| found.iter().map(|(name, at)| ((*name).to_owned(), *at)).collect::<Vec<_>>();
+        assert_eq!(each("main+0x1f (calloc)"), of(&[("main", 31)]));
+        assert_eq!(each("a<b>::c(int)+0x10<g+0x2<h+0xff"), of(&[("a<b>::c(int)", 16), ("g", 2), ("h", 255)]));
+        assert_eq!(each("f<+0x1>()+0x2"), of(&[("f<+0x1>()", 2)]));
+        assert_eq!(each("main"), of(&[]));
+        assert_eq!(each("f+0xffffffffffffffffff"), of(&[]), "no program is that long");
     }
 
     #[test]

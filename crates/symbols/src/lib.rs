@@ -26,6 +26,7 @@ pub mod layouts;
 mod object_file;
 mod places;
 mod relocate;
+pub mod sites;
 mod sources;
 mod symbol_table;
 #[cfg(feature = "testing")]

@@ -3,6 +3,7 @@
 //! Allocations without a type are called by the place that makes them, and functions of templates have names of hundreds
 //! of letters. Headings, JSON and CSV have them in full.
 
+use anytrace_analysis::site_name::{SiteName, is_static};
 use anytrace_core::span::Mangling;
 use anytrace_core::text::printable;
 use anytrace_symbols::demangle;
@@ -10,8 +11,34 @@ use anytrace_symbols::demangle;
 /// Names of up to this many letters are shown unchanged.
 const LETTERS_MAX: usize = 72;
 
-/// The name of a type for a table: Rust's names as in the source, long ones without what their brackets hold.
+/// The name of a type for a table: Rust's names as in the source, long ones without what their brackets hold; of the
+/// callers of a place as many as there is room for.
 pub(super) fn type_label(name: &str) -> String {
+    let each = SiteName::of(name.as_bytes()).map(SiteName::each).unwrap_or_default();
+    let [_, callers @ ..] = each.as_slice() else { return label(name) };
+    if callers.is_empty() {
+        return label(name);
+    }
+    let labels = each.iter().map(|(name, at)| label(&format!("{}+{at:#x}", String::from_utf8_lossy(name))));
+    let mut out = String::new();
+    for one in labels {
+        if !out.is_empty() && out.chars().count() + one.chars().count() >= LETTERS_MAX {
+            out.push_str(" < …");
+            break;
+        }
+        if !out.is_empty() {
+            out.push_str(" < ");
+        }
+        out.push_str(&one);
+    }
+    let remarks = name.rsplit_once(" (").filter(|(places, _)| SiteName::of(places.as_bytes()).is_some());
+    remarks.map_or_else(|| out.clone(), |(_, remarks)| format!("{out} ({}", printable(remarks)))
+}
+
+fn label(name: &str) -> String {
+    if let Some((variable, remark)) = name.rsplit_once(" (").filter(|_| is_static(name.as_bytes())) {
+        return format!("{} ({}", label(variable), printable(remark));
+    }
     let place = name.rfind("+0x").unwrap_or(name.len());
     let (function, place) = name.split_at(place);
     let readable = demangle(function, Mangling::Demangled);
@@ -60,6 +87,15 @@ fn without_brackets(name: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn callers_are_shown_as_far_as_there_is_room() {
+        assert_eq!(type_label("f+0x1<g+0x2 (calloc)"), "f+0x1 < g+0x2 (calloc)");
+        let many = (0..20).map(|n| format!("caller{n}+0x{n}")).collect::<Vec<_>>().join("<");
+        let label = type_label(&many);
+        assert!(label.starts_with("caller0+0x0 < caller1+0x1 <") && label.ends_with(" < …"), "{label}");
+        assert!(label.chars().count() <= LETTERS_MAX + 4, "{label}");
+    }
 
     #[test]
     fn long_names_of_templates_lose_what_their_brackets_hold() {

@@ -3,6 +3,7 @@
 mod csv;
 mod json;
 mod layouts;
+mod places;
 mod text;
 
 use std::io::Write;
@@ -23,6 +24,7 @@ use crate::arguments::{CsvArguments, InputArguments, TOP, rows};
 use crate::failure::Failure;
 use crate::results::print_json;
 use crate::{Verdict, for_each_file, terminal};
+use places::Places;
 
 pub(super) use json::series;
 
@@ -74,6 +76,7 @@ struct Results {
     profile: TypeProfile,
     /// Types that are wanted, those with most misses first.
     shown: Vec<TypeNumber>,
+    places: Places,
 }
 
 pub(crate) fn run(options: &TypesArguments) -> Result<Verdict, Failure> {
@@ -128,7 +131,8 @@ fn one(
             options.types.join(" or ")
         )));
     }
-    Ok((Results { name, format: read.format, config: config.clone(), profile, shown }, read.verdict))
+    let places = Places::of(&profile, &options.type_data.binary)?;
+    Ok((Results { name, format: read.format, config: config.clone(), profile, shown, places }, read.verdict))
 }
 
 /// The types that are wanted, those with most misses first, then most accesses.

@@ -1,6 +1,7 @@
 //! The table of types.
 
 use anytrace_analysis::type_profile::TypeCounts;
+use anytrace_core::text::printable;
 
 use super::super::Results;
 use super::{ROWS_MAX, number};
@@ -15,7 +16,7 @@ const SPARKS: usize = 16;
 pub(super) fn summary(results: &Results) -> String {
     let profile = &results.profile;
     let all: u64 = profile.types.iter().map(|one| one.counts.misses).sum::<u64>() + profile.untyped.misses;
-    let columns = [
+    let mut columns = vec![
         ("misses", Align::Right),
         ("share", Align::Right),
         ("reads", Align::Right),
@@ -27,10 +28,15 @@ pub(super) fn summary(results: &Results) -> String {
         ("type", Align::Left),
         ("live over time", Align::Left),
     ];
+    // The lines of places, where programs are given.
+    let has_lines = results.places.has_lines();
+    if has_lines {
+        columns.insert(columns.len() - 1, ("allocated at", Align::Left));
+    }
     let mut table = Table::new(&columns);
     for &at in results.shown.iter().take(ROWS_MAX) {
         let Some(one) = profile.types.get(at as usize) else { continue };
-        table.row(vec![
+        let mut row = vec![
             number(one.counts.misses),
             percent(one.counts.misses as f64, all as f64),
             number(one.counts.reads),
@@ -40,8 +46,10 @@ pub(super) fn summary(results: &Results) -> String {
             sizes(one),
             bytes(one.live_bytes_peak),
             type_label(profile.table.name(at)),
-            one.live.sparkline(SPARKS),
-        ]);
+        ];
+        row.extend(has_lines.then(|| printable(&results.places.line(at))));
+        row.push(one.live.sparkline(SPARKS));
+        table.row(row);
     }
     if profile.untyped.accesses() > 0 {
         let counts = &profile.untyped;

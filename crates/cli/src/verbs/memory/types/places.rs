@@ -1,0 +1,63 @@
+//! Where in the source untyped allocations are made, where programs are given.
+
+use std::collections::HashMap;
+use std::path::{Path, PathBuf};
+
+use anytrace_analysis::site_name::SiteName;
+use anytrace_analysis::type_profile::TypeProfile;
+use anytrace_core::access::TypeNumber;
+use anytrace_core::span::Location;
+use anytrace_symbols::sites;
+
+use crate::failure::Failure;
+
+/// A place that allocates, or a caller of one.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Place {
+    pub(super) function: String,
+    pub(super) offset_bytes: u64,
+    pub(super) location: Option<Location>,
+}
+
+/// The places of types that are named after one.
+#[derive(Debug, Default)]
+pub(super) struct Places(HashMap<TypeNumber, Vec<Place>>);
+
+impl Places {
+    /// Those of all types, with the lines that `programs` have for them.
+    pub(super) fn of(profile: &TypeProfile, programs: &[PathBuf]) -> Result<Self, Failure> {
+        let mut all: Vec<(TypeNumber, String, u64)> = Vec::new();
+        for (number, one) in (0..).zip(profile.table.types()) {
+            let name = one.name.as_deref().unwrap_or_default();
+            let each = SiteName::of(name.as_bytes()).map(SiteName::each).unwrap_or_default();
+            all.extend(each.into_iter().map(|(name, at)| (number, String::from_utf8_lossy(name).into_owned(), at)));
+        }
+        let wanted: Vec<sites::Site<'_>> = all.iter().map(|(_, name, at)| (name.as_str(), *at)).collect();
+        let paths: Vec<&Path> = programs.iter().map(PathBuf::as_path).collect();
+        let found = sites::locations(&paths, &wanted).map_err(|error| Failure::bare(&error))?;
+        let mut places: HashMap<TypeNumber, Vec<Place>> = HashMap::new();
+        for ((number, function, offset_bytes), location) in all.into_iter().zip(found) {
+            places.entry(number).or_default().push(Place { function, offset_bytes, location });
+        }
+        Ok(Self(places))
+    }
+
+    /// The place of a type, then its callers; empty for a type with a name of its own.
+    pub(super) fn each(&self, number: TypeNumber) -> &[Place] {
+        self.0.get(&number).map_or(&[], Vec::as_slice)
+    }
+
+    /// True where the line of any place is known.
+    pub(super) fn has_lines(&self) -> bool {
+        self.0.values().flatten().any(|place| place.location.is_some())
+    }
+
+    /// `file.c:12` of the place itself, without folders; empty where it is unknown.
+    pub(super) fn line(&self, number: TypeNumber) -> String {
+        let location = self.each(number).first().and_then(|place| place.location.as_ref());
+        location.map_or_else(String::new, |location| {
+            let file = location.file.rsplit('/').next().unwrap_or(&location.file);
+            format!("{file}:{}", location.line)
+        })
+    }
+}
