@@ -41,9 +41,9 @@ fn main() -> ExitCode {
     let given = verbs::xray::normalize(names::spelled_out(std::env::args_os().collect()).into_iter());
     let mut is_json = false;
     let result = match parse(&given, &mut is_json) {
-        Ok(arguments) => {
+        Ok(mut arguments) => {
             terminal::use_colors(arguments.color.choice());
-            run(&arguments)
+            run(&mut arguments)
         }
         Err(error) => print_clap(&error, &given),
     };
@@ -125,8 +125,8 @@ fn print_clap(error: &clap::Error, given: &[std::ffi::OsString]) -> Result<Verdi
     Ok(Verdict::Fine)
 }
 
-fn run(arguments: &Arguments) -> Result<Verdict, Failure> {
-    match &arguments.verb {
+fn run(arguments: &mut Arguments) -> Result<Verdict, Failure> {
+    match &mut arguments.verb {
         Verb::Demo(options) => verbs::demo::run(options),
         Verb::Record(options) => verbs::record::run(options),
         Verb::Highlights(options) => verbs::highlights::run(options),
@@ -148,7 +148,7 @@ fn run(arguments: &Arguments) -> Result<Verdict, Failure> {
         Verb::Cacheray(options) => verbs::cacheray::run(options),
         Verb::Casemate(options) => verbs::casemate::run(options),
         Verb::Heph(options) => verbs::heph::run(options),
-        Verb::Memory(options) => verbs::memory::run(&options.verb),
+        Verb::Memory(options) => verbs::memory::run(&mut options.verb),
         Verb::Xray(options) => verbs::xray::run(options),
         Verb::Formats => verbs::formats::run(),
         Verb::Rules(options) => verbs::rules::run(options),

@@ -3,9 +3,12 @@
 #![allow(missing_docs)]
 #![allow(clippy::unwrap_used, reason = "a test may fail by panicking")]
 
-use std::path::{Path, PathBuf};
-use std::process::{Command, Output};
+mod recorded;
 
+use std::path::Path;
+use std::process::Command;
+
+use recorded::Bench;
 use serde_json::Value;
 
 /// Three loops: over a list, over a table by columns, and one that `memcpy` does.
@@ -46,44 +49,16 @@ int main(void)
 }
 "#;
 
-/// A folder with the program and the trace of a run.
-struct Bench(tempfile::TempDir);
+/// The program, and the trace of a run.
+fn recorded() -> Bench {
+    let bench = Bench::new(SOURCE);
+    bench.run(&["cacheray", "record", "-o", "app.trace", "--", "./app"], 0);
+    bench
+}
 
-impl Bench {
-    fn new() -> Self {
-        let tmp = Path::new(env!("CARGO_TARGET_TMPDIR"));
-        let bench = Self(tempfile::tempdir_in(tmp).unwrap());
-        let (exe, alone) = (env!("CARGO_BIN_EXE_anytrace"), bench.path("anytrace"));
-        // A recorder beside the program may be an older one.
-        if std::fs::hard_link(exe, &alone).is_err() {
-            std::fs::copy(exe, &alone).unwrap();
-        }
-        std::fs::write(bench.path("app.c"), SOURCE).unwrap();
-        bench.run(&["cacheray", "cc", "--", "gcc", "-g", "-O1", "-o", "app", "app.c"], 0);
-        bench.run(&["cacheray", "record", "-o", "app.trace", "--", "./app"], 0);
-        bench
-    }
-
-    fn path(&self, name: &str) -> PathBuf {
-        self.0.path().join(name)
-    }
-
-    fn run(&self, arguments: &[&str], code: i32) -> Output {
-        // Shared by the tests and by later runs: a version of the recorder is built once.
-        let cache = Path::new(env!("CARGO_TARGET_TMPDIR")).join("cacheray-cache");
-        let mut command = Command::new(self.path("anytrace"));
-        command.args(arguments).current_dir(self.0.path()).env("XDG_CACHE_HOME", cache);
-        command.env_remove("CACHERAY_OPTIONS").env_remove("ANYTRACE_CACHERAY_RECORDER");
-        let output = command.output().unwrap();
-        let said = String::from_utf8_lossy(&output.stderr);
-        assert_eq!(output.status.code(), Some(code), "{arguments:?}: {said}");
-        output
-    }
-
-    fn json(&self, arguments: &[&str]) -> Value {
-        let all = [&["memory"], arguments, &["--config", "zen3", "--format", "json"]].concat();
-        serde_json::from_slice(&self.run(&all, 0).stdout).unwrap()
-    }
+fn json(bench: &Bench, arguments: &[&str]) -> Value {
+    let all = [&["memory"], arguments, &["--config", "zen3", "--format", "json"]].concat();
+    serde_json::from_slice(&bench.run(&all, 0).stdout).unwrap()
 }
 
 fn rows(object: &Value) -> &Vec<Value> {
@@ -103,12 +78,12 @@ fn line_of(comment: &str) -> usize {
 
 #[test]
 fn lines_functions_and_instructions_add_up_to_what_is_simulated() {
-    let bench = Bench::new();
-    let simulated = bench.json(&["sim", "app.trace"]);
+    let bench = recorded();
+    let simulated = json(&bench, &["sim", "app.trace"]);
     let served = simulated["results"]["zen3"]["records_served_by"].as_object().unwrap();
     let beyond: u64 = served.iter().filter(|(level, _)| *level != "L1").map(|(_, n)| n.as_u64().unwrap()).sum();
     for by in ["line", "function", "instruction"] {
-        let found = bench.json(&["annotate", "--by", by, "app.trace"]);
+        let found = json(&bench, &["annotate", "--by", by, "app.trace"]);
         assert_eq!(found["total"]["reads"], simulated["reads"], "{by}");
         for figure in ["reads", "writes", "misses", "memory"] {
             assert_eq!(Value::from(sum(&found, figure)), found["total"][figure], "{by}: {figure}");
@@ -119,8 +94,8 @@ fn lines_functions_and_instructions_add_up_to_what_is_simulated() {
 
 #[test]
 fn every_loop_has_its_accesses_at_its_line() {
-    let bench = Bench::new();
-    let found = bench.json(&["annotate", "app.trace"]);
+    let bench = recorded();
+    let found = json(&bench, &["annotate", "app.trace"]);
     let at = |comment: &str| {
         let line = line_of(comment);
         rows(&found).iter().find(|row| row["line"] == line).unwrap_or_else(|| panic!("{comment}: {found}")).clone()
@@ -138,15 +113,15 @@ fn every_loop_has_its_accesses_at_its_line() {
 
 #[test]
 fn functions_have_the_types_that_miss_in_them() {
-    let bench = Bench::new();
-    let found = bench.json(&["annotate", "--by", "function", "app.trace"]);
+    let bench = recorded();
+    let found = json(&bench, &["annotate", "--by", "function", "app.trace"]);
     let of = |name: &str| rows(&found).iter().find(|row| row["function"] == name).unwrap().clone();
     let (walk, columns) = (of("walk"), of("columns"));
     let name = walk["types"][0]["type"].as_str().unwrap().to_owned();
     assert!(name.starts_with("main"), "the site of the allocation: {name}");
-    assert_eq!(columns["types"][0]["type"], Value::Null);
+    assert_eq!(columns["types"][0]["type"], "table (global)");
     // Only this type.
-    let only = bench.json(&["annotate", "--by", "function", "--type", &name, "app.trace"]);
+    let only = json(&bench, &["annotate", "--by", "function", "--type", &name, "app.trace"]);
     let names: Vec<_> = rows(&only).iter().map(|row| row["function"].as_str().unwrap_or_default()).collect();
     assert!(names.contains(&"walk") && names.contains(&"main") && !names.contains(&"columns"), "{names:?}");
     let refused = bench.run(&["memory", "annotate", "--type", "nonsense", "app.trace"], 2);
@@ -155,7 +130,7 @@ fn functions_have_the_types_that_miss_in_them() {
 
 #[test]
 fn the_source_is_shown_around_the_lines() {
-    let bench = Bench::new();
+    let bench = recorded();
     let output = bench.run(&["memory", "annotate", "--config", "zen3", "--context", "1", "app.trace"], 0);
     let text = String::from_utf8_lossy(&output.stdout);
     let line = line_of("the table");
@@ -172,7 +147,7 @@ fn the_source_is_shown_around_the_lines() {
 
 #[test]
 fn codes_of_another_run_are_refused_and_none_are_noted() {
-    let bench = Bench::new();
+    let bench = recorded();
     std::fs::copy(bench.path("app.trace.pc"), bench.path("kept.pc")).unwrap();
     bench.run(&["cacheray", "record", "--force", "--no-pc", "-o", "app.trace", "--", "./app"], 0);
     assert!(!bench.path("app.trace.pc").exists(), "those of the trace before are gone");
@@ -191,7 +166,7 @@ fn codes_of_another_run_are_refused_and_none_are_noted() {
 
 #[test]
 fn a_program_built_anew_gets_no_wrong_names() {
-    let bench = Bench::new();
+    let bench = recorded();
     let other = SOURCE.replace("3000", "3001").replace("walk", "stroll");
     std::fs::write(bench.path("app.c"), other).unwrap();
     bench.run(&["cacheray", "cc", "--", "gcc", "-g", "-O1", "-o", "app", "app.c"], 0);
@@ -203,16 +178,16 @@ fn a_program_built_anew_gets_no_wrong_names() {
 
 #[test]
 fn callgrinds_own_program_reads_it() {
-    let bench = Bench::new();
+    let bench = recorded();
     let arguments = ["memory", "annotate", "--config", "zen3", "--format", "callgrind", "app.trace"];
     let output = bench.run(&arguments, 0);
     std::fs::write(bench.path("app.callgrind"), &output.stdout).unwrap();
     let mut command = Command::new("callgrind_annotate");
-    command.arg("app.callgrind").current_dir(bench.0.path());
+    command.arg("app.callgrind").current_dir(bench.path("."));
     // Of valgrind, which the tests' packages bring.
     let read = command.output().unwrap();
     let text = String::from_utf8_lossy(&read.stdout);
-    let total = bench.json(&["annotate", "app.trace"])["total"].clone();
+    let total = json(&bench, &["annotate", "app.trace"])["total"].clone();
     let grouped = |number: &Value| {
         let digits = number.to_string();
         let mut text = String::new();
@@ -232,7 +207,7 @@ fn callgrinds_own_program_reads_it() {
 
 #[test]
 fn the_page_has_the_whole_file_and_leads_to_its_lines() {
-    let bench = Bench::new();
+    let bench = recorded();
     let output = bench.run(&["memory", "annotate", "--config", "zen3", "--format", "html", "app.trace"], 0);
     let page = String::from_utf8_lossy(&output.stdout);
     let line = line_of("the table");
@@ -246,8 +221,8 @@ fn the_page_has_the_whole_file_and_leads_to_its_lines() {
 fn a_trace_of_lackey_has_the_instructions_itself() {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
     let trace = root.join("examples/traces/rows.lackey");
-    let bench = Bench::new();
-    let found = bench.json(&["annotate", "--by", "instruction", trace.to_str().unwrap()]);
+    let bench = recorded();
+    let found = json(&bench, &["annotate", "--by", "instruction", trace.to_str().unwrap()]);
     assert_eq!(found["unknown"]["reads"], 0);
     let total = |figure: &str| found["total"][figure].as_u64().unwrap();
     assert_eq!((sum(&found, "reads"), sum(&found, "writes")), (total("reads"), total("writes")));

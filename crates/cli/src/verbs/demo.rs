@@ -67,6 +67,6 @@ pub(crate) fn run(options: &DemoArguments) -> Result<Verdict, Failure> {
 fn highlights(paths: &[PathBuf]) -> Result<Verdict, Failure> {
     let words = ["anytrace", "highlights", "--"].map(OsString::from);
     let given: Vec<_> = words.into_iter().chain(paths.iter().map(|path| path.clone().into_os_string())).collect();
-    let arguments = crate::parse(&given, &mut false).map_err(|error| Failure::usage(error.to_string()))?;
-    crate::run(&arguments)
+    let mut arguments = crate::parse(&given, &mut false).map_err(|error| Failure::usage(error.to_string()))?;
+    crate::run(&mut arguments)
 }

@@ -49,8 +49,8 @@ pub(crate) fn record(output: PathBuf, force: bool, quiet: bool, command: Vec<OsS
 }
 
 /// Runs one of the group's verbs.
-pub(crate) fn run(options: &CacherayArguments) -> Result<Verdict, Failure> {
-    match &options.verb {
+pub(crate) fn run(options: &mut CacherayArguments) -> Result<Verdict, Failure> {
+    match &mut options.verb {
         CacherayVerb::Cc(options) => cc::run(options),
         CacherayVerb::Record(options) => record::run(options),
         CacherayVerb::Memory(verb) => memory::run(verb),

@@ -9,6 +9,7 @@ use std::path::PathBuf;
 use anytrace_analysis::lifetimes::{LifetimeWatch, Lifetimes};
 use clap::Args;
 
+use super::live::{OfProgram, ProgramArguments};
 use super::opening;
 use super::type_data::TypeDataArguments;
 use crate::arguments::{InputArguments, ResultForm, TOP, rows};
@@ -20,8 +21,10 @@ use crate::{Verdict, for_each_file, terminal};
 #[derive(Debug, Args)]
 pub(crate) struct LifetimeArguments {
     /// Traces; - is standard input
-    #[arg(required = true, value_name = "TRACE")]
+    #[arg(required_unless_present = "program", value_name = "TRACE")]
     files: Vec<PathBuf>,
+    #[command(flatten)]
+    program: ProgramArguments,
     /// Findings of a kind
     #[arg(short = 'n', long, value_name = "N", value_parser = rows, default_value = "10",
           help = format!("{TOP} (up to 10,000 findings per kind are kept; counts are exact)"))]
@@ -36,6 +39,12 @@ pub(crate) struct LifetimeArguments {
     type_data: TypeDataArguments,
     #[command(flatten)]
     input: InputArguments,
+}
+
+impl OfProgram for LifetimeArguments {
+    fn parts(&mut self) -> (&mut Vec<PathBuf>, &ProgramArguments) {
+        (&mut self.files, &self.program)
+    }
 }
 
 /// What is printed of one trace.

@@ -11,6 +11,7 @@ mod default_caches;
 mod heatmap;
 mod highlights;
 mod lifetime;
+mod live;
 mod mrc;
 mod opening;
 mod remapping;
@@ -72,7 +73,7 @@ pub(crate) enum MemoryVerb {
                       an optional suffix k, M or G.\n\n\
                       Exit codes: 0 fine, 1 the trace is damaged, 2 the command failed.\n\n\
                       Example:\n  anytrace memory mrc --by type --plot app.svg app.trace\n  \
-                      anytrace memory mrc --sample 0.01 --working-set huge.trace"
+                      anytrace memory mrc --sample 0.01 --working-set huge.trace\n  anytrace memory mrc -- ./app input.txt"
     )]
     Mrc(Box<mrc::MrcArguments>),
     /// Find cache lines that threads contend for: which fields, which threads, how often, what to pad
@@ -88,7 +89,7 @@ pub(crate) enum MemoryVerb {
     Sharing(Box<sharing::SharingArguments>),
     /// Simulate caches: misses by type, field, level and set
     #[command(
-        after_help = "Examples:\n  anytrace memory sim --config zen3 --types app.trace\n  anytrace memory sim --config caches.json --classes --format json app.trace"
+        after_help = "Examples:\n  anytrace memory sim --config zen3 --types app.trace\n  anytrace memory sim --config caches.json --classes --format json app.trace\n  anytrace memory sim -- ./app input.txt"
     )]
     Sim(Box<sim::SimArguments>),
     /// Count reads, writes and cache misses of each type and field, and show live memory per type over time
@@ -97,17 +98,17 @@ pub(crate) enum MemoryVerb {
 }
 
 /// Runs one of the group's verbs.
-pub(crate) fn run(verb: &MemoryVerb) -> Result<Verdict, Failure> {
+pub(crate) fn run(verb: &mut MemoryVerb) -> Result<Verdict, Failure> {
     match verb {
         MemoryVerb::Advise(options) => advise::run(options),
         MemoryVerb::Annotate(options) => annotate::run(options),
         MemoryVerb::Compare(options) => compare::run(options),
         MemoryVerb::Heatmap(options) => heatmap::run(options),
-        MemoryVerb::Lifetime(options) => lifetime::run(options),
-        MemoryVerb::Mrc(options) => mrc::run(options),
-        MemoryVerb::Sharing(options) => sharing::run(options),
-        MemoryVerb::Sim(options) => sim::run(options),
-        MemoryVerb::Types(options) => types::run(options),
+        MemoryVerb::Lifetime(options) => live::run(&mut **options, lifetime::run),
+        MemoryVerb::Mrc(options) => live::run(&mut **options, mrc::run),
+        MemoryVerb::Sharing(options) => live::run(&mut **options, sharing::run),
+        MemoryVerb::Sim(options) => live::run(&mut **options, sim::run),
+        MemoryVerb::Types(options) => live::run(&mut **options, types::run),
     }
 }
 

@@ -13,6 +13,7 @@ use anytrace_analysis::sharing::{CORE_MAX, Cores, LINE_BYTES_MAX, SETS_MAX, Shar
 use anytrace_core::layout::Layouts;
 use clap::Args;
 
+use super::live::{OfProgram, ProgramArguments};
 use super::schedules::ScheduleArguments;
 use super::type_data::TypeDataArguments;
 use crate::arguments::{InputArguments, ResultForm, TOP, byte_count, rows};
@@ -23,8 +24,10 @@ use crate::{Verdict, for_each_file, paint, terminal};
 #[derive(Debug, Args)]
 pub(crate) struct SharingArguments {
     /// Traces; - is standard input
-    #[arg(required = true, value_name = "TRACE")]
+    #[arg(required_unless_present = "program", value_name = "TRACE")]
     files: Vec<PathBuf>,
+    #[command(flatten)]
+    program: ProgramArguments,
     /// Bytes per cache line: a power of two up to 128
     #[arg(long, value_name = "BYTES", default_value = "64", value_parser = line_bytes)]
     line: u64,
@@ -52,6 +55,12 @@ pub(crate) struct SharingArguments {
     type_data: TypeDataArguments,
     #[command(flatten)]
     input: InputArguments,
+}
+
+impl OfProgram for SharingArguments {
+    fn parts(&mut self) -> (&mut Vec<PathBuf>, &ProgramArguments) {
+        (&mut self.files, &self.program)
+    }
 }
 
 fn line_bytes(text: &str) -> Result<u64, String> {

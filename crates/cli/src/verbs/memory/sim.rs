@@ -12,6 +12,7 @@ use std::path::PathBuf;
 use clap::{Args, ValueEnum};
 
 use super::configs::{ConfigArguments, preset_list};
+use super::live::{OfProgram, ProgramArguments};
 use super::schedules::ScheduleArguments;
 use crate::arguments::{CsvArguments, InputArguments, TOP, rows};
 use crate::failure::Failure;
@@ -27,8 +28,10 @@ pub(super) use simulated::{Simulated, simulate};
 #[derive(Debug, Args)]
 pub(crate) struct SimArguments {
     /// Traces, each simulated separately; - is standard input
-    #[arg(required_unless_present = "list_presets", value_name = "FILE")]
+    #[arg(required_unless_present_any = ["list_presets", "program"], value_name = "FILE")]
     files: Vec<PathBuf>,
+    #[command(flatten)]
+    program: ProgramArguments,
     #[command(flatten)]
     caches: ConfigArguments,
     #[command(flatten)]
@@ -42,6 +45,12 @@ pub(crate) struct SimArguments {
     csv: CsvArguments,
     #[command(flatten)]
     input: InputArguments,
+}
+
+impl OfProgram for SimArguments {
+    fn parts(&mut self) -> (&mut Vec<PathBuf>, &ProgramArguments) {
+        (&mut self.files, &self.program)
+    }
 }
 
 /// Report.

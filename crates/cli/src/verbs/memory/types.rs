@@ -18,6 +18,7 @@ use clap::{Args, ValueEnum};
 use serde_json::Value;
 
 use super::caches::{CacheArguments, typed_simulation};
+use super::live::{OfProgram, ProgramArguments};
 use super::opening;
 use super::type_data::TypeDataArguments;
 use crate::arguments::{CsvArguments, InputArguments, TOP, rows};
@@ -32,8 +33,10 @@ pub(super) use json::series;
 #[derive(Debug, Args)]
 pub(crate) struct TypesArguments {
     /// Traces; - is standard input
-    #[arg(required_unless_present = "layouts", value_name = "TRACE")]
+    #[arg(required_unless_present_any = ["layouts", "program"], value_name = "TRACE")]
     files: Vec<PathBuf>,
+    #[command(flatten)]
+    program: ProgramArguments,
     /// Only these types; may be repeated. `Foo` also means `struct.Foo` and the like
     #[arg(long = "type", value_name = "NAME")]
     types: Vec<String>,
@@ -55,6 +58,12 @@ pub(crate) struct TypesArguments {
     csv: CsvArguments,
     #[command(flatten)]
     input: InputArguments,
+}
+
+impl OfProgram for TypesArguments {
+    fn parts(&mut self) -> (&mut Vec<PathBuf>, &ProgramArguments) {
+        (&mut self.files, &self.program)
+    }
 }
 
 /// Forms of the result.

@@ -5,14 +5,17 @@ use std::path::PathBuf;
 use anytrace_analysis::reuse::ReuseResults;
 use clap::{Args, ValueEnum};
 
+use super::super::live::{OfProgram, ProgramArguments};
 use crate::arguments::{CsvArguments, InputArguments, TOP, byte_count, rows};
 
 /// `memory mrc`.
 #[derive(Debug, Args)]
 pub(crate) struct MrcArguments {
     /// Traces; - is standard input
-    #[arg(required = true, value_name = "TRACE")]
+    #[arg(required_unless_present = "program", value_name = "TRACE")]
     pub(super) files: Vec<PathBuf>,
+    #[command(flatten)]
+    pub(super) program: ProgramArguments,
     /// Bytes per cache line, a power of two; 4k and 2M give TLB curves
     #[arg(long, value_name = "BYTES", default_value = "64", value_parser = line_bytes)]
     pub(super) line: u64,
@@ -57,6 +60,12 @@ pub(crate) struct MrcArguments {
     pub(super) csv: CsvArguments,
     #[command(flatten)]
     pub(super) input: InputArguments,
+}
+
+impl OfProgram for MrcArguments {
+    fn parts(&mut self) -> (&mut Vec<PathBuf>, &ProgramArguments) {
+        (&mut self.files, &self.program)
+    }
 }
 
 /// What parts are.
