@@ -42,7 +42,9 @@ pub(crate) struct Calls {
 }
 
 impl Calls {
-    pub(crate) const NEW: Self = Self { frames: AtomicPtr::new(null_mut()), depth: AtomicUsize::new(0) };
+    pub(crate) const fn new() -> Self {
+        Self { frames: AtomicPtr::new(null_mut()), depth: AtomicUsize::new(0) }
+    }
 
     /// A function begins, with the stack pointer at its hook.
     #[inline(always)]
@@ -152,7 +154,7 @@ mod tests {
 
     #[test]
     fn calls_are_those_not_ended_however_functions_were_left() {
-        let calls = Calls::NEW;
+        let calls = Calls::new();
         assert!(seen(&calls).is_empty());
         calls.leave(10);
         calls.enter(1, 0, 1000);
@@ -185,7 +187,7 @@ mod tests {
     #[test]
     fn calls_and_ends_of_any_program_give_the_stack_that_a_list_has() {
         let mut random = Random(9);
-        let calls = Calls::NEW;
+        let calls = Calls::new();
         let mut list: Vec<(usize, usize)> = Vec::new();
         for n in 1..200_000 {
             let stack = list.last().map_or(1 << 30, |(_, stack)| *stack);
@@ -216,7 +218,7 @@ mod tests {
 
     #[test]
     fn a_recursion_deeper_than_what_is_kept_has_its_last_calls() {
-        let calls = Calls::NEW;
+        let calls = Calls::new();
         (0..10_000).for_each(|n| calls.enter(n, 0, (1 << 30) - n * 16));
         assert_eq!(calls.iter().count(), KEPT);
         assert_eq!(calls.iter().next().map(|call| call.own), Some(9_999));

@@ -79,9 +79,10 @@ pub(crate) fn describe(address: usize) -> Described {
     let foreign = if is_instrumented(path, base) { Vec::new() } else { [b"in ", file_name(path)].concat() };
     let (symbol, function) = match function(path, base, call) {
         Some((symbol, offset)) => (symbol.to_vec(), call - offset as usize),
-        // SAFETY: as for `fname`.
         None if !info.sname.is_null() => {
-            (unsafe { CStr::from_ptr(info.sname) }.to_bytes().to_vec(), info.saddr as usize)
+            // SAFETY: as for `fname`.
+            let symbol = unsafe { CStr::from_ptr(info.sname) };
+            (symbol.to_bytes().to_vec(), info.saddr as usize)
         }
         None => {
             let file = file_name(path).to_vec();
@@ -177,13 +178,10 @@ pub(crate) fn symbols<R>(path: &CStr, base: usize, ask: impl FnOnce(Option<&Symb
 /// True for the base of the main program: the file that the kernel's table of headers belongs to.
 pub(crate) fn is_main(base: usize) -> bool {
     const AT_PHDR: u64 = 3;
-    unsafe extern "C" {
-        fn getauxval(kind: u64) -> u64;
-    }
     // SAFETY: asks for a number.
-    let headers = unsafe { getauxval(AT_PHDR) };
+    let headers = unsafe { sys::getauxval(AT_PHDR) };
     // The headers are in the first page of the file.
-    headers.wrapping_sub(base as u64) < 4096
+    headers.wrapping_sub(base) < 4096
 }
 
 /// C++ names are written as in the source, if the C++ library is loaded to demangle them.

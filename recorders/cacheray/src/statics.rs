@@ -42,7 +42,6 @@ struct Header {
 
 unsafe extern "C" {
     fn dl_iterate_phdr(each: unsafe extern "C" fn(*const Info, usize, *mut c_void) -> c_int, to: *mut c_void) -> c_int;
-    fn getauxval(kind: u64) -> usize;
     fn getrlimit(what: c_int, to: *mut [usize; 2]) -> c_int;
     fn pthread_self() -> usize;
     fn pthread_getattr_np(thread: usize, to: *mut [u64; 8]) -> c_int;
@@ -279,7 +278,7 @@ fn stack_of_main() -> Option<std::ops::Range<usize>> {
     const RLIMIT_STACK: c_int = 3;
     const USUAL: usize = 8 << 20;
     // SAFETY: asks for a number.
-    let last = unsafe { getauxval(AT_EXECFN) };
+    let last = unsafe { sys::getauxval(AT_EXECFN) };
     let mut limits = [0; 2];
     // SAFETY: `limits` has room for both.
     let failed = unsafe { getrlimit(RLIMIT_STACK, &mut limits) };

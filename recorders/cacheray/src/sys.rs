@@ -113,6 +113,7 @@ pub(crate) const SYS_WRITE: c_long = 1;
 pub(crate) const SYS_EXIT_GROUP: c_long = 231;
 
 unsafe extern "C" {
+    pub(crate) fn getauxval(kind: u64) -> usize;
     pub(crate) static environ: *const *const c_char;
     pub(crate) fn getenv(name: *const c_char) -> *const c_char;
     pub(crate) fn setenv(name: *const c_char, value: *const c_char, overwrite: c_int) -> c_int;

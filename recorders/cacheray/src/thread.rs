@@ -79,7 +79,7 @@ thread_local! {
             copied_to: AtomicUsize::new(0),
             copied_bytes: AtomicUsize::new(0),
             copied_site: AtomicUsize::new(0),
-            calls: Calls::NEW,
+            calls: Calls::new(),
             scope: AtomicPtr::new(std::ptr::null_mut()),
             stack: AtomicPtr::new(std::ptr::null_mut()),
             stack_region: AtomicUsize::new(0),
