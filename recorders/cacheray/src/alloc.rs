@@ -6,12 +6,12 @@ use std::sync::atomic::Ordering::Relaxed;
 
 use crate::inner::Inner;
 use crate::log::{Entry, Section};
-use crate::places;
 use crate::real;
 use crate::regions::{Region, UNNAMED};
 use crate::sites::{self, Call, Site};
 use crate::sys;
 use crate::thread::{self, Local};
+use crate::wrappers::CALLERS_MAX;
 
 /// The allocation that the program requested, as far as the call shows.
 #[derive(Debug, Clone, Copy)]
@@ -191,7 +191,7 @@ fn allocated(at: *mut c_void, request: Request) {
 fn enter_for_site(me: &Local, site: Site, bytes: u64, then: impl FnOnce(&mut Inner, &Local, u32)) {
     let mut described = None;
     // Each round describes one address: wrappers, callers, and functions of both.
-    for _ in 0..4 * places::CALLERS_MAX {
+    for _ in 0..4 * CALLERS_MAX {
         let Entry::Entered(mut section) = Section::enter(me) else { return };
         let log = section.log();
         if !log.follows_malloc() {
@@ -210,7 +210,7 @@ fn enter_for_site(me: &Local, site: Site, bytes: u64, then: impl FnOnce(&mut Inn
             Ok(number) => return then(log, me, number),
             Err(address) => {
                 drop(section);
-                described = Some((address, outside(me, || sites::describe(address))));
+                described = Some((address, me.outside(|| sites::describe(address))));
             }
         }
     }
@@ -218,17 +218,6 @@ fn enter_for_site(me: &Local, site: Site, bytes: u64, then: impl FnOnce(&mut Inn
         then(section.log(), me, UNNAMED);
         drop(described);
     }
-}
-
-/// Runs a look-up whose allocations are not the program's.
-pub(crate) fn outside<R>(me: &Local, run: impl FnOnce() -> R) -> R {
-    let errno = sys::errno();
-    let before = me.state();
-    me.set_state(thread::stack_pointer());
-    let found = run();
-    me.set_state(before);
-    sys::set_errno(errno);
-    found
 }
 
 /// The region of an allocation inside `of`, the Rust interface's word on a type.

@@ -70,13 +70,17 @@ mod sites;
 #[cfg(all(feature = "engine", target_os = "linux", target_arch = "x86_64"))]
 mod spawn;
 #[cfg(all(feature = "engine", target_os = "linux", target_arch = "x86_64"))]
-mod statics;
+mod spread;
+#[cfg(all(feature = "engine", target_os = "linux", target_arch = "x86_64"))]
+mod stacks;
 #[cfg(all(feature = "engine", target_os = "linux", target_arch = "x86_64"))]
 mod sys;
 #[cfg(all(feature = "engine", target_os = "linux", target_arch = "x86_64"))]
 mod target;
 #[cfg(all(feature = "engine", target_os = "linux", target_arch = "x86_64"))]
 mod thread;
+#[cfg(all(feature = "engine", target_os = "linux", target_arch = "x86_64"))]
+mod variables;
 #[cfg(all(feature = "engine", target_os = "linux", target_arch = "x86_64"))]
 mod wrappers;
 

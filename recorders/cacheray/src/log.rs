@@ -22,7 +22,7 @@ use crate::inner::{Inner, Phase};
 use crate::loss;
 use crate::record::{self, ACCESS_BYTES};
 use crate::thread::{self, FRESH, Local, NO_ID, OFF, QUIET, READY, SECTION};
-use crate::{statics, sys};
+use crate::{stacks, sys};
 
 /// The cold part; [`HOT`] is the other.
 struct Cold(UnsafeCell<Inner>);
@@ -224,7 +224,7 @@ fn greet(log: &mut Inner, me: &Local) -> bool {
     }
     log.replay(me);
     if is_new {
-        statics::stack(log, me);
+        stacks::begin(log, me);
     }
     true
 }

@@ -19,8 +19,7 @@
 
 use std::ffi::c_int;
 
-use crate::places::CALLERS_MAX;
-use crate::wrappers::Wrappers;
+use crate::wrappers::{CALLERS_MAX, Wrappers};
 
 /// Where the trace goes.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -3,12 +3,10 @@
 use std::collections::HashMap;
 
 use crate::calls::Call;
-use crate::regions::Spread;
 use crate::sites::{self, Described, Site};
-use crate::wrappers::{Function, Watch, Wrappers};
+use crate::spread::Spread;
+use crate::wrappers::{CALLERS_MAX, Function, Watch, Wrappers};
 
-/// Callers that a name can have beside the place itself.
-pub(crate) const CALLERS_MAX: usize = 16;
 /// Wrappers within wrappers that are followed.
 const WRAPPERS_MAX: usize = 16;
 /// Places and names that are kept; what is beyond has the name of the call itself.

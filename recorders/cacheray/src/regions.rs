@@ -1,13 +1,12 @@
 //! Which allocations are recorded and live: prevents one allocation from being recorded twice.
 
 use std::collections::HashMap;
-use std::hash::Hasher;
 
 use crate::calls::Calls;
 use crate::places::Places;
 use crate::record::Add;
 use crate::sites::Site;
-use crate::statics::Known;
+use crate::spread::Spread;
 
 /// Adds that may wait at one time.
 pub(crate) const PENDING_MAX: usize = 16;
@@ -62,7 +61,6 @@ pub(crate) struct Regions {
     names: Vec<Box<[u8]>>,
     by_name: HashMap<Box<[u8]>, u32, Spread>,
     pub(crate) places: Places,
-    pub(crate) statics: Known,
     pending: [Option<Pending>; PENDING_MAX],
     waiting: usize,
 }
@@ -222,36 +220,6 @@ impl Region {
         let is_array = self.is_typed && self.elements > 1 && element > 0 && bytes.is_multiple_of(element);
         let (element, elements) = if is_array { (element, bytes / element) } else { (bytes, 1) };
         self.is_typed.then(|| Self { is_kept: true, ..Self::new(thread, element, elements, self.name, true) })
-    }
-}
-
-/// Spreads addresses over the table: they differ in few bits, and nobody attacks us with them.
-#[allow(clippy::disallowed_types, reason = "keys are the program's own addresses, not input")]
-pub(crate) type Spread = std::hash::BuildHasherDefault<Multiply>;
-
-/// Multiplication by an odd number close to the golden ratio, high bits folded down.
-#[derive(Debug, Default, Clone, Copy)]
-pub(crate) struct Multiply(u64);
-
-impl Hasher for Multiply {
-    fn finish(&self) -> u64 {
-        self.0 ^ (self.0 >> 32)
-    }
-
-    fn write(&mut self, bytes: &[u8]) {
-        for part in bytes.chunks(8) {
-            let mut word = [0; 8];
-            word.iter_mut().zip(part).for_each(|(to, from)| *to = *from);
-            self.write_u64(u64::from_le_bytes(word));
-        }
-    }
-
-    fn write_u64(&mut self, value: u64) {
-        self.0 = (self.0.rotate_left(5) ^ value).wrapping_mul(0x9e37_79b9_7f4a_7c15);
-    }
-
-    fn write_usize(&mut self, value: usize) {
-        self.write_u64(value as u64);
     }
 }
 

@@ -169,6 +169,16 @@ impl Local {
         self.state() > OFF
     }
 
+    /// Runs a look-up whose allocations are not the program's.
+    pub(crate) fn outside<R>(&self, run: impl FnOnce() -> R) -> R {
+        let (errno, before) = (sys::errno(), self.state());
+        self.set_state(stack_pointer());
+        let found = run();
+        self.set_state(before);
+        sys::set_errno(errno);
+        found
+    }
+
     /// True when a handler has left records behind.
     #[inline(always)]
     pub(crate) fn has_spilled(&self) -> bool {

@@ -2,6 +2,9 @@
 //!
 //! Three ways to know one: it is on the list below, the user names it, or a rule recognizes it by what it does.
 
+/// Callers that a name can have beside the place itself.
+pub(crate) const CALLERS_MAX: usize = 16;
+
 /// Names of C, as far as well-known programs and libraries have them; `*` ends a name of which more may follow.
 const LISTED: &[&str] = &[
     // GNU programs, git, binutils, gcc.

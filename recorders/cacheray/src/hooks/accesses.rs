@@ -6,7 +6,7 @@ use std::sync::atomic::Ordering::Relaxed;
 
 use crate::record::{READ, UNALIGNED, WRITE};
 use crate::thread::{self, QUIET, READY};
-use crate::{log, statics};
+use crate::{log, variables};
 
 /// Defines hooks that record one access of a fixed size, or two.
 macro_rules! accesses {
@@ -88,7 +88,7 @@ pub unsafe extern "C" fn __tsan_vptr_update() {
 pub extern "C" fn __tsan_init() {
     super::memory::instrumented();
     log::start::begin();
-    statics::look();
+    variables::look();
 }
 
 /// A function begins; `from` is where its caller goes on. The format has no calls: they name what is allocated.

@@ -11,7 +11,7 @@ use crate::loss;
 use crate::options::{Destination, Options};
 use crate::target::{Fault, Target};
 use crate::thread::{self, Local};
-use crate::{statics, sys};
+use crate::{stacks, sys};
 
 /// Set for programs that a recorded program starts: their trace goes beside the first one's.
 const RECORDED: &CStr = c"CACHERAY_RECORDED";
@@ -150,7 +150,7 @@ unsafe extern "C" fn at_thread_end(_: *mut c_void) {
             log::take_over(me);
         }
         if let Entry::Entered(mut section) = Section::enter_anyway(me) {
-            statics::end_of_stack(section.log(), me);
+            stacks::end(section.log(), me);
         }
         signals::take_stack(me);
         if !me.has_spilled() {

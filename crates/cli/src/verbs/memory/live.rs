@@ -1,14 +1,14 @@
 //! `anytrace memory sim -- ./app`: records a program and reads its trace at once, through a pipe; no file is written.
 
 use std::ffi::OsString;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::process::{Command, ExitStatus};
 use std::thread::JoinHandle;
 
 use clap::Args;
-use nix::fcntl::{OFlag, open};
+use nix::fcntl::{FcntlArg, OFlag, fcntl, open};
 use nix::sys::stat::Mode;
-use nix::unistd::mkfifo;
+use nix::unistd::{dup2_stdin, mkfifo};
 
 use crate::failure::Failure;
 use crate::verbs::recording::{code, leave_interrupts};
@@ -39,7 +39,7 @@ pub(super) fn run<A: OfProgram>(
         return verb(options);
     }
     let recording = Recording::start(&program.program)?;
-    files.push(recording.trace.clone());
+    files.push(PathBuf::from("-"));
     let verdict = verb(options);
     let ended = recording.end()?;
     match verdict? {
@@ -48,10 +48,8 @@ pub(super) fn run<A: OfProgram>(
     }
 }
 
-/// A program that is being recorded into a pipe.
+/// A program that is being recorded into a pipe, which is our standard input from now on.
 struct Recording {
-    /// The pipe, called like the program.
-    trace: PathBuf,
     process: JoinHandle<std::io::Result<ExitStatus>>,
     /// Removed at the end.
     _folder: tempfile::TempDir,
@@ -60,23 +58,29 @@ struct Recording {
 impl Recording {
     fn start(program: &[OsString]) -> Result<Self, Failure> {
         let failed = |what: &str, error: std::io::Error| Failure::usage(format!("cannot {what}: {error}"));
+        let no_pipe = |error: nix::Error| failed("create a pipe", error.into());
         let folder = tempfile::tempdir().map_err(|error| failed("create a temporary folder", error))?;
-        let name = program.first().and_then(|program| Path::new(program).file_name()).unwrap_or_default();
-        let trace = folder.path().join(name);
-        mkfifo(&trace, Mode::S_IRUSR | Mode::S_IWUSR).map_err(|error| failed("create a pipe", error.into()))?;
+        let pipe = folder.path().join("trace");
+        mkfifo(&pipe, Mode::S_IRUSR | Mode::S_IWUSR).map_err(no_pipe)?;
+        // Both ends are open from the beginning: neither the recorder nor who reads waits for the other to come, and what a
+        // program leaves that has ended long before stays. `O_NONBLOCK` is for the first opening alone.
+        let reader =
+            open(&pipe, OFlag::O_RDONLY | OFlag::O_NONBLOCK | OFlag::O_CLOEXEC, Mode::empty()).map_err(no_pipe)?;
+        let writer = open(&pipe, OFlag::O_WRONLY | OFlag::O_CLOEXEC, Mode::empty()).map_err(no_pipe)?;
+        fcntl(&reader, FcntlArg::F_SETFL(OFlag::empty())).map_err(no_pipe)?;
         let own = std::env::current_exe().map_err(|error| failed("find this program", error))?;
         let mut command = Command::new(own);
-        command.args(["cacheray", "record", "--quiet", "--no-pc", "--output"]).arg(&trace).arg("--").args(program);
+        command.args(["cacheray", "record", "--quiet", "--no-pc", "--output"]).arg(&pipe).arg("--").args(program);
         leave_interrupts();
+        // The program has the standard input that we had.
         let mut recorder = command.spawn().map_err(|error| failed("start the recorder", error))?;
-        let pipe = trace.clone();
+        dup2_stdin(&reader).map_err(no_pipe)?;
         let process = std::thread::spawn(move || {
             let ended = recorder.wait();
-            // Whoever still waits for the pipe's other end, as nothing was recorded, finds it closed.
-            drop(open(&pipe, OFlag::O_WRONLY | OFlag::O_NONBLOCK, Mode::empty()));
+            drop(writer);
             ended
         });
-        Ok(Self { trace, process, _folder: folder })
+        Ok(Self { process, _folder: folder })
     }
 
     /// Waits for the program.

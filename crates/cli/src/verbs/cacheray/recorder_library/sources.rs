@@ -47,10 +47,12 @@ sources! {
     "regions.rs",
     "sites.rs",
     "spawn.rs",
-    "statics.rs",
+    "spread.rs",
+    "stacks.rs",
     "sys.rs",
     "target.rs",
     "thread.rs",
+    "variables.rs",
     "wrappers.rs",
 }
 

@@ -1,17 +1,17 @@
-//! Memory that is there without an allocation: the variables of instrumented files, and the threads' stacks.
+//! The variables of the program and of instrumented libraries, as regions: `graph (global)`, `table (global in libx.so)`.
 //!
-//! Their regions are named `graph (global)`, `table (global in libx.so)`, `main (stack)`, `threads (stack)`. Readers take
-//! such memory for initialized and do not expect it to be freed.
+//! Readers take such memory for initialized and do not expect it to be freed.
 
 use std::ffi::{CStr, c_char, c_int, c_void};
+use std::sync::Mutex;
 use std::sync::atomic::AtomicU64;
 use std::sync::atomic::Ordering::Relaxed;
 
 use crate::inner::Inner;
 use crate::log::{Entry, Section};
 use crate::regions::Region;
+use crate::sites;
 use crate::thread::{self, Local};
-use crate::{alloc, sites, sys};
 
 /// Most variables of a file; the largest are recorded.
 const VARIABLES_MAX: usize = 1 << 16;
@@ -42,11 +42,6 @@ struct Header {
 
 unsafe extern "C" {
     fn dl_iterate_phdr(each: unsafe extern "C" fn(*const Info, usize, *mut c_void) -> c_int, to: *mut c_void) -> c_int;
-    fn getrlimit(what: c_int, to: *mut [usize; 2]) -> c_int;
-    fn pthread_self() -> usize;
-    fn pthread_getattr_np(thread: usize, to: *mut [u64; 8]) -> c_int;
-    fn pthread_attr_getstack(of: *const [u64; 8], start: *mut usize, bytes: *mut usize) -> c_int;
-    fn pthread_attr_destroy(of: *mut [u64; 8]) -> c_int;
 }
 
 /// A file that is loaded.
@@ -69,11 +64,8 @@ struct Variable {
     name: Vec<u8>,
 }
 
-/// The files whose variables are recorded already.
-#[derive(Debug, Default)]
-pub(crate) struct Known {
-    modules: Vec<Place>,
-}
+/// The files whose variables are recorded already. Never waited for: after a fork another thread may have had it.
+static KNOWN: Mutex<Vec<Place>> = Mutex::new(Vec::new());
 
 /// How often files had been loaded at the last look.
 static LOADS: AtomicU64 = AtomicU64::new(0);
@@ -92,24 +84,28 @@ pub(crate) fn look() {
             }
         }
         // Without the log: the loader's lock is also held while constructors run, and those record.
-        let modules = alloc::outside(me, modules);
-        let known = {
-            let Entry::Entered(mut section) = Section::enter(me) else { return };
-            section.log().change(|regions| regions.statics.modules.clone()).unwrap_or_default()
-        };
-        let fresh = modules.iter().filter(|module| !known.contains(&module.place));
-        let found = alloc::outside(me, || fresh.map(|one| (one.place.clone(), variables(one))).collect::<Vec<_>>());
+        let found = me.outside(|| {
+            let modules = modules();
+            let known = KNOWN.try_lock().map(|known| known.clone()).unwrap_or_default();
+            let gone: Vec<Place> = known.iter().filter(|place| !is_among(place, &modules)).cloned().collect();
+            let fresh = modules.iter().filter(|module| !known.contains(&module.place));
+            let variables: Vec<Variable> = fresh.flat_map(variables).collect();
+            (modules, gone, variables)
+        });
         let Entry::Entered(mut section) = Section::enter(me) else { return };
-        let log = section.log();
-        for gone in known.iter().filter(|place| !modules.iter().any(|module| module.place == **place)) {
-            forget(log, me, gone);
-        }
-        for (place, variables) in &found {
-            record(log, me, place, variables);
+        let (modules, gone, variables) = &found;
+        gone.iter().for_each(|place| forget(section.log(), me, place));
+        record(section.log(), me, variables);
+        if let Ok(mut known) = KNOWN.try_lock() {
+            *known = modules.iter().map(|module| module.place.clone()).collect();
         }
         // While the log is locked, so that the recorder's own memory is not taken for the program's.
-        drop((modules, known, found));
+        drop(found);
     });
+}
+
+fn is_among(place: &Place, modules: &[Module]) -> bool {
+    modules.iter().any(|module| module.place == *place)
 }
 
 /// # Safety
@@ -212,7 +208,7 @@ fn is_incidental(name: &[u8]) -> bool {
             .contains(&name)
 }
 
-fn record(log: &mut Inner, me: &Local, place: &Place, variables: &[Variable]) {
+fn record(log: &mut Inner, me: &Local, variables: &[Variable]) {
     for variable in variables {
         let thread = me.id();
         log.change(|regions| {
@@ -224,80 +220,14 @@ fn record(log: &mut Inner, me: &Local, place: &Place, variables: &[Variable]) {
         });
         log.add_region(me, variable.address);
     }
-    log.change(|regions| regions.statics.modules.push(place.clone()));
 }
 
 /// A file is not loaded any more.
 fn forget(log: &mut Inner, me: &Local, place: &Place) {
     let inside = |at: &usize| place.range.contains(at);
-    let gone = log.change(|regions| {
-        regions.statics.modules.retain(|known| known != place);
-        regions.addresses().into_iter().filter(inside).collect::<Vec<_>>()
-    });
+    let gone = log.change(|regions| regions.addresses().into_iter().filter(inside).collect::<Vec<_>>());
     for address in gone.into_iter().flatten() {
         log.change(|regions| regions.remove(address));
         log.remove(me, address);
     }
-}
-
-/// Records the calling thread's stack.
-pub(crate) fn stack(log: &mut Inner, me: &Local) {
-    if !log.follows_statics() {
-        return;
-    }
-    // SAFETY: asks for numbers.
-    let is_main = i64::from(unsafe { sys::getpid() }) == unsafe { sys::syscall(SYS_GETTID) };
-    let Some(range) = (if is_main { stack_of_main() } else { stack_of_thread() }) else { return };
-    let name: &[u8] = if is_main { b"main (stack)" } else { b"threads (stack)" };
-    // A forked process has that of its parent.
-    if log.regions().is_none_or(|regions| regions.get(range.start).is_some()) {
-        return;
-    }
-    me.stack_region.store(range.start, Relaxed);
-    let thread = me.id();
-    log.change(|regions| {
-        let name = regions.intern(name);
-        regions.insert(range.start, Region::new(thread, range.len() as u64, 1, name, true))
-    });
-    log.add_region(me, range.start);
-}
-
-const SYS_GETTID: std::ffi::c_long = 186;
-
-/// The calling thread ends.
-pub(crate) fn end_of_stack(log: &mut Inner, me: &Local) {
-    let at = me.stack_region.swap(0, Relaxed);
-    if at != 0 && log.change(|regions| regions.remove(at)).flatten().is_some() {
-        log.remove(me, at);
-    }
-}
-
-/// As far as it may grow. Where it may grow without a limit, as far as usual.
-fn stack_of_main() -> Option<std::ops::Range<usize>> {
-    const AT_EXECFN: u64 = 31;
-    const RLIMIT_STACK: c_int = 3;
-    const USUAL: usize = 8 << 20;
-    // SAFETY: asks for a number.
-    let last = unsafe { sys::getauxval(AT_EXECFN) };
-    let mut limits = [0; 2];
-    // SAFETY: `limits` has room for both.
-    let failed = unsafe { getrlimit(RLIMIT_STACK, &mut limits) };
-    let bytes = limits.first().copied().filter(|bytes| failed == 0 && *bytes <= 1 << 30).unwrap_or(USUAL);
-    // The program's name is among the last bytes of the stack.
-    let end = last.checked_add(4096)? & !4095;
-    (last != 0).then_some(end.checked_sub(bytes)?..end)
-}
-
-fn stack_of_thread() -> Option<std::ops::Range<usize>> {
-    let mut attributes = [0_u64; 8];
-    let (mut start, mut bytes) = (0, 0);
-    // SAFETY: the attributes have as many bytes as the C library's (56), and are given back below.
-    unsafe {
-        if pthread_getattr_np(pthread_self(), &mut attributes) != 0 {
-            return None;
-        }
-        pthread_attr_getstack(&attributes, &mut start, &mut bytes);
-        pthread_attr_destroy(&mut attributes);
-    }
-    (start != 0 && bytes != 0).then_some(start..start.checked_add(bytes)?)
 }
