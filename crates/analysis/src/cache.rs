@@ -26,6 +26,7 @@ pub mod results;
 mod simulation;
 #[cfg(test)]
 mod slow;
+pub mod split;
 mod store;
 mod tally;
 #[cfg(test)]

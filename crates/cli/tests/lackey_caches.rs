@@ -6,7 +6,7 @@
 #![allow(clippy::unwrap_used, reason = "a test may fail by panicking")]
 
 use std::path::{Path, PathBuf};
-use std::process::Command;
+use std::process::{Command, Stdio};
 
 use anytrace_core::testing::{has_program, skip};
 use serde_json::Value;
@@ -148,4 +148,65 @@ fn the_curve_says_what_cachegrind_says_of_a_cache_of_one_set() {
     assert!(
         with_fetches["line_accesses"].as_u64().unwrap() > line_accesses + info["kinds"]["fetch"].as_u64().unwrap() - 1
     );
+}
+
+/// Runs a program under Valgrind, always with the same output; what Valgrind says.
+fn under_valgrind(options: &[&str], command: &[&str]) -> String {
+    let mut valgrind = Command::new("valgrind");
+    let output = valgrind.args(options).args(command).stdin(Stdio::null()).stdout(Stdio::null()).output().unwrap();
+    let text = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert!(output.status.success(), "{command:?}: {text}");
+    text
+}
+
+/// References and misses of both levels as cachegrind says them: of instructions, reads and writes.
+fn split_of_cachegrind(caches: &[String], out: &Path, command: &[&str]) -> [u64; 9] {
+    let out = format!("--cachegrind-out-file={}", out.display());
+    let mut options = vec!["--tool=cachegrind", "--cache-sim=yes", &out];
+    options.extend(caches.iter().map(String::as_str));
+    let text = under_valgrind(&options, command);
+    let numbers = |start: &str| -> Vec<u64> {
+        let line = text.lines().find_map(|line| line.split_once(start).map(|(_, rest)| rest));
+        let line = line.unwrap_or_else(|| panic!("{start}: {text}")).replace(',', "");
+        line.split(|c: char| !c.is_ascii_digit()).filter_map(|word| word.parse().ok()).collect()
+    };
+    let instructions = ["I   refs:", "I1  misses:", "LLi misses:"].map(|start| numbers(start)[0]);
+    let data = ["D   refs:", "D1  misses:", "LLd misses:"].map(numbers);
+    let of = |at: usize| [data[0][at], data[1][at], data[2][at]];
+    [instructions, of(1), of(2)].concat().try_into().unwrap()
+}
+
+#[test]
+fn instructions_and_data_miss_in_three_caches_where_cachegrind_misses() {
+    let Some(run) = Run::new() else { return };
+    let program = run.program.to_str().unwrap().to_owned();
+    let source = concat!(env!("CARGO_MANIFEST_DIR"), "/../lackey/corpus/programs/walks.c");
+    // What Valgrind runs is told apart by nothing but the tool.
+    let commands = [vec![program.as_str()], vec!["/bin/true"], vec!["/usr/bin/cksum", source]];
+    let geometries = [
+        ["32768,8,64", "32768,8,64", "1048576,16,64"],
+        ["4096,2,64", "8192,4,64", "65536,8,64"],
+        ["16384,1,32", "1024,2,32", "32768,4,32"],
+        ["65536,4,128", "16384,16,128", "262144,2,128"],
+        ["2048,1,64", "2048,32,64", "8388608,16,64"],
+    ];
+    let (trace, out) = (run.folder.path().join("split.lackey"), run.folder.path().join("split.out"));
+    for command in &commands {
+        under_valgrind(
+            &["--tool=lackey", "--trace-mem=yes", &format!("--log-file={}", trace.display())],
+            command.as_slice(),
+        );
+        for [i1, d1, ll] in geometries {
+            let caches = [format!("--I1={i1}"), format!("--D1={d1}"), format!("--LL={ll}")];
+            let peer = split_of_cachegrind(&caches, &out, command);
+            let mut arguments = vec!["memory", "sim", "--format", "json"];
+            arguments.extend(caches.iter().map(String::as_str));
+            arguments.push(trace.to_str().unwrap());
+            let ours = anytrace(&arguments);
+            let counts = |kind: &str| ["refs", "l1_misses", "ll_misses"].map(|key| ours[kind][key].as_u64().unwrap());
+            let ours = [counts("instructions"), counts("reads"), counts("writes")].concat();
+            assert_eq!(ours, peer, "{command:?} {caches:?}");
+            assert!(peer[1] > 0 && peer[4] > 0, "nothing to compare");
+        }
+    }
 }

@@ -177,12 +177,14 @@ impl Server {
             .map_err(failed)?;
         let view = Arc::new(View::new(self.options));
         reading::start(&view);
-        let end = self.end.0;
-        let served =
-            runtime.block_on(http::serve(Arc::new(self.listening), self.token, Arc::clone(&view), async move {
-                end.notified().await
-            }));
+        let (end, listening) = (self.end.0, Arc::new(self.listening));
+        let serve = http::serve(Arc::clone(&listening), self.token, Arc::clone(&view), async move {
+            end.notified().await;
+        });
+        let served = runtime.block_on(serve);
         view.stop();
+        // Connections that are still open have a share of it, and need not be gone before the program is.
+        listening.close();
         // An answer that is still being made sees that the server ends; nobody waits for it.
         runtime.shutdown_background();
         served.map_err(failed)

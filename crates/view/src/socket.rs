@@ -34,6 +34,15 @@ impl Listening {
         Err(failed(std::io::ErrorKind::Unsupported.into()))
     }
 
+    /// Removes the file of a socket; whoever else has a share of the listener may drop it when they like.
+    pub(crate) fn close(&self) {
+        match self {
+            Self::Port(..) => {}
+            #[cfg(unix)]
+            Self::Socket(socket) => socket.remove(),
+        }
+    }
+
     /// How the page's address names this server.
     pub(crate) fn host(&self) -> String {
         match self {
@@ -65,12 +74,15 @@ mod unix {
     use std::os::unix::fs::{FileTypeExt, PermissionsExt};
     use std::os::unix::net::{UnixListener, UnixStream};
     use std::path::{Path, PathBuf};
+    use std::sync::atomic::AtomicBool;
+    use std::sync::atomic::Ordering::Relaxed;
 
     /// A socket with a name, which goes with it.
     #[derive(Debug)]
     pub(crate) struct Socket {
         pub(crate) listener: UnixListener,
         path: PathBuf,
+        is_gone: AtomicBool,
     }
 
     impl Socket {
@@ -81,16 +93,25 @@ mod unix {
                 fs::remove_file(path)?;
             }
             let listener = UnixListener::bind(path)?;
-            let socket = Self { listener, path: path.to_owned() };
+            let socket = Self { listener, path: path.to_owned(), is_gone: AtomicBool::new(false) };
             fs::set_permissions(path, Permissions::from_mode(0o600))?;
             Ok(socket)
         }
     }
 
+    impl Socket {
+        /// Removes the name, once: afterwards it may be another server's.
+        pub(super) fn remove(&self) {
+            if !self.is_gone.swap(true, Relaxed) {
+                // Who removed it already did what is to be done.
+                drop(fs::remove_file(&self.path));
+            }
+        }
+    }
+
     impl Drop for Socket {
         fn drop(&mut self) {
-            // Who removed it already did what is to be done.
-            drop(fs::remove_file(&self.path));
+            self.remove();
         }
     }
 }
@@ -110,6 +131,21 @@ mod tests {
         assert_eq!(Listening::on_socket(&path).unwrap_err().kind(), anytrace_core::Kind::Io, "another server is there");
         assert!(path.exists());
         drop(socket);
+        assert!(!path.exists());
+    }
+
+    #[test]
+    fn a_socket_that_was_closed_is_gone_at_once_and_a_later_one_stays() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("view");
+        let shared = std::sync::Arc::new(Listening::on_socket(&path).unwrap());
+        let of_a_connection = std::sync::Arc::clone(&shared);
+        shared.close();
+        assert!(!path.exists());
+        let later = Listening::on_socket(&path).unwrap();
+        drop((shared, of_a_connection));
+        assert!(path.exists());
+        drop(later);
         assert!(!path.exists());
     }
 

@@ -3,11 +3,12 @@
 use std::io::Write;
 
 use anytrace_core::{Info, Severity, text};
-use serde_json::Value;
+use serde_json::{Map, Value};
 
 use crate::failure::Failure;
 use crate::paint;
 use crate::report::{Reporter, rendered};
+use crate::table::{Align, Table};
 use crate::terminal;
 use crate::units::grouped;
 
@@ -22,6 +23,12 @@ const KEY_WIDTH: usize = 26;
 
 /// How many threads the text form lists.
 const THREADS_SHOWN: usize = 8;
+
+/// How many entries of other lists it shows.
+const ENTRIES_SHOWN: usize = 8;
+
+/// Longest text in a table.
+const ENTRY_CHARS: usize = 60;
 
 /// What is printed of one file.
 pub(super) struct Page<'a> {
@@ -81,7 +88,13 @@ pub(super) fn print(
         }
         // What a trace has none of is left to the JSON form.
         for (key, value) in info.details.iter().filter(|(_, value)| *value != 0 && plain(value) != "none") {
-            row(&key.replace('_', " "), shown_value(key, value));
+            match objects(value) {
+                Some(all) => {
+                    row(&key.replace('_', " "), grouped(all.len() as u128));
+                    table(&all).into_iter().for_each(|line| row("", line));
+                }
+                None => row(&key.replace('_', " "), shown_value(key, value)),
+            }
         }
         let errors = reporter.count(Severity::Error);
         row(
@@ -122,11 +135,46 @@ fn shown_value(key: &str, value: &Value) -> String {
         Some(number) if !key.ends_with("_ns") && !key.ends_with("_id") => grouped(number.into()),
         _ => plain(value),
     };
-    let safe = text::printable(&text);
-    match safe.char_indices().nth(VALUE_CHARS) {
-        Some((at, _)) => format!("{}…", &safe[..at]),
+    shortened(&text, VALUE_CHARS)
+}
+
+fn shortened(text: &str, chars: usize) -> String {
+    let safe = text::printable(text);
+    match safe.char_indices().nth(chars) {
+        Some((at, _)) => format!("{}…", safe.get(..at).unwrap_or_default()),
         None => safe,
     }
+}
+
+/// The entries of a list of objects.
+fn objects(value: &Value) -> Option<Vec<&Map<String, Value>>> {
+    let all: Option<Vec<_>> = value.as_array()?.iter().map(Value::as_object).collect();
+    all.filter(|all| !all.is_empty())
+}
+
+/// A list of objects, those with the largest first number first, as the lines of a table.
+fn table(all: &[&Map<String, Value>]) -> Vec<String> {
+    let Some(first) = all.first() else { return Vec::new() };
+    let keys: Vec<&String> = first.keys().collect();
+    let number = keys.iter().find(|key| first.get(**key).is_some_and(Value::is_u64));
+    let mut sorted = all.to_vec();
+    sorted.sort_by_key(|entry| number.and_then(|key| entry.get(*key)?.as_u64()).map(std::cmp::Reverse));
+    let align = |key: &&String| if first.get(*key).is_some_and(Value::is_number) { Align::Right } else { Align::Left };
+    let headings: Vec<String> = keys.iter().map(|key| key.replace('_', " ")).collect();
+    let columns: Vec<(&str, Align)> = headings.iter().map(String::as_str).zip(keys.iter().map(align)).collect();
+    let mut table = Table::new(&columns);
+    for entry in sorted.iter().take(ENTRIES_SHOWN) {
+        table.row(keys.iter().map(|key| entry.get(*key).map_or_else(String::new, |value| cell(value))).collect());
+    }
+    let mut lines: Vec<String> = table.render().lines().map(str::to_owned).collect();
+    if let Some(more) = all.len().checked_sub(ENTRIES_SHOWN).filter(|more| *more > 0) {
+        lines.push(format!("… and {} more (--format json lists all)", grouped(more as u128)));
+    }
+    lines
+}
+
+fn cell(value: &Value) -> String {
+    value.as_u64().map_or_else(|| shortened(&plain(value), ENTRY_CHARS), |number| grouped(number.into()))
 }
 
 /// A JSON value without quotes and braces.

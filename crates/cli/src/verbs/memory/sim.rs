@@ -5,6 +5,7 @@ mod field_names;
 mod foresight;
 mod schedules;
 mod simulated;
+mod split;
 mod text;
 
 use std::path::PathBuf;
@@ -21,6 +22,7 @@ use crate::{Verdict, for_each_file, terminal};
 use anytrace_analysis::json::{SimulationReport, simulation};
 use serde_json::Value;
 use simulated::simulate_in;
+use split::SplitArguments;
 
 pub(super) use simulated::{Simulated, simulate};
 
@@ -34,6 +36,8 @@ pub(crate) struct SimArguments {
     program: ProgramArguments,
     #[command(flatten)]
     caches: ConfigArguments,
+    #[command(flatten)]
+    split: SplitArguments,
     #[command(flatten)]
     schedules: ScheduleArguments,
     #[command(flatten)]
@@ -90,6 +94,9 @@ pub(crate) fn run(options: &SimArguments) -> Result<Verdict, Failure> {
     if options.caches.list_presets {
         terminal::put(&preset_list())?;
         return Ok(Verdict::Fine);
+    }
+    if let Some(config) = options.split.config() {
+        return split::run(options, &config);
     }
     let configs = options.caches.load()?;
     if options.schedules.is_any() {
