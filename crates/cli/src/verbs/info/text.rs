@@ -164,7 +164,7 @@ fn table(all: &[&Map<String, Value>]) -> Vec<String> {
     let columns: Vec<(&str, Align)> = headings.iter().map(String::as_str).zip(keys.iter().map(align)).collect();
     let mut table = Table::new(&columns);
     for entry in sorted.iter().take(ENTRIES_SHOWN) {
-        table.row(keys.iter().map(|key| entry.get(*key).map_or_else(String::new, |value| cell(value))).collect());
+        table.row(keys.iter().map(|key| entry.get(*key).map_or_else(String::new, cell)).collect());
     }
     let mut lines: Vec<String> = table.render().lines().map(str::to_owned).collect();
     if let Some(more) = all.len().checked_sub(ENTRIES_SHOWN).filter(|more| *more > 0) {
