@@ -49,6 +49,13 @@ export async function open(browser, url, options = {}) {
   return { page, faults };
 }
 
+/** Opens the page anew at a fragment. The page that is there goes first: it would write its own into the address. */
+export async function lead(page, url, fragment) {
+  await page.goto("about:blank");
+  await page.goto(`${url}#${fragment}`);
+  await settled(page);
+}
+
 /** Waits until all tiles are drawn. */
 export async function settled(page) {
   await page.waitForFunction(() => {

@@ -8,7 +8,7 @@ import { mkdirSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { gunzipSync } from "node:zlib";
 import { fileURLToPath } from "node:url";
-import { close, key, launch, open, PROGRAM, ROOT, settled, start } from "./common.mjs";
+import { PROGRAM, ROOT, close, key, launch, lead, open, settled, start } from "./common.mjs";
 import { walk, words as walked } from "./walk.mjs";
 
 const MOCK = fileURLToPath(new URL("../../mock/main.mjs", import.meta.url));
@@ -272,9 +272,7 @@ async function explains(browser) {
   await page.waitForTimeout(100);
   const { view } = await state(page);
   check(view.end - view.start < before.end - before.start, "a line does not lead to its record");
-  await page.goto(`${server.url}#tab=call&slice=0,0,3`);
-  await page.reload();
-  await settled(page);
+  await lead(page, server.url, "tab=call&slice=0,0,3");
   await page.getByRole("button", { name: "Machine after this" }).click();
   await page.getByText("after record 3 (id 3)").waitFor();
   check((await page.locator(".facts").allTextContents()).join(" ").includes("sysreg"), "a record does not show its fields");
@@ -339,9 +337,7 @@ async function bound(browser) {
   const { page, faults } = await open(browser, server.url);
   const { hits } = await (await fetch(new URL("api/search?q=glDrawArrays&limit=10", server.url))).json();
   const { track, depth, start: at } = hits.at(-1);
-  await page.goto(`${server.url}#tab=call&slice=${track},${depth},${at}`);
-  await page.reload();
-  await settled(page);
+  await lead(page, server.url, `tab=call&slice=${track},${depth},${at}`);
   await page.getByRole("button", { name: "Framebuffers and textures after this call" }).click();
   await page.getByRole("heading", { name: "Textures", exact: true }).waitFor({ timeout: 60_000 });
   await page.waitForFunction(() => [...document.querySelectorAll(".pictures img")].every((one) => one.complete));
@@ -367,9 +363,7 @@ async function draws(browser) {
   // The arrow with the longest way, in a window that shows both ends.
   const { from, to } = arrows.sort((a, b) => b.to.at - b.from.at - (a.to.at - a.from.at))[0];
   const shot = async (path) => {
-    await page.goto(`${server.url}#${path}`);
-    await page.reload();
-    await settled(page);
+    await lead(page, server.url, path);
     await page.waitForTimeout(700);
     await settled(page);
     return page.locator(".stage").screenshot();
