@@ -117,6 +117,9 @@ fn programs_that_fail_are_reported_and_those_that_cannot_run_do_not_hang() {
     assert!(!failed.stdout.is_empty());
     let gone = bench.run(&["memory", "sim", "--", "./gone"], 2);
     assert!(String::from_utf8_lossy(&gone.stderr).contains("cannot run ./gone"));
+    // The verb ends before it reads, and the program has more to say than fits into a pipe.
+    let missing = bench.run(&["memory", "sim", "--config", "missing.json", "--", "./app"], 2);
+    assert!(String::from_utf8_lossy(&missing.stderr).contains("missing.json"));
     let both = bench.run(&["memory", "sim", "a.mem", "--", "./app"], 2);
     assert!(String::from_utf8_lossy(&both.stderr).contains("cannot be used with"));
 }

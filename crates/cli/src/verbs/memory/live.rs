@@ -41,11 +41,22 @@ pub(super) fn run<A: OfProgram>(
     let recording = Recording::start(&program.program)?;
     files.push(PathBuf::from("-"));
     let verdict = verb(options);
+    if verdict.is_err() {
+        paint::complain("note", "nothing reads the recording any more; waiting for the program to end");
+    }
+    drain();
     let ended = recording.end()?;
     match verdict? {
         Verdict::Fine if !ended.success() => Ok(Verdict::Program(code(ended))),
         verdict => Ok(verdict),
     }
+}
+
+/// Reads what the verb did not: a program must not wait for a reader that is gone. The pipe stays open for that, as a
+/// recorder that finds it closed from the beginning would wait for one too.
+fn drain() {
+    // What cannot be read is lost to nobody.
+    let _ = std::io::copy(&mut std::io::stdin().lock(), &mut std::io::sink());
 }
 
 /// A program that is being recorded into a pipe, which is our standard input from now on.
