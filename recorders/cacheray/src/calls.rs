@@ -61,17 +61,19 @@ impl Calls {
         self.depth.store(depth + 1, Relaxed);
     }
 
-    /// A function ends.
+    /// A function ends. True where it is the outermost one.
     #[inline(always)]
-    pub(crate) fn leave(&self, stack: usize) {
+    pub(crate) fn leave(&self, stack: usize) -> bool {
         let frames = self.frames.load(Relaxed);
         if frames <= ENDED {
-            return;
+            return true;
         }
         let before = self.depth.load(Relaxed);
         let depth = self.without_ended(frames, stack);
         // The stack of a function that allocates there is deeper at its end than at its begin.
-        self.depth.store(if depth == before { depth.saturating_sub(1) } else { depth }, Relaxed);
+        let depth = if depth == before { depth.saturating_sub(1) } else { depth };
+        self.depth.store(depth, Relaxed);
+        depth == 0
     }
 
     /// Functions are left by a jump to where the stack pointer is `stack`.
@@ -222,7 +224,9 @@ mod tests {
         (0..10_000).for_each(|n| calls.enter(n, 0, (1 << 30) - n * 16));
         assert_eq!(calls.iter().count(), KEPT);
         assert_eq!(calls.iter().next().map(|call| call.own), Some(9_999));
-        (100..10_000).rev().for_each(|n| calls.leave((1 << 30) - n * 16));
+        for n in (100..10_000).rev() {
+            calls.leave((1 << 30) - n * 16);
+        }
         // The first calls were forgotten, and nothing else is taken for them.
         assert_eq!(calls.iter().next(), None);
         calls.enter(7, 0, (1 << 30) - 2000);

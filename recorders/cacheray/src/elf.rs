@@ -84,8 +84,17 @@ impl Symbols {
         if length != 0 && at - start >= length {
             return None;
         }
-        let name = self.file.get(name..)?;
-        Some((name.get(..name.iter().position(|byte| *byte == 0)?)?, at - start))
+        Some((self.name(name)?, at - start))
+    }
+
+    /// True where the file has a function whose name passes the test.
+    pub(crate) fn has_function(&self, mut test: impl FnMut(&[u8]) -> bool) -> bool {
+        self.functions.iter().any(|(.., name)| self.name(*name).is_some_and(&mut test))
+    }
+
+    fn name(&self, at: usize) -> Option<&'static [u8]> {
+        let name = self.file.get(at..)?;
+        name.get(..name.iter().position(|byte| *byte == 0)?)
     }
 }
 

@@ -6,7 +6,7 @@
 use std::arch::naked_asm;
 use std::ffi::c_void;
 
-use crate::hooks::{library, memory};
+use crate::hooks::{library, memory, releases};
 use crate::log::signals;
 use crate::{alloc, real, spawn};
 
@@ -152,6 +152,8 @@ plain! {
     "bsd_signal" bsd_signal => signals::signal;
     "ssignal" ssignal => signals::signal;
     "pthread_create" pthread_create => spawn::pthread_create;
+    "pthread_once" pthread_once => releases::pthread_once;
+    "call_once" call_once => releases::call_once;
     "_exit" exit_now => signals::exit_now;
     "_Exit" exit_now_too => signals::exit_now;
 }

@@ -3,9 +3,10 @@
 
 use std::cell::Cell;
 use std::ptr::null_mut;
-use std::sync::atomic::AtomicUsize;
+use std::sync::atomic::{AtomicU8, AtomicUsize};
 
 use crate::codes::Codes;
+use crate::thread_buffer::ThreadBuffer;
 
 /// Lock, head and limit.
 #[repr(C, align(128))]
@@ -18,6 +19,20 @@ pub(crate) struct Hot {
     pub(crate) limit: Cell<*mut u8>,
     /// Where the accesses' code addresses go; null where they are not recorded.
     pub(crate) codes: Cell<*mut Codes>,
+    /// What is being taken from a thread's buffer.
+    pub(crate) taking: Taking,
+}
+
+/// Records that are being copied from a thread's buffer. They are in the log from the moment at which its head has moved;
+/// a signal handler may come between that and the note in the thread's buffer.
+pub(crate) struct Taking {
+    /// Null while nothing is being taken.
+    pub(crate) from: Cell<*const ThreadBuffer>,
+    /// Where the log's head is when they are in it.
+    pub(crate) end: Cell<*mut u8>,
+    /// How many they are, and how many of the buffer's were taken before.
+    pub(crate) records: Cell<u32>,
+    pub(crate) before: Cell<u32>,
 }
 
 // SAFETY: everything but `lock` is only touched by the thread whose token is in `lock`, or by a thread that is about to
@@ -29,7 +44,21 @@ pub(crate) static HOT: Hot = Hot {
     head: Cell::new(null_mut()),
     limit: Cell::new(null_mut()),
     codes: Cell::new(null_mut()),
+    taking: Taking {
+        from: Cell::new(std::ptr::null()),
+        end: Cell::new(null_mut()),
+        records: Cell::new(0),
+        before: Cell::new(0),
+    },
 };
+
+const _: () = assert!(size_of::<AtomicUsize>() * 4 + size_of::<Taking>() <= 64, "one line");
+
+/// The longest piece of a range, in bytes: the option `range`.
+pub(crate) static RANGE_BYTES: AtomicUsize = AtomicUsize::new(16);
+
+/// Not 0 once nothing is recorded, for good: the hooks that are called most do not go further then.
+pub(crate) static IS_OFF: AtomicU8 = AtomicU8::new(0);
 
 /// Where the next record goes. This and the rest are only called with the lock held.
 pub(crate) fn head() -> *mut u8 {

@@ -1,6 +1,10 @@
 //! The log's cold part: the buffer, the target, the regions.
 
+mod thread_buffers;
+mod writing;
+
 use std::ptr::null_mut;
+use std::sync::atomic::Ordering::Relaxed;
 
 use crate::codes::Codes;
 use crate::hot::{self, HOT};
@@ -9,8 +13,9 @@ use crate::options::Options;
 use crate::record::{self, ACCESS_BYTES};
 use crate::regions::{Event, Region, Regions};
 use crate::sys;
-use crate::target::{self, Fault, Target};
+use crate::target::{self, Target};
 use crate::thread::Local;
+use crate::thread_buffer::ThreadBuffers;
 
 /// The state of the recording.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -48,6 +53,10 @@ pub(crate) struct Inner {
     /// True while `loss` knows that this process has records in memory.
     is_marked: bool,
     lost: u64,
+    /// What threads keep for themselves.
+    buffers: ThreadBuffers,
+    /// True where each access is to be appended at once.
+    is_strict: bool,
 }
 
 impl Inner {
@@ -68,6 +77,8 @@ impl Inner {
         is_fragile: false,
         is_marked: false,
         lost: 0,
+        buffers: ThreadBuffers::NONE,
+        is_strict: false,
     };
 
     pub(crate) fn phase(&self) -> Phase {
@@ -95,7 +106,11 @@ impl Inner {
 
     /// True while this thread's records are taken: once the process ends, only those of the thread that ends it.
     pub(crate) fn is_open(&self, me: &Local) -> bool {
-        self.phase == Phase::Running && (self.closer == 0 || self.closer == me.token())
+        self.is_open_for(me.token())
+    }
+
+    fn is_open_for(&self, token: usize) -> bool {
+        self.phase == Phase::Running && (self.closer == 0 || self.closer == token)
     }
 
     /// Sets out with a target and a buffer.
@@ -103,8 +118,7 @@ impl Inner {
         self.buffer = sys::pages(options.buffer_bytes);
         if self.buffer.is_null() {
             loss::note(&[b"not enough memory for the buffer; nothing is recorded"]);
-            self.phase = Phase::Stopped;
-            return;
+            return self.stop();
         }
         self.capacity = options.buffer_bytes;
         self.is_child = target.is_none();
@@ -116,6 +130,8 @@ impl Inner {
         regions.places.wrappers = options.wrappers.clone();
         regions.places.callers = options.callers;
         self.regions = Some(regions);
+        self.is_strict = options.is_strict == Some(true);
+        hot::RANGE_BYTES.store(options.range_bytes, Relaxed);
         self.options = Some(options);
         self.phase = Phase::Running;
         hot::set_head(self.buffer);
@@ -126,14 +142,11 @@ impl Inner {
     pub(crate) fn stop(&mut self) {
         self.unmark();
         self.phase = Phase::Stopped;
+        hot::IS_OFF.store(1, Relaxed);
         self.sent = 0;
         hot::set_head(self.buffer);
         self.set_limit();
-    }
-
-    /// Longest piece of a range.
-    pub(crate) fn range_bytes(&self) -> usize {
-        self.options.as_ref().map_or(16, |options| options.range_bytes)
+        self.call_in();
     }
 
     /// True when allocations without annotation are recorded.
@@ -156,7 +169,7 @@ impl Inner {
         if !self.is_open(me) {
             return;
         }
-        self.settle_for(Event::Access, me, address, usize::from(size));
+        self.settle_for(Event::Access, me.token(), address, usize::from(size));
         self.put_access(&record::access(tag, address as u64, size, me.id()), code, address);
     }
 
@@ -180,7 +193,7 @@ impl Inner {
         code: usize,
         pieces: usize,
     ) -> usize {
-        let longest = self.range_bytes();
+        let longest = hot::RANGE_BYTES.load(Relaxed);
         let std::ops::Range { start: mut next, end } = range;
         for _ in 0..pieces {
             if next >= end {
@@ -222,9 +235,12 @@ impl Inner {
 
     /// Appends the add of a region in the table.
     pub(crate) fn add_region(&mut self, me: &Local, address: usize) {
-        if !self.is_open(me) {
-            return;
+        if self.is_open(me) {
+            self.put_region(address);
         }
+    }
+
+    fn put_region(&mut self, address: usize) {
         let Some(regions) = self.regions.take() else { return };
         self.is_fragile = true;
         if let Some(region) = regions.get(address) {
@@ -254,17 +270,18 @@ impl Inner {
 
     /// Writes the adds that must precede an allocation, a free or a type declaration of this thread.
     pub(crate) fn settle(&mut self, me: &Local, address: usize, bytes: usize) {
-        self.settle_for(Event::Region, me, address, bytes);
+        self.settle_for(Event::Region, me.token(), address, bytes);
     }
 
-    fn settle_for(&mut self, event: Event, me: &Local, address: usize, bytes: usize) {
+    fn settle_for(&mut self, event: Event, token: usize, address: usize, bytes: usize) {
         if !self.regions.as_ref().is_some_and(Regions::is_waiting) {
             return;
         }
-        let token = me.token();
         let _ = self.change(|regions| regions.pass(token));
         while let Some(Some(due)) = self.change(|regions| regions.due(event, token, address, bytes)) {
-            self.add_region(me, due);
+            if self.is_open_for(token) {
+                self.put_region(due);
+            }
         }
     }
 
@@ -275,9 +292,7 @@ impl Inner {
         // Handlers leave accesses only.
         me.read_spilled(|part| {
             for access in part.as_chunks::<ACCESS_BYTES>().0 {
-                let address =
-                    access.get(1..9).and_then(|bytes| bytes.first_chunk()).map_or(0, |b| u64::from_le_bytes(*b));
-                self.put_access(access, 0, address as usize);
+                self.put_access(access, 0, record::address_of(access));
             }
         });
     }
@@ -328,9 +343,10 @@ impl Inner {
 
     /// Begins a forked process's trace with the regions live at the fork, where that is due.
     pub(crate) fn replay(&mut self, me: &Local) {
-        if !std::mem::take(&mut self.must_replay) {
+        if !self.must_replay {
             return;
         }
+        self.must_replay = false;
         let thread = me.id();
         let addresses = self.change(|regions| {
             regions.give_to(thread);
@@ -347,6 +363,7 @@ impl Inner {
 
     /// Writes everything, waiting adds included.
     pub(crate) fn flush_all(&mut self, me: &Local) {
+        self.take_all();
         while let Some(Some(due)) = self.change(|regions| regions.any()) {
             self.add_region(me, due);
         }
@@ -359,6 +376,7 @@ impl Inner {
         if self.is_marked && loss::end_process() {
             self.is_marked = false;
             self.set_limit();
+            self.call_in();
         }
     }
 
@@ -368,6 +386,7 @@ impl Inner {
         if self.phase == Phase::Running {
             self.closer = me.token();
             self.set_limit();
+            self.call_in();
         }
         self.unmark();
     }
@@ -376,128 +395,12 @@ impl Inner {
     /// goes on.
     pub(crate) fn flush_shared(&mut self, me: &Local) {
         if self.is_fragile {
+            self.report_kept();
             self.flush();
         } else {
             self.flush_all(me);
         }
         self.unmark();
-    }
-
-    /// Writes the buffer.
-    pub(crate) fn flush(&mut self) {
-        self.kept = 0;
-        if self.phase != Phase::Running || self.used() == 0 {
-            return;
-        }
-        let mut before = sys::sigset_t::NONE;
-        // SAFETY: both sets live during the call. The C library keeps its own signals out of it.
-        unsafe { sys::pthread_sigmask(sys::SIG_SETMASK, &sys::sigset_t::ALL, &mut before) };
-        let sent = self.open_late().and_then(|()| self.send(&before));
-        match sent {
-            Ok(()) => self.send_codes(&before, false),
-            Err(fault) => self.give_up(fault),
-        }
-        self.swallow_signals();
-        // SAFETY: as above.
-        unsafe { sys::pthread_sigmask(sys::SIG_SETMASK, &before, null_mut()) };
-    }
-
-    /// Opens the target of a process that shares its parent's options.
-    fn open_late(&mut self) -> Result<(), Fault> {
-        if self.target.is_none() {
-            let to = self.options.as_ref().map(|options| &options.to).ok_or(Fault::Closed)?;
-            self.target = Some(Target::open_child(to)?);
-        }
-        Ok(())
-    }
-
-    /// Hands the buffer to the target. `sent` is right whenever a signal can come.
-    fn send(&mut self, mask: &sys::sigset_t) -> Result<(), Fault> {
-        let used = self.used();
-        let target = self.target.as_mut().ok_or(Fault::Closed)?;
-        while self.sent < used {
-            // SAFETY: the first `used` bytes of the buffer were written, and nobody writes to them while the log is
-            // held; they do not overlap `self`.
-            let bytes = unsafe { std::slice::from_raw_parts(self.buffer, used) };
-            self.sent += target.write_some(bytes.get(self.sent..).unwrap_or(&[]), mask)?;
-        }
-        self.sent = 0;
-        hot::set_head(self.buffer);
-        Ok(())
-    }
-
-    /// Writes the code addresses of what was sent. Where they cannot be written the trace goes on without them.
-    fn send_codes(&mut self, mask: &sys::sigset_t, is_last: bool) {
-        let Some(codes) = hot::codes() else { return };
-        if self.codes_target.is_none() {
-            let opened = self.target.as_ref().and_then(Target::beside);
-            match opened {
-                Some(Ok(target)) => self.codes_target = Some(target),
-                Some(Err(fault)) => return self.give_up_codes(fault),
-                None => return HOT.codes.set(null_mut()),
-            }
-        }
-        let Some(target) = &mut self.codes_target else { return };
-        let mut result = target.write_all(codes.take_magic(), mask);
-        codes.modules(is_last, |block| {
-            if result.is_ok() {
-                result = target.write_all(block, mask);
-            }
-        });
-        if result.is_ok() {
-            result = target.write_all(codes.take(), mask);
-        }
-        if let Err(fault) = result {
-            self.give_up_codes(fault);
-        }
-    }
-
-    #[cold]
-    fn give_up_codes(&mut self, fault: Fault) {
-        HOT.codes.set(null_mut());
-        let text = match fault {
-            Fault::Closed => "the file descriptor was closed".to_owned(),
-            Fault::Errno(number) => std::io::Error::from_raw_os_error(number).to_string(),
-        };
-        loss::note(&[b"cannot write the code addresses: ", text.as_bytes(), b"; the rest of them is not recorded"]);
-    }
-
-    /// Reports why writing is no longer possible. An incomplete record at the end of a file is cut off again.
-    #[cold]
-    fn give_up(&mut self, fault: Fault) {
-        // SAFETY: as in `send`.
-        let bytes = unsafe { std::slice::from_raw_parts(self.buffer, self.used()) };
-        if let Some(target) = &self.target {
-            target.cut(self.sent - record::complete_bytes(bytes, self.sent));
-        }
-        match fault {
-            Fault::Closed => loss::note(&[b"the trace's file descriptor was closed; the rest is not recorded"]),
-            Fault::Errno(number) => {
-                let place = self.options.as_ref().map_or_else(String::new, |options| options.to.place());
-                let text = std::io::Error::from_raw_os_error(number).to_string();
-                loss::note(&[
-                    b"cannot write the trace to ",
-                    place.as_bytes(),
-                    b": ",
-                    text.as_bytes(),
-                    b"; the rest is not recorded",
-                ]);
-            }
-        }
-        self.stop();
-    }
-
-    /// Consumes the signals sent to a process that writes to a pipe without a reader, or to a file beyond the limit:
-    /// problems of the trace are not the program's fault.
-    fn swallow_signals(&self) {
-        if self.phase == Phase::Running {
-            return;
-        }
-        let mut set = sys::sigset_t::NONE;
-        set.0[0] = 1 << (sys::SIGPIPE - 1) | 1 << (sys::SIGXFSZ - 1);
-        let now = sys::timespec { sec: 0, nsec: 0 };
-        // SAFETY: both structures live during the call; null is allowed for the second.
-        unsafe { sys::sigtimedwait(&set, null_mut(), &now) };
     }
 
     fn set_limit(&self) {
@@ -525,6 +428,7 @@ impl Inner {
         }
         self.closer = me.token();
         self.set_limit();
+        self.call_in();
         self.unmark();
     }
 
@@ -532,6 +436,7 @@ impl Inner {
     pub(crate) fn fork(&mut self, me: &Local) {
         loss::forget_process();
         self.is_marked = false;
+        self.leave_buffers(me);
         if self.phase != Phase::Running {
             return;
         }
@@ -565,18 +470,23 @@ impl Inner {
 
     /// Resumes after a signal handler left an unfinished operation by `longjmp`.
     pub(crate) fn recover(&mut self) {
+        self.finish_taking();
         if self.is_fragile {
             loss::note(&[b"a signal handler interrupted an allocation; allocations are no longer recorded"]);
             std::mem::forget(self.regions.take());
             self.is_fragile = false;
         }
-        // Of the last access either the code or the record may be missing.
+        self.forget_codes();
+        self.set_limit();
+    }
+
+    /// Forgets the codes of the accesses in the buffer: of the last ones either code or record may be missing.
+    fn forget_codes(&mut self) {
         if let Some(codes) = hot::codes() {
             // SAFETY: as in `send`.
             let bytes = unsafe { std::slice::from_raw_parts(self.buffer, self.used()) };
             let (accesses, check) = record::accesses(bytes);
             codes.forget(accesses, check);
         }
-        self.set_limit();
     }
 }

@@ -5,7 +5,7 @@ use std::ffi::c_void;
 use std::sync::atomic::Ordering::Relaxed;
 
 use crate::callbacks;
-use crate::hooks::memory::range;
+use crate::hooks::memory::range_in_order;
 use crate::log::{Entry, Section, signals};
 use crate::record::{READ, WRITE};
 use crate::regions::Regions;
@@ -19,7 +19,7 @@ use crate::thread::{self, Scope};
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn __cacheray_access() {
     extern "C" fn body(at: *const c_void, bytes: usize, is_write: bool, code: usize) {
-        range(if is_write { WRITE } else { READ }, at as usize, bytes, code);
+        range_in_order(if is_write { WRITE } else { READ }, at as usize, bytes, code);
     }
     naked_asm!("mov rcx, [rsp]", "jmp {}", sym body)
 }

@@ -58,6 +58,8 @@ mod loss;
 #[cfg(all(feature = "engine", target_os = "linux", target_arch = "x86_64"))]
 mod options;
 #[cfg(all(feature = "engine", target_os = "linux", target_arch = "x86_64"))]
+mod order;
+#[cfg(all(feature = "engine", target_os = "linux", target_arch = "x86_64"))]
 mod places;
 #[cfg(all(feature = "engine", target_os = "linux", target_arch = "x86_64"))]
 mod real;
@@ -79,6 +81,8 @@ mod sys;
 mod target;
 #[cfg(all(feature = "engine", target_os = "linux", target_arch = "x86_64"))]
 mod thread;
+#[cfg(all(feature = "engine", target_os = "linux", target_arch = "x86_64"))]
+mod thread_buffer;
 #[cfg(all(feature = "engine", target_os = "linux", target_arch = "x86_64"))]
 mod variables;
 #[cfg(all(feature = "engine", target_os = "linux", target_arch = "x86_64"))]

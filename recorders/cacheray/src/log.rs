@@ -1,11 +1,13 @@
 //! The one log of the process: a lock, a buffer, a target.
 //!
-//! **Order.** Every record is appended under one lock, so the order in the trace is the order in which threads took it.
-//! That order agrees with every order the program itself enforces: an operation that precedes another, by a mutex, a
-//! join or an atomic, also calls the recorder first. Atomic operations are even carried out while the lock is held, so
-//! their records are in the order of their effects. Buffers per thread, merged by time stamps, would scale better over
-//! many cores, but their order is only as good as the stamps, and a thread that sleeps between stamp and record makes
-//! it wrong; a trace is evidence first. A single thread pays one locked instruction per record.
+//! **Order.** The order in the trace agrees with every order that the program itself enforces. A thread keeps its plain
+//! accesses in a buffer of its own ([`ThreadBuffer`]), and appends them to the log under the lock before it does anything
+//! by which another thread could come after it: atomic operations, which are carried out while the log is held, so that
+//! their records are in the order of their effects; the C library's functions that unlock, signal, create threads or
+//! write to files ([`publish`], called by `hooks::releases`); allocations; the end of its outermost function. What a
+//! thread does after it was allowed to go on is recorded later, and so appended later. Accesses between which there is
+//! no order follow each other in runs of at most 256. Where threads may synchronize in ways that are not seen, each
+//! access is appended at once (`order`).
 //!
 //! **Signals.** A handler that interrupts the recorder in its own thread must not wait for the lock its thread holds:
 //! its records go to a ring of the thread ([`Local::spill`]) and follow the interrupted one. Nothing can interrupt the
@@ -17,11 +19,12 @@ pub(crate) mod start;
 use std::cell::UnsafeCell;
 use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 
-use crate::hot::{self, HOT};
+use crate::hot::HOT;
 use crate::inner::{Inner, Phase};
 use crate::loss;
-use crate::record::{self, ACCESS_BYTES};
+use crate::record;
 use crate::thread::{self, FRESH, Local, NO_ID, OFF, QUIET, READY, SECTION};
+use crate::thread_buffer::ThreadBuffer;
 use crate::{stacks, sys};
 
 /// The cold part; [`HOT`] is the other.
@@ -36,54 +39,76 @@ static COLD: Cold = Cold(UnsafeCell::new(Inner::NEW));
 /// Records one access of the calling thread. `code`: where the program goes on; 0 where that is unknown.
 #[inline(always)]
 pub(crate) fn access(tag: u8, address: usize, size: u8, code: usize) {
-    thread::with(|me| {
-        if me.state() != READY {
-            return access_unready(me, tag, address, size, code);
-        }
-        me.set_state(thread::stack_pointer());
-        if HOT.lock.compare_exchange(0, me.token(), Acquire, Relaxed).is_err() {
-            contend(me);
-        }
-        let head = HOT.head.get();
-        if (HOT.limit.get() as usize) < (head as usize).wrapping_add(ACCESS_BYTES) {
-            append_long_way(me, tag, address, size, code);
-        } else {
-            hot::note_code(code, address);
-            let bytes = record::access(tag, address as u64, size, me.id());
-            // SAFETY: `limit` is the end of the buffer that `head` points into, so 18 bytes fit; the lock is held.
-            unsafe { head.cast::<[u8; ACCESS_BYTES]>().write_unaligned(bytes) };
-            HOT.head.set(head.wrapping_add(ACCESS_BYTES));
-        }
-        HOT.lock.store(0, Release);
-        me.set_state(READY);
-        if me.has_spilled() {
-            take_spilled(me);
-        }
-    });
+    thread::with(|me| access_of(me, tag, address, size, code));
 }
 
-/// What [`access`] does where the buffer is full, adds wait, or each record is written at once.
+/// The same for a thread whose part is at hand.
+#[inline(always)]
+pub(crate) fn access_of(me: &Local, tag: u8, address: usize, size: u8, code: usize) {
+    if me.state() != READY {
+        return access_unready(me, tag, address, size, code);
+    }
+    me.set_state(thread::stack_pointer());
+    let is_kept = me.buffer().is_some_and(|buffer| buffer.put(tag, address, size, me.id(), code));
+    me.set_state(READY);
+    if !is_kept {
+        access_without_room(me, tag, address, size, code);
+    } else if me.has_spilled() {
+        take_spilled(me);
+    }
+}
+
+/// What [`access_of`] does where the thread's buffer is full or may not be used.
 #[cold]
 #[inline(never)]
-fn append_long_way(me: &Local, tag: u8, address: usize, size: u8, code: usize) {
-    let errno = sys::errno();
-    // SAFETY: the caller holds the lock, and the reference ends before it is given back.
-    let inner = unsafe { &mut *COLD.0.get() };
-    inner.access(me, tag, address, size, code);
-    sys::set_errno(errno);
+fn access_without_room(me: &Local, tag: u8, address: usize, size: u8, code: usize) {
+    match Section::enter(me) {
+        Entry::Entered(mut section) => section.log().access_later(me, tag, address, size, code),
+        Entry::Nested => me.spill(&record::access(tag, address as u64, size, me.id())),
+        Entry::Off => {}
+    }
 }
 
 #[cold]
 #[inline(never)]
 fn access_unready(me: &Local, tag: u8, address: usize, size: u8, code: usize) {
-    if me.quiet.load(Relaxed) > 0 {
-        return;
+    if me.state() != OFF && me.quiet.load(Relaxed) == 0 {
+        access_without_room(me, tag, address, size, code);
     }
-    match Section::enter(me) {
-        Entry::Entered(mut section) => section.log().access(me, tag, address, size, code),
-        Entry::Nested => me.spill(&record::access(tag, address as u64, size, me.id())),
-        Entry::Off => {}
+}
+
+/// Records one access by which another thread may come after this one, and all before it.
+pub(crate) fn access_in_order(tag: u8, address: usize, size: u8, code: usize) {
+    thread::with(|me| {
+        if me.quiet.load(Relaxed) > 0 {
+            return publish_of(me);
+        }
+        match Section::enter(me) {
+            Entry::Entered(mut section) => section.log().access(me, tag, address, size, code),
+            Entry::Nested => me.spill(&record::access(tag, address as u64, size, me.id())),
+            Entry::Off => {}
+        }
+    });
+}
+
+/// Appends what the thread has recorded, as other threads may come after it from now on.
+#[inline(always)]
+pub(crate) fn publish() {
+    thread::with(publish_of);
+}
+
+/// The same for a thread whose part is at hand.
+#[inline(always)]
+pub(crate) fn publish_of(me: &Local) {
+    if me.buffer().is_some_and(ThreadBuffer::is_filled) {
+        append(me);
     }
+}
+
+#[cold]
+#[inline(never)]
+fn append(me: &Local) {
+    drop(Section::enter_anyway(me));
 }
 
 /// Waits for the lock.
@@ -181,7 +206,9 @@ impl<'a> Section<'a> {
         if !try_lock(me) {
             contend(me);
         }
-        Entry::Entered(Self { me, errno })
+        let mut section = Self { me, errno };
+        section.log().take_own(me);
+        Entry::Entered(section)
     }
 
     /// The log.

@@ -13,6 +13,7 @@
 //! | `wrappers` | `0` names everything after the function that calls the allocator | `1` |
 //! | `callers` | callers in the name of an allocation of unknown type, beside its place: 0 to 16 | `0` |
 //! | `globals` | `1` records the program's variables and the threads' stacks as regions | `0` |
+//! | `strict` | `1` appends each access to the trace at once, at a lock each; `0` lets threads keep plain accesses until another thread may come after them, always | by the libraries that are loaded: see `order` |
 //! | `flush` | flush after this many records, for readers that follow; `0`: when the buffer is full | `0` |
 //! | `pc` | `1` records where in the program each access is made, in a file beside the trace: `TRACE.pc` | `0` |
 //! | `buffer` | bytes of the buffer, 4096 to 1 GiB | `1048576` |
@@ -59,6 +60,8 @@ pub(crate) struct Options {
     pub(crate) callers: usize,
     /// Variables and stacks.
     pub(crate) has_statics: bool,
+    /// Each access is appended at once; `None` where that depends on the libraries.
+    pub(crate) is_strict: Option<bool>,
 }
 
 impl Default for Options {
@@ -74,6 +77,7 @@ impl Default for Options {
             wrappers: Wrappers::default(),
             callers: 0,
             has_statics: false,
+            is_strict: None,
         }
     }
 }
@@ -113,6 +117,7 @@ impl Options {
             b"wrappers" => put(&mut self.wrappers.is_on, Some(value != b"0")),
             b"callers" => put(&mut self.callers, number(value).and_then(callers)),
             b"globals" => put(&mut self.has_statics, Some(value != b"0")),
+            b"strict" => put(&mut self.is_strict, (value.len() == 1).then(|| value != b"0").map(Some)),
             b"pc" => put(&mut self.has_codes, Some(value != b"0")),
             b"fd" => put(&mut self.to, number(value).and_then(|n| c_int::try_from(n).ok()).map(Destination::Fd)),
             b"unix" => put(&mut self.to, (!value.is_empty()).then(|| Destination::Unix(value.to_vec()))),

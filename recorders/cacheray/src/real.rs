@@ -21,8 +21,16 @@ fn find(cache: &AtomicPtr<c_void>, name: &CStr) -> *mut c_void {
 #[cold]
 fn look_up(cache: &AtomicPtr<c_void>, name: &CStr) -> *mut c_void {
     LOOKING.fetch_add(1, Relaxed);
-    // SAFETY: the name ends in a zero byte.
-    let found = unsafe { sys::dlsym(sys::RTLD_NEXT, name.as_ptr()) };
+    // Conditions changed once, and some C libraries give the first version to who does not name one.
+    let mut found = null_mut();
+    if name.to_bytes().starts_with(b"pthread_cond_") {
+        // SAFETY: both names end in a zero byte.
+        found = unsafe { sys::dlvsym(sys::RTLD_NEXT, name.as_ptr(), c"GLIBC_2.3.2".as_ptr()) };
+    }
+    if found.is_null() {
+        // SAFETY: the name ends in a zero byte.
+        found = unsafe { sys::dlsym(sys::RTLD_NEXT, name.as_ptr()) };
+    }
     LOOKING.fetch_sub(1, Relaxed);
     cache.store(found, Relaxed);
     found

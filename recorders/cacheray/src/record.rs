@@ -40,6 +40,19 @@ pub(crate) fn access(tag: u8, address: u64, size: u8, thread: u64) -> [u8; ACCES
     bytes
 }
 
+/// The address of an encoded access.
+#[inline(always)]
+pub(crate) fn address_of(access: &[u8; ACCESS_BYTES]) -> usize {
+    let [_, a, b, c, d, e, f, g, h, ..] = *access;
+    usize::from_le_bytes([a, b, c, d, e, f, g, h])
+}
+
+/// The bytes that an encoded access touches.
+pub(crate) fn bytes_of(access: &[u8; ACCESS_BYTES]) -> usize {
+    let [.., size, _, _, _, _, _, _, _, _] = *access;
+    usize::from(size)
+}
+
 /// Encodes a remove.
 pub(crate) fn remove(address: u64, thread: u64) -> [u8; REMOVE_BYTES] {
     let mut bytes = [REMOVE; REMOVE_BYTES];

@@ -5,7 +5,7 @@ use std::ffi::{c_int, c_void};
 use crate::hooks::library::writes;
 use crate::log::{Entry, Section};
 use crate::real::{self, Run};
-use crate::thread;
+use crate::{order, thread};
 
 /// What a new thread is to do.
 struct Start {
@@ -25,6 +25,7 @@ pub(crate) unsafe extern "C" fn pthread_create(
         // SAFETY: as the caller's, or `begin` with the argument it asks for.
         unsafe { real::pthread_create(to, attributes, run, argument) }
     };
+    order::look();
     let id = thread::with(|me| match Section::enter(me) {
         Entry::Entered(mut section) => Some(section.log().take_id()),
         Entry::Nested | Entry::Off => None,

@@ -133,6 +133,7 @@ unsafe extern "C" {
     pub(crate) fn mmap(at: *mut c_void, len: usize, prot: c_int, flags: c_int, fd: c_int, off: c_long) -> *mut c_void;
     pub(crate) fn munmap(at: *mut c_void, len: usize) -> c_int;
     pub(crate) fn dlsym(handle: *mut c_void, name: *const c_char) -> *mut c_void;
+    pub(crate) fn dlvsym(handle: *mut c_void, name: *const c_char, version: *const c_char) -> *mut c_void;
     pub(crate) fn dladdr(address: *const c_void, to: *mut Dl_info) -> c_int;
     pub(crate) fn atexit(run: extern "C" fn()) -> c_int;
     pub(crate) fn at_quick_exit(run: extern "C" fn()) -> c_int;

@@ -1,10 +1,11 @@
 //! The state of the recorder for each thread, and how it detects that it interrupts itself.
 
 use std::sync::atomic::Ordering::Relaxed;
-use std::sync::atomic::{AtomicPtr, AtomicU64, AtomicUsize, compiler_fence, fence};
+use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicU64, AtomicUsize, compiler_fence, fence};
 
 use crate::calls::Calls;
 use crate::sys;
+use crate::thread_buffer::ThreadBuffer;
 
 /// The thread has an id and is outside the recorder.
 pub(crate) const READY: usize = 0;
@@ -45,12 +46,18 @@ pub(crate) struct Local {
     pub(crate) copied_site: AtomicUsize,
     /// The functions it is in.
     pub(crate) calls: Calls,
+    /// Its records that are not in the log; null without a buffer. It is mapped for good.
+    pub(crate) buffer: AtomicPtr<ThreadBuffer>,
+    /// Set once the thread has ended: what follows goes to the log at once.
+    pub(crate) has_ended: AtomicBool,
     /// The type of allocations to come (`of` in the Rust interface): a pointer to a `Scope` on the stack.
     pub(crate) scope: AtomicPtr<Scope>,
     /// The alternate signal stack that the recorder gave the thread.
     pub(crate) stack: AtomicPtr<u8>,
     /// Where the region of its stack begins; 0 without one.
     pub(crate) stack_region: AtomicUsize,
+    /// What `pthread_once` is about to run.
+    pub(crate) once: AtomicPtr<std::ffi::c_void>,
     ring: AtomicPtr<u8>,
     written: AtomicUsize,
     taken: AtomicUsize,
@@ -80,9 +87,12 @@ thread_local! {
             copied_bytes: AtomicUsize::new(0),
             copied_site: AtomicUsize::new(0),
             calls: Calls::new(),
+            buffer: AtomicPtr::new(std::ptr::null_mut()),
+            has_ended: AtomicBool::new(false),
             scope: AtomicPtr::new(std::ptr::null_mut()),
             stack: AtomicPtr::new(std::ptr::null_mut()),
             stack_region: AtomicUsize::new(0),
+            once: AtomicPtr::new(std::ptr::null_mut()),
             ring: AtomicPtr::new(std::ptr::null_mut()),
             written: AtomicUsize::new(0),
             taken: AtomicUsize::new(0),
@@ -94,7 +104,10 @@ thread_local! {
 /// Gives the calling thread's part.
 #[inline(always)]
 pub(crate) fn with<R>(run: impl FnOnce(&Local) -> R) -> R {
-    LOCAL.with(run)
+    // Only the look-up is the library's, so that it is small enough for its callers to contain it.
+    let me = LOCAL.with(std::ptr::from_ref);
+    // SAFETY: it has no destructor, so it is there until the thread is gone.
+    run(unsafe { &*me })
 }
 
 /// The stack pointer.
@@ -148,6 +161,13 @@ impl Local {
     #[inline(always)]
     pub(crate) fn id(&self) -> u64 {
         self.id.load(Relaxed)
+    }
+
+    /// Its records that are not in the log.
+    #[inline(always)]
+    pub(crate) fn buffer(&self) -> Option<&'static ThreadBuffer> {
+        // SAFETY: null, or mapped for good.
+        unsafe { self.buffer.load(Relaxed).as_ref() }
     }
 
     pub(crate) fn set_id(&self, id: u64) {

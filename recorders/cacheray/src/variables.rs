@@ -45,16 +45,16 @@ unsafe extern "C" {
 }
 
 /// A file that is loaded.
-struct Module {
+pub(crate) struct Module {
     bias: usize,
-    place: Place,
+    pub(crate) place: Place,
 }
 
 /// Where a file begins and ends in memory. Another one may follow at the same place.
 #[derive(Debug, Clone, PartialEq, Eq)]
-struct Place {
-    range: std::ops::Range<usize>,
-    path: std::ffi::CString,
+pub(crate) struct Place {
+    pub(crate) range: std::ops::Range<usize>,
+    pub(crate) path: std::ffi::CString,
 }
 
 /// A variable.
@@ -73,9 +73,7 @@ static LOADS: AtomicU64 = AtomicU64::new(0);
 /// Looks for instrumented files that are loaded since the last look, and records their variables. Called by each file's
 /// constructor.
 pub(crate) fn look() {
-    let mut loads = 0_u64;
-    // SAFETY: the function takes the first file's word and stops; `loads` lives during the call.
-    unsafe { dl_iterate_phdr(count_loads, (&raw mut loads).cast()) };
+    let loads = loads();
     thread::with(|me| {
         {
             let Entry::Entered(mut section) = Section::enter(me) else { return };
@@ -104,6 +102,14 @@ pub(crate) fn look() {
     });
 }
 
+/// How often files were loaded so far.
+pub(crate) fn loads() -> u64 {
+    let mut loads = 0_u64;
+    // SAFETY: the function takes the first file's word and stops; `loads` lives during the call.
+    unsafe { dl_iterate_phdr(count_loads, (&raw mut loads).cast()) };
+    loads
+}
+
 fn is_among(place: &Place, modules: &[Module]) -> bool {
     modules.iter().any(|module| module.place == *place)
 }
@@ -117,7 +123,7 @@ unsafe extern "C" fn count_loads(info: *const Info, _: usize, to: *mut c_void) -
 }
 
 /// The files that are loaded.
-fn modules() -> Vec<Module> {
+pub(crate) fn modules() -> Vec<Module> {
     let mut all: Vec<Module> = Vec::new();
     // SAFETY: the function keeps to what it is handed; `all` lives during the call.
     unsafe { dl_iterate_phdr(take_module, (&raw mut all).cast()) };

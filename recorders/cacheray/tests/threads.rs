@@ -1,6 +1,6 @@
 //! Threads: right ids, complete records, the program's own order.
 
-#![allow(clippy::unwrap_used, reason = "a test may fail by panicking")]
+#![allow(clippy::unwrap_used, clippy::panic, reason = "a test may fail by panicking")]
 
 mod common;
 
@@ -80,6 +80,67 @@ fn two_threads_hammering_for_seconds_tear_no_record() {
     assert!(child.wait().unwrap().success());
     assert!(counts[1] > 100_000 && counts[2] > 100_000, "{counts:?}");
     assert!(counts[1] % 1000 == 0 && counts[2] % 1000 == 0, "each round is complete: {counts:?}");
+}
+
+#[test]
+fn what_threads_keep_is_in_the_trace_however_the_process_ends() {
+    for compiler in compilers() {
+        let bench = Bench::new();
+        let program = bench.build(compiler, "threads.c", &["-O1"]);
+        for how in ["exit", "_exit", "exec", "term", "abort", "fork"] {
+            let run = bench.run(&program, &["idles", "5", how], "malloc=0");
+            let of_threads = run.inside("slots").iter().filter(|record| record.thread > 0).count();
+            assert_eq!(of_threads, 500, "{compiler} {how}: {}", run.complaint());
+        }
+        let [other] = &bench.others()[..] else { panic!("{:?}", bench.others()) };
+        let writes: Vec<_> = common::read(other).into_iter().filter(|record| record.is(Kind::Write)).collect();
+        assert!(writes.iter().all(|write| write.thread == 0), "what threads kept is their process's: {writes:?}");
+        // What is killed loses what is not written, and nothing else is wrong with it.
+        assert!(bench.run(&program, &["idles", "5", "kill"], "malloc=0").records.is_empty());
+    }
+}
+
+#[test]
+fn a_killed_program_of_many_threads_has_complete_records() {
+    let bench = Bench::new();
+    let program = bench.build("gcc", "threads.c", &["-O1"]);
+    let trace = bench.path("t.trace");
+    for _ in 0..3 {
+        let mut child = Command::new(&program)
+            .args(["hammers", "8", "60"])
+            .env("CACHERAY_OPTIONS", format!("tracefile={}", trace.display()))
+            .spawn()
+            .unwrap();
+        while std::fs::metadata(&trace).map_or(0, |meta| meta.len()) < 20 << 20 {
+            std::thread::sleep(std::time::Duration::from_millis(1));
+        }
+        child.kill().unwrap();
+        child.wait().unwrap();
+        let input = Input::open(&trace, InputOptions::default()).unwrap();
+        let open = OpenOptions {
+            endian: Some(Endian::Little),
+            own: anytrace_core::Settings::default().with("pointer-width", "8"),
+            ..OpenOptions::default()
+        };
+        let mut reader = Reader::new(input, &open).unwrap();
+        let (mut base, mut wrong, mut last) = (0, 0, false);
+        while let Some(step) = reader.next().unwrap() {
+            // Only the last record may be cut: the kernel may stop in a write.
+            assert!(!last);
+            let Step::Record(_, record) = step else {
+                last = true;
+                continue;
+            };
+            match record.body {
+                Body::Add { name: b"slots", .. } => base = record.address,
+                Body::Access { .. } if record.address.wrapping_sub(base) < 16 * 128 => {
+                    wrong += u64::from(record.thread != (record.address - base) / 128 + 1);
+                }
+                _ => {}
+            }
+        }
+        assert_eq!(wrong, 0);
+    }
 }
 
 #[test]

@@ -2,7 +2,8 @@
 //! annotations).
 //!
 //! They describe synchronization, for which the format has no record; the functions are here so that such programs
-//! link. Those that switch recording off and on do so.
+//! link. Those by which a thread lets others go on put its records before theirs, and those that switch recording off
+//! and on do so.
 
 use std::ffi::{c_char, c_int, c_void};
 use std::ptr::null_mut;
@@ -11,41 +12,48 @@ use super::accesses::{__tsan_ignore_thread_begin, __tsan_ignore_thread_end};
 use crate::log;
 use crate::record::{READ, UNALIGNED, WRITE};
 
-/// Defines functions that do nothing.
-macro_rules! nothing {
-    ($($name:ident($($kind:ty),*);)*) => {$(
-        /// Does nothing; see the module.
+/// Defines functions that do nothing, or one thing.
+macro_rules! described {
+    ($act:expr; $($name:ident($($kind:ty),*);)*) => {$(
+        /// See the module.
         #[unsafe(no_mangle)]
-        pub extern "C" fn $name($(_: $kind),*) {}
+        pub extern "C" fn $name($(_: $kind),*) {
+            $act
+        }
     )*};
 }
 
-nothing! {
-    __tsan_acquire(*mut c_void);
+// Other threads may come after this one from now on.
+described! { log::publish();
     __tsan_release(*mut c_void);
+    __tsan_mutex_pre_signal(*mut c_void, u32);
+    __tsan_mutex_pre_divert(*mut c_void, u32);
+    __tsan_switch_to_fiber(*mut c_void, u32);
+    AnnotateHappensBefore(*const c_char, c_int, usize);
+    AnnotateCondVarSignal(*const c_char, c_int, usize);
+    AnnotateCondVarSignalAll(*const c_char, c_int, usize);
+    AnnotateRWLockReleased(*const c_char, c_int, usize, usize);
+}
+
+described! { ();
+    __tsan_acquire(*mut c_void);
     __tsan_mutex_create(*mut c_void, u32);
     __tsan_mutex_destroy(*mut c_void, u32);
     __tsan_mutex_pre_lock(*mut c_void, u32);
     __tsan_mutex_post_lock(*mut c_void, u32, c_int);
     __tsan_mutex_post_unlock(*mut c_void, u32);
-    __tsan_mutex_pre_signal(*mut c_void, u32);
     __tsan_mutex_post_signal(*mut c_void, u32);
-    __tsan_mutex_pre_divert(*mut c_void, u32);
     __tsan_mutex_post_divert(*mut c_void, u32);
     __tsan_external_register_header(*mut c_void, *const c_char);
     __tsan_external_assign_tag(*mut c_void, *mut c_void);
     __tsan_external_read(*mut c_void, *mut c_void, *mut c_void);
     __tsan_external_write(*mut c_void, *mut c_void, *mut c_void);
     __tsan_destroy_fiber(*mut c_void);
-    __tsan_switch_to_fiber(*mut c_void, u32);
     __tsan_set_fiber_name(*mut c_void, *const c_char);
     __tsan_flush_memory();
     __tsan_go_ignore_sync_begin(*mut c_void);
     __tsan_go_ignore_sync_end(*mut c_void);
-    AnnotateHappensBefore(*const c_char, c_int, usize);
     AnnotateHappensAfter(*const c_char, c_int, usize);
-    AnnotateCondVarSignal(*const c_char, c_int, usize);
-    AnnotateCondVarSignalAll(*const c_char, c_int, usize);
     AnnotateCondVarWait(*const c_char, c_int, usize, usize);
     AnnotateMutexIsNotPHB(*const c_char, c_int, usize);
     AnnotateMutexIsUsedAsCondVar(*const c_char, c_int, usize);
@@ -53,7 +61,6 @@ nothing! {
     AnnotateRWLockCreateStatic(*const c_char, c_int, usize);
     AnnotateRWLockDestroy(*const c_char, c_int, usize);
     AnnotateRWLockAcquired(*const c_char, c_int, usize, usize);
-    AnnotateRWLockReleased(*const c_char, c_int, usize, usize);
     AnnotateNewMemory(*const c_char, c_int, usize, usize);
     AnnotateBenignRace(*const c_char, c_int, usize, *const c_char);
     AnnotateBenignRaceSized(*const c_char, c_int, usize, usize, *const c_char);
@@ -74,6 +81,7 @@ pub extern "C" fn __tsan_external_register_tag(_name: *const c_char) -> *mut c_v
 /// Recursion that was unlocked: none.
 #[unsafe(no_mangle)]
 pub extern "C" fn __tsan_mutex_pre_unlock(_mutex: *mut c_void, _flags: u32) -> c_int {
+    log::publish();
     0
 }
 

@@ -10,6 +10,7 @@
 use std::ffi::{c_char, c_int, c_long, c_uint, c_void};
 
 use super::library::{length, library, reads, writes, writes_if_any};
+use crate::log::publish;
 use crate::sys;
 
 /// `struct iovec`.
@@ -107,15 +108,19 @@ library! {
             writes(unsafe { (*to).name }, unsafe { (*to).name_bytes } as usize)
         }
     };
-    "write"(fd: c_int, from: *const c_void, bytes: usize) -> isize, after |n| { reads(from, got(n)) };
-    "pwrite"(fd: c_int, from: *const c_void, bytes: usize, at: Offset) -> isize, after |n| { reads(from, got(n)) };
-    "pwrite64"(fd: c_int, from: *const c_void, bytes: usize, at: Offset) -> isize, after |n| { reads(from, got(n)) };
-    "writev"(fd: c_int, from: *const Part, count: Count) -> isize,
-        after |n| { unsafe { parts(reads, from, got(count as isize), got(n)) } };
-    "send"(fd: c_int, from: *const c_void, bytes: usize, flags: c_int) -> isize, after |n| { reads(from, got(n)) };
-    "sendto"(fd: c_int, from: *const c_void, bytes: usize, flags: c_int, to: *const c_void, length: c_uint) -> isize,
+    "write"(fd: c_int, from: *const c_void, bytes: usize) -> isize, before { publish() },
         after |n| { reads(from, got(n)) };
-    "sendmsg"(fd: c_int, from: *const Message, flags: c_int) -> isize,
+    "pwrite"(fd: c_int, from: *const c_void, bytes: usize, at: Offset) -> isize, before { publish() },
+        after |n| { reads(from, got(n)) };
+    "pwrite64"(fd: c_int, from: *const c_void, bytes: usize, at: Offset) -> isize, before { publish() },
+        after |n| { reads(from, got(n)) };
+    "writev"(fd: c_int, from: *const Part, count: Count) -> isize, before { publish() },
+        after |n| { unsafe { parts(reads, from, got(count as isize), got(n)) } };
+    "send"(fd: c_int, from: *const c_void, bytes: usize, flags: c_int) -> isize, before { publish() },
+        after |n| { reads(from, got(n)) };
+    "sendto"(fd: c_int, from: *const c_void, bytes: usize, flags: c_int, to: *const c_void, length: c_uint) -> isize, before { publish() },
+        after |n| { reads(from, got(n)) };
+    "sendmsg"(fd: c_int, from: *const Message, flags: c_int) -> isize, before { publish() },
         after |n| { unsafe { message(reads, from, got(n)) } };
     "fread"(to: *mut c_void, each: usize, count: usize, from: Stream) -> usize, after |n| { writes(to, n * each) };
     "fread_unlocked"(to: *mut c_void, each: usize, count: usize, from: Stream) -> usize,
@@ -135,11 +140,12 @@ library! {
         after |n| { line(to, room, n) };
     "__getdelim"(to: *mut *mut c_char, room: *mut usize, end: c_int, from: Stream) -> isize,
         after |n| { line(to, room, n) };
-    "fwrite"(from: *const c_void, each: usize, count: usize, to: Stream) -> usize, after |n| { reads(from, n * each) };
-    "fwrite_unlocked"(from: *const c_void, each: usize, count: usize, to: Stream) -> usize,
+    "fwrite"(from: *const c_void, each: usize, count: usize, to: Stream) -> usize, before { publish() },
         after |n| { reads(from, n * each) };
-    "fputs"(text: *const c_char, to: Stream) -> c_int, before { reads(text, unsafe { length(text) } + 1) };
-    "puts"(text: *const c_char) -> c_int, before { reads(text, unsafe { length(text) } + 1) };
+    "fwrite_unlocked"(from: *const c_void, each: usize, count: usize, to: Stream) -> usize, before { publish() },
+        after |n| { reads(from, n * each) };
+    "fputs"(text: *const c_char, to: Stream) -> c_int, before { reads(text, unsafe { length(text) } + 1); publish() };
+    "puts"(text: *const c_char) -> c_int, before { reads(text, unsafe { length(text) } + 1); publish() };
     "getcwd"(to: *mut c_char, room: usize) -> *mut c_char, after |at| { unsafe { wrote_text(at) } };
     "__getcwd_chk"(to: *mut c_char, n: usize, room: usize) -> *mut c_char, after |at| { unsafe { wrote_text(at) } };
     "realpath"(path: *const c_char, to: *mut c_char) -> *mut c_char, after |at| { unsafe { wrote_text(at) } };

@@ -5,7 +5,8 @@ use std::ffi::{c_int, c_void};
 use std::sync::atomic::AtomicBool;
 use std::sync::atomic::Ordering::Relaxed;
 
-use crate::log::{Entry, Section};
+use crate::hot;
+use crate::log::{self, Entry, Section};
 use crate::real;
 use crate::record::{self, READ, WRITE};
 use crate::thread::{self, FRESH, Local, READY};
@@ -14,13 +15,35 @@ use crate::thread::{self, FRESH, Local, READY};
 /// in the ring, and other threads wait.
 const PIECES_AT_ONCE: usize = 4096;
 
+/// Pieces of a range that a thread records for itself.
+const PIECES_KEPT: usize = 64;
+
 /// Records a range as aligned powers of two, none longer than the option `range` says.
 pub(crate) fn range(tag: u8, at: usize, bytes: usize, code: usize) {
     thread::with(|me| range_of(me, tag, at, bytes, code));
 }
 
+/// The same in the order in which threads come, as programs call it whose synchronization is not seen.
+pub(crate) fn range_in_order(tag: u8, at: usize, bytes: usize, code: usize) {
+    thread::with(|me| range_at_once(me, tag, at, bytes, code));
+}
+
 /// The same for a thread whose part is at hand.
 fn range_of(me: &Local, tag: u8, at: usize, bytes: usize, code: usize) {
+    let longest = hot::RANGE_BYTES.load(Relaxed);
+    if me.state() != READY || bytes / longest > PIECES_KEPT {
+        return range_at_once(me, tag, at, bytes, code);
+    }
+    let (mut next, end) = (at, at.saturating_add(bytes));
+    while next < end {
+        let piece = record::piece(next, end - next, longest);
+        log::access_of(me, tag, next, piece as u8, code);
+        next += piece;
+    }
+}
+
+/// Appends a range to the log.
+fn range_at_once(me: &Local, tag: u8, at: usize, bytes: usize, code: usize) {
     // A range that wraps around the end of memory is invalid; its use will fail by itself.
     let Some(end) = at.checked_add(bytes) else { return };
     if me.quiet.load(Relaxed) > 0 {

@@ -126,6 +126,4 @@ library! {
         after |failed| { if failed == 0 { unsafe { text(to) } } };
     "mbrtowc"(to: *mut i32, from: *const c_char, bytes: usize, state: *mut c_void) -> usize,
         after |n| { if n <= bytes { writes_if_any(to, 4) } };
-    "thrd_create"(to: *mut c_void, run: *const c_void, argument: *mut c_void) -> c_int,
-        after |failed| { if failed == 0 { writes(to, POINTER) } };
 }

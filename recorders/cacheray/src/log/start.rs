@@ -151,6 +151,7 @@ unsafe extern "C" fn at_thread_end(_: *mut c_void) {
         }
         if let Entry::Entered(mut section) = Section::enter_anyway(me) {
             stacks::end(section.log(), me);
+            section.log().end_buffer(me);
         }
         signals::take_stack(me);
         if !me.has_spilled() {

@@ -2,7 +2,9 @@
 #include "cacheray.h"
 #include <pthread.h>
 #include <semaphore.h>
+#include <signal.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/wait.h>
 #include <time.h>
@@ -37,6 +39,41 @@ static void *waits(void *number)
     long n = (long)number;
     sem_wait(&gates[n]);
     slots[n].place = n;
+    return 0;
+}
+
+/* Writes, and lets nobody know. */
+static void *idles(void *number)
+{
+    long n = (long)number;
+    for (int i = 0; i < 100; i++)
+        slots[n].place = i;
+    for (;;)
+        pause();
+}
+
+/* The process ends in one of several ways while threads have records. */
+static int ends(const char *how)
+{
+    struct timespec time = {0, 300000000};
+    nanosleep(&time, 0);
+    if (!strcmp(how, "_exit"))
+        _exit(0);
+    if (!strcmp(how, "exec"))
+        execl("/bin/true", "true", (char *)0);
+    if (!strcmp(how, "term"))
+        kill(getpid(), SIGTERM);
+    if (!strcmp(how, "abort"))
+        abort();
+    if (!strcmp(how, "kill"))
+        kill(getpid(), SIGKILL);
+    if (!strcmp(how, "fork")) {
+        pid_t pid = fork();
+        if (!pid)
+            slots[15].place = 1;
+        else
+            waitpid(pid, 0, 0);
+    }
     return 0;
 }
 
@@ -91,7 +128,8 @@ int main(int argc, char **argv)
     const char *mode = argv[1];
     int n = argc > 2 ? atoi(argv[2]) : 2;
     void *(*run)(void *) = !strcmp(mode, "counts") ? counts : !strcmp(mode, "hammers") ? hammers
-                         : !strcmp(mode, "passes") ? passes : !strcmp(mode, "waits") ? waits : allocates;
+                         : !strcmp(mode, "passes") ? passes : !strcmp(mode, "waits") ? waits
+                         : !strcmp(mode, "idles") ? idles : allocates;
     pthread_t threads[16];
     __calloc_recorded(16, sizeof slots[0], "slots", (void *)slots);
     __calloc_recorded(1, sizeof together, "together", (void *)&together);
@@ -99,6 +137,8 @@ int main(int argc, char **argv)
         return forks(n);
     for (long i = 0; i < n; i++)
         pthread_create(&threads[i], 0, run, (void *)i);
+    if (!strcmp(mode, "idles"))
+        return ends(argv[3]);
     if (!strcmp(mode, "hammers")) {
         struct timespec time = {atoi(argv[3]), 0};
         nanosleep(&time, 0);

@@ -13,7 +13,7 @@ use std::process::Command;
 
 use anytrace_core::access::codes::beside;
 use anytrace_core::text::printable;
-use clap::Args;
+use clap::{Args, ValueEnum};
 
 use crate::failure::Failure;
 use crate::units::grouped;
@@ -22,6 +22,14 @@ use crate::{Verdict, paint};
 use build::Build;
 use environment::{preload, recorder_options};
 use report::{note_processes, report};
+
+/// When threads append what they record.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum Order {
+    Auto,
+    Strict,
+    Buffered,
+}
 
 /// `cacheray record`.
 #[derive(Debug, Args)]
@@ -57,6 +65,10 @@ pub(crate) struct RecordArguments {
     /// Split copies into accesses of at most this size: 1 to 128 bytes
     #[arg(long, value_name = "BYTES", default_value_t = 16, value_parser = clap::value_parser!(u8).range(1..=128))]
     range: u8,
+    /// When threads append to the trace: `strict` at each access; `buffered` before other threads may come after them, by what
+    /// the C library and atomic operations do; `auto` is strict where libraries are loaded that have other ways
+    #[arg(long, value_enum, value_name = "WHEN", default_value_t = Order::Auto)]
+    order: Order,
     /// Flush every N records, for a reader that follows [default: when the buffer is full]
     #[arg(long, value_name = "N")]
     flush: Option<u64>,
@@ -82,6 +94,7 @@ impl RecordArguments {
             no_pc: false,
             children: false,
             range: 16,
+            order: Order::Auto,
             flush: None,
             quiet,
             command,

@@ -5,7 +5,7 @@ use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::process::Command;
 
 use super::super::recorder_library;
-use super::RecordArguments;
+use super::{Order, RecordArguments};
 use crate::failure::Failure;
 use crate::verbs::recording;
 
@@ -40,6 +40,11 @@ pub(super) fn recorder_options(options: &RecordArguments) -> Result<OsString, Fa
         text.push(format!(":callers={}", options.callers));
     }
     text.push(if options.no_pc { ":pc=0" } else { ":pc=1" });
+    match options.order {
+        Order::Auto => {}
+        Order::Strict => text.push(":strict=1"),
+        Order::Buffered => text.push(":strict=0"),
+    }
     if let Some(records) = options.flush {
         text.push(format!(":flush={records}"));
     }

@@ -28,11 +28,14 @@ sources! {
     "hooks/memory.rs",
     "hooks/mod.rs",
     "hooks/printing.rs",
+    "hooks/releases.rs",
     "hooks/scanning.rs",
     "hooks/text.rs",
     "hooks/values.rs",
     "hot.rs",
     "inner.rs",
+    "inner/thread_buffers.rs",
+    "inner/writing.rs",
     "interface.rs",
     "layouts.rs",
     "lib.rs",
@@ -41,6 +44,7 @@ sources! {
     "log/start.rs",
     "loss.rs",
     "options.rs",
+    "order.rs",
     "places.rs",
     "real.rs",
     "record.rs",
@@ -52,6 +56,7 @@ sources! {
     "sys.rs",
     "target.rs",
     "thread.rs",
+    "thread_buffer.rs",
     "variables.rs",
     "wrappers.rs",
 }
@@ -85,8 +90,8 @@ mod tests {
     fn all_sources_of_the_recorder_are_here() {
         let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("recorder/src");
         let mut found = Vec::new();
-        for (folder, prefix) in [(folder.clone(), ""), (folder.join("hooks"), "hooks/"), (folder.join("log"), "log/")] {
-            for entry in fs::read_dir(folder).unwrap() {
+        for prefix in ["", "hooks/", "inner/", "log/"] {
+            for entry in fs::read_dir(folder.join(prefix)).unwrap() {
                 let entry = entry.unwrap();
                 if entry.file_type().unwrap().is_file() {
                     found.push(format!("{prefix}{}", entry.file_name().to_string_lossy()));
