@@ -38,6 +38,7 @@ pub mod matching;
 pub mod mesi;
 pub mod migrations;
 pub mod nest;
+pub mod numa;
 pub mod overview;
 pub mod pass;
 #[cfg(test)]

@@ -58,6 +58,7 @@ const CASES: [Case; 38] = [
     text("boxes.cacheray", "convert --to din TRACE -o -"),
     json("boxes.cacheray", "memory sim --config zen3 --format json TRACE"),
     json("boxes.cacheray", "memory mrc --format json TRACE"),
+    json("boxes.cacheray", "memory numa --format json TRACE"),
     json("boxes.cacheray", "memory sharing --format json TRACE"),
     json("rows.lackey", "memory annotate --config zen3 --format json TRACE"),
     json("boxes.cacheray", "memory types --format json TRACE"),

@@ -97,7 +97,7 @@ fn a_program_is_read_while_it_runs() {
     let bench = Bench::new(SOURCE);
     bench.run(&["cacheray", "record", "--no-pc", "-o", "app.mem", "--", "./app"], 0);
     let total = |results: &Value| (results["reads"].clone(), results["writes"].clone());
-    for verb in ["sim", "types", "lifetime", "mrc", "sharing"] {
+    for verb in ["sim", "types", "lifetime", "mrc", "numa", "sharing"] {
         let caches: &[&str] = if matches!(verb, "sim" | "types") { &["--config", "zen3"] } else { &[] };
         let of_file = json(&bench, &[&["memory", verb, "--format", "json"], caches, &["app.mem"]].concat());
         let live = json(&bench, &[&["memory", verb, "--format", "json"], caches, &["--", "./app"]].concat());

@@ -110,6 +110,7 @@ report {heph} -o {out}
 ! memory mrc --by type {cacheray}
 ! memory mrc --by type --format csv {cacheray}
 ! memory mrc --by type --plot - {cacheray}
+! memory numa {cacheray}
 ! memory sharing {cacheray}
 ! memory sim --config zen3 --types {cacheray}
 ! memory sim --config zen3 --types --format csv {cacheray}

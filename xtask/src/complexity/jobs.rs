@@ -81,6 +81,8 @@ const ACCESSES: &[&str] = &[
     "memory mrc FILE --private",
     "memory mrc FILE --sample 0.1",
     "memory mrc FILE --working-set",
+    "memory numa FILE",
+    "memory numa FILE --nodes 64",
     "memory sharing FILE",
     "memory sharing FILE --cores 4",
     "memory types FILE",

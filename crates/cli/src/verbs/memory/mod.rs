@@ -13,6 +13,7 @@ mod highlights;
 mod lifetime;
 mod live;
 mod mrc;
+mod numa;
 mod opening;
 mod remapping;
 mod schedules;
@@ -76,6 +77,14 @@ pub(crate) enum MemoryVerb {
                       anytrace memory mrc --sample 0.01 --working-set huge.trace\n  anytrace memory mrc -- ./app input.txt"
     )]
     Mrc(Box<mrc::MrcArguments>),
+    /// Find accesses to memory of other NUMA nodes, by thread, type and region
+    #[command(
+        after_help = "A page lies on the node of the thread that touches it first. Each thread has a private cache with LRU; what it\n\
+                      misses goes to memory.\n\n\
+                      Exit codes: 0 fine, 1 the trace is damaged, 2 the command failed.\n\n\
+                      Example:\n  anytrace memory numa --map 0-3=0,4-7=1 app.trace\n  anytrace memory numa --nodes 4 -- ./app input.txt"
+    )]
+    Numa(Box<numa::NumaArguments>),
     /// Find cache lines that threads contend for: which fields, which threads, how often, what to pad
     #[command(
         after_help = "Each core has a private write-back cache with LRU; copies follow the MESI protocol, in the order of\n\
@@ -106,6 +115,7 @@ pub(crate) fn run(verb: &mut MemoryVerb) -> Result<Verdict, Failure> {
         MemoryVerb::Heatmap(options) => heatmap::run(options),
         MemoryVerb::Lifetime(options) => live::run(&mut **options, lifetime::run),
         MemoryVerb::Mrc(options) => live::run(&mut **options, mrc::run),
+        MemoryVerb::Numa(options) => live::run(&mut **options, numa::run),
         MemoryVerb::Sharing(options) => live::run(&mut **options, sharing::run),
         MemoryVerb::Sim(options) => live::run(&mut **options, sim::run),
         MemoryVerb::Types(options) => live::run(&mut **options, types::run),
