@@ -14,6 +14,7 @@ mod lifetime;
 mod live;
 mod mrc;
 mod opening;
+mod places;
 mod remapping;
 mod schedules;
 mod sharing;
