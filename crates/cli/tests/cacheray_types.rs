@@ -215,7 +215,9 @@ fn rows_of_heatmaps_have_the_names_of_types_and_lines_their_accesses() {
         .as_array()
         .unwrap()
         .iter()
-        .map(|one| one["reads"].as_u64().unwrap() + one["writes"].as_u64().unwrap() + one["straddles"].as_u64().unwrap())
+        .map(|one| {
+            one["reads"].as_u64().unwrap() + one["writes"].as_u64().unwrap() + one["straddles"].as_u64().unwrap()
+        })
         .sum();
     let number = |before: &str| {
         let text = by_line.split(before).nth(1).unwrap().split(' ').next().unwrap();

@@ -7,7 +7,7 @@
 //! use anytrace_export::plot::{Panel, Series, svg};
 //!
 //! let series = Series { name: "calls".to_owned(), values: vec![(0, 10), (1, 12)] };
-//! let panel = Panel { title: "Calls".to_owned(), series: vec![series] };
+//! let panel = Panel { title: "Calls".to_owned(), series: vec![series], ..Panel::default() };
 //! let mut out = Vec::new();
 //! svg("game.trace", "frame", &[panel], &mut out).unwrap();
 //! assert!(String::from_utf8(out).unwrap().contains("game.trace"));
@@ -15,12 +15,14 @@
 
 use std::io::{self, Write};
 
-use anytrace_core::text::{printable, xml_characters};
+use anytrace_core::text::{grouped, printable, xml_characters};
 use plotters::coord::Shift;
 use plotters::prelude::{
     BLACK, ChartBuilder, Color, DrawingArea, IntoDrawingArea, IntoFont, LineSeries, PathElement, RGBColor, SVGBackend,
     WHITE,
 };
+
+use crate::curves::size;
 
 /// Most points of a line.
 pub const COLUMNS: usize = 1000;
@@ -42,16 +44,28 @@ pub struct Series {
     pub values: Vec<(u64, u64)>,
 }
 
+/// What values count.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum Unit {
+    /// Anything: an axis has decimal units.
+    #[default]
+    Count,
+    /// Bytes: an axis has binary units.
+    Bytes,
+}
+
 /// Lines over one axis.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Panel {
     /// The title above it.
     pub title: String,
     /// Its lines.
     pub series: Vec<Series>,
+    /// What their values count.
+    pub unit: Unit,
 }
 
-/// Writes a picture. `axis` is the unit of the horizontal positions.
+/// Writes a picture; without a title if that is empty. `axis` is the unit of the horizontal positions.
 ///
 /// # Errors
 /// When writing fails.
@@ -77,10 +91,12 @@ fn range(panels: &[Panel]) -> (f64, f64) {
 
 fn draw(title: &str, axis: &str, panels: &[Panel], text: &mut String) -> Result<(), String> {
     let failed = |error: &dyn std::fmt::Display| error.to_string();
-    let height = TITLE_HEIGHT + PANEL_HEIGHT * u32::try_from(panels.len().max(1)).unwrap_or(1);
+    let title_height = if title.is_empty() { 0 } else { TITLE_HEIGHT };
+    let height = title_height + PANEL_HEIGHT * u32::try_from(panels.len().max(1)).unwrap_or(1);
     let root = SVGBackend::with_string(text, (WIDTH, height)).into_drawing_area();
     root.fill(&WHITE).map_err(|error| failed(&error))?;
-    let root = root.titled(&shown_text(title), ("sans-serif", 20).into_font()).map_err(|error| failed(&error))?;
+    let titled = |root: DrawingArea<_, _>| root.titled(&shown_text(title), ("sans-serif", 20).into_font());
+    let root = if title.is_empty() { root } else { titled(root).map_err(|error| failed(&error))? };
     let (first, last) = range(panels);
     for (panel, area) in panels.iter().zip(root.split_evenly((panels.len().max(1), 1))) {
         draw_over(panel, axis, (first, last), &area)?;
@@ -114,8 +130,8 @@ fn draw_over(
         // Places are integers: there is nothing to name between two of them.
         .x_labels((last - first + 1.0).min(12.0) as usize)
         .y_labels(5)
-        .x_label_formatter(&|place| if place.fract() == 0.0 { format!("{place:.0}") } else { String::new() })
-        .y_label_formatter(&|value| shown(*value))
+        .x_label_formatter(&|place| if place.fract() == 0.0 { grouped(*place as u128) } else { String::new() })
+        .y_label_formatter(&|value| shown(*value, panel.unit))
         .light_line_style(WHITE)
         .draw()
         .map_err(|error| failed(&error))?;
@@ -140,14 +156,17 @@ fn draw_over(
 }
 
 /// A value on an axis: short.
-fn shown(value: f64) -> String {
+fn shown(value: f64, unit: Unit) -> String {
+    if unit == Unit::Bytes {
+        return size(value as u64);
+    }
     for (size, unit) in [(1e9, "G"), (1e6, "M"), (1e3, "k")] {
         if value >= size * 10.0 {
             return format!("{:.0} {unit}", value / size);
         }
     }
     // Integers need no decimal.
-    if value.fract() == 0.0 { format!("{value:.0}") } else { format!("{value:.1}") }
+    if value.fract() == 0.0 { grouped(value as u128) } else { format!("{value:.1}") }
 }
 
 /// The points drawn: at most one per column, the maximum of each.
@@ -167,8 +186,8 @@ mod tests {
     fn picture(values: Vec<(u64, u64)>) -> String {
         let series = |name: &str| Series { name: name.to_owned(), values: values.clone() };
         let panels = [
-            Panel { title: "One".to_owned(), series: vec![series("a")] },
-            Panel { title: "Two & <more>".to_owned(), series: vec![series("b"), series("c")] },
+            Panel { title: "One".to_owned(), series: vec![series("a")], ..Panel::default() },
+            Panel { title: "Two & <more>".to_owned(), series: vec![series("b"), series("c")], ..Panel::default() },
         ];
         let mut out = Vec::new();
         svg("a \"title\" & <more>", "frame", &panels, &mut out).unwrap();
@@ -200,6 +219,7 @@ mod tests {
             let panel = Panel {
                 title: "One".to_owned(),
                 series: vec![Series { name: "a".to_owned(), values: vec![(0, 1), (last, 1)] }],
+                ..Panel::default()
             };
             let mut out = Vec::new();
             svg("t", "frame", &[panel], &mut out).unwrap();
@@ -216,6 +236,10 @@ mod tests {
 
     #[test]
     fn axes_have_short_numbers() {
-        assert_eq!([0.0, 0.5, 9999.0, 20_000.0, 3e7, 2e10].map(shown), ["0", "0.5", "9999", "20 k", "30 M", "20 G"]);
+        assert_eq!(
+            [0.0, 0.5, 9999.0, 20_000.0, 3e7, 2e10].map(|n| shown(n, Unit::Count)),
+            ["0", "0.5", "9,999", "20 k", "30 M", "20 G"]
+        );
+        assert_eq!([0.0, 500.0, 1_572_864.0].map(|n| shown(n, Unit::Bytes)), ["0 B", "500 B", "1.5 MiB"]);
     }
 }

@@ -16,7 +16,7 @@ pub(super) fn draw(file: &Path, found: &ReuseResults, options: &MrcArguments, ou
     let line = |name: &str, curve: &Curve| Line { name: name.to_owned(), points: points(curve, found.line_bytes) };
     let mut lines = vec![line("all", &found.curve)];
     lines.extend(options.parts(found, LINES_MAX - 1).iter().map(|part| line(&part.name, &part.curve)));
-    let chart = Chart { lines, marks: options.mark.clone() };
+    let chart = Chart { lines, marks: options.mark.clone(), ..Chart::default() };
     let panel = found.working_set.as_ref().map(|working_set| {
         let records = working_set.phases.last().map_or(0, |phase| phase.to);
         // The last window is shorter than the others, and its number would look like a fall.
@@ -24,7 +24,7 @@ pub(super) fn draw(file: &Path, found: &ReuseResults, options: &MrcArguments, ou
         let windows = working_set.windows.iter().filter(|window| window.from == 0 || is_complete(window.from));
         let values = windows.map(|window| (window.from, window.lines)).collect();
         let name = format!("Distinct lines in {} records", working_set.window_records);
-        Panel { title: name.clone(), series: vec![Series { name, values }] }
+        Panel { title: name.clone(), series: vec![Series { name, values }], ..Panel::default() }
     });
     let title = file.file_name().unwrap_or_default().to_string_lossy();
     svg(&title, &chart, panel.as_ref(), out)
