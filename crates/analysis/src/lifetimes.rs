@@ -34,7 +34,7 @@ use origin::Origin;
 use places::Graves;
 pub use results::{AfterRemove, Amount, Leftover, Lifetimes, StrayKind, StrayRemove, TypeLife, UnwrittenRead};
 use running::{Living, Running};
-pub use stacks::{StackLife, by_stack};
+pub use stacks::{StackLife, by_stack, stack_name};
 
 /// Most findings of a kind that are kept with their place; all are counted.
 pub const FINDINGS_MAX: usize = 10_000;

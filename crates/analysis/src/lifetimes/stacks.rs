@@ -62,14 +62,17 @@ impl StackLife {
     }
 }
 
+/// The stack in the name of a type, without remarks; the name of a type that is not named after one.
+pub fn stack_name(name: &str) -> &str {
+    SiteName::of(name.as_bytes()).and_then(|site| name.get(..site.places.len())).unwrap_or(name)
+}
+
 /// Adds up the types of each stack: what `malloc`, `calloc` and `realloc` return to one place has different names. Those with
 /// most leaked bytes come first, then those with most bytes at the peak.
 pub fn by_stack(found: &Lifetimes) -> Vec<StackLife> {
     let mut stacks: BTreeMap<&str, StackLife> = BTreeMap::new();
     for (number, one) in (0..).zip(&found.types).filter(|(_, one)| one.regions > 0) {
-        let name = found.table.name(number);
-        let places = SiteName::of(name.as_bytes()).and_then(|site| name.get(..site.places.len()));
-        let key = places.unwrap_or(name);
+        let key = stack_name(found.table.name(number));
         let own = StackLife { name: key.to_owned(), ..StackLife::of_type(found, number, one) };
         match stacks.get_mut(key) {
             Some(stack) => stack.add(&own),

@@ -10,6 +10,7 @@ use anytrace_core::span::Location;
 use anytrace_symbols::sites;
 use serde_json::{Value, json};
 
+use super::type_label::type_label;
 use crate::failure::Failure;
 
 /// A place that allocates, or a caller of one.
@@ -73,6 +74,11 @@ impl Places {
 }
 
 impl Place {
+    /// `function+0x1f`, short.
+    pub(super) fn label(&self) -> String {
+        type_label(&format!("{}+{:#x}", self.function, self.offset_bytes))
+    }
+
     /// `file.c:12`, without folders.
     pub(super) fn line(&self) -> Option<String> {
         let Location { file, line } = self.location.as_ref()?;

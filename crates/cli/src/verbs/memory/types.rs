@@ -27,6 +27,8 @@ use crate::results::print_json;
 use crate::{Verdict, for_each_file, terminal};
 
 pub(super) use json::series;
+pub(super) use text::READS_NOTE;
+pub(super) use text::fields::{label as field_label, offset as field_offset, size as field_size};
 
 /// `memory types`.
 #[derive(Debug, Args)]

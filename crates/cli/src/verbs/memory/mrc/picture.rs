@@ -31,7 +31,7 @@ pub(super) fn draw(file: &Path, found: &ReuseResults, options: &MrcArguments, ou
 }
 
 /// Sizes in bytes and shares: everywhere the curve changes, as far as a picture can show it.
-fn points(curve: &Curve, line_bytes: u64) -> Vec<(u64, f64)> {
+pub(in super::super) fn points(curve: &Curve, line_bytes: u64) -> Vec<(u64, f64)> {
     let mut latest = None;
     let changes = curve.distances.iter().map(|(distance, _)| distance + 1);
     std::iter::once(1)

@@ -78,8 +78,7 @@ fn stack(results: &Results, one: &StackLife) -> String {
     for (at, place) in places.iter().enumerate() {
         let lead = if at == 0 { "  " } else { "    called by " };
         let line = place.line().map(|line| format!(" ({})", printable(&line))).unwrap_or_default();
-        let function = type_label(&format!("{}+{:#x}", place.function, place.offset_bytes));
-        let _ = writeln!(out, "{lead}{function}{line}");
+        let _ = writeln!(out, "{lead}{}{line}", place.label());
     }
     out
 }
