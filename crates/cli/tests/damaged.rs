@@ -65,6 +65,7 @@ const CASES: [Case; 38] = [
     json("boxes.cacheray", "memory advise --format json TRACE"),
     json("boxes.cacheray", "memory compare --config zen3 --format json TRACE TRACE"),
     text("boxes.cacheray", "memory heatmap TRACE"),
+    text("boxes.cacheray", "memory report --config zen3 TRACE -o -"),
     text("free_tree.casemate", "casemate check TRACE"),
     json("free_tree.casemate", "casemate check --format json TRACE"),
     text("free_tree.casemate", "casemate check --compat -q TRACE"),

@@ -177,6 +177,7 @@ const ACCESSES: &[&str] = &[
     "memory mrc FILE --by thread",
     "memory mrc FILE --sample 0.1",
     "memory mrc FILE --working-set",
+    "memory report FILE --config zen3 --force -o OUT",
     "memory sharing FILE",
     "memory types FILE",
     "memory compare FILE FILE --config zen3",

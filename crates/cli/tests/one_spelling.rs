@@ -90,6 +90,7 @@ fn no_number_of_rows_is_all_rows() {
         "memory lifetime boxes.cacheray",
         "memory advise --config zen3 boxes.cacheray",
         "memory heatmap --by line boxes.cacheray",
+        "memory report --config zen3 boxes.cacheray -o -",
         "xray account threads4.xray",
         "xray stack threads4.xray",
     ];
@@ -208,6 +209,7 @@ const READING: &[&str] = &[
     "memory heatmap FOREIGN",
     "memory lifetime FOREIGN",
     "memory mrc FOREIGN",
+    "memory report FOREIGN -o -",
     "memory sharing FOREIGN",
     "memory sim FOREIGN",
     "memory types FOREIGN",

@@ -151,7 +151,7 @@ fn draw_chart(chart: &Chart, area: &DrawingArea<SVGBackend<'_>, Shift>) -> Resul
         .x_desc("size of a fully associative LRU cache")
         .y_desc("accesses that miss")
         .x_labels((last - first) as usize + 1)
-        .y_labels(11)
+        .y_labels(if chart.has_log_shares { (-low) as usize + 1 } else { 11 })
         .x_label_formatter(&|place| if place.fract() == 0.0 { size(place.exp2() as u64) } else { String::new() })
         .y_label_formatter(&|place| chart.share_label(*place))
         .light_line_style(WHITE)

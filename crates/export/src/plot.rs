@@ -16,13 +16,12 @@
 use std::io::{self, Write};
 
 use anytrace_core::text::{grouped, printable, xml_characters};
+use plotters::chart::SeriesLabelPosition;
 use plotters::coord::Shift;
 use plotters::prelude::{
     BLACK, ChartBuilder, Color, DrawingArea, IntoDrawingArea, IntoFont, LineSeries, PathElement, RGBColor, SVGBackend,
     WHITE,
 };
-
-use crate::curves::size;
 
 /// Most points of a line.
 pub const COLUMNS: usize = 1000;
@@ -52,6 +51,18 @@ pub enum Unit {
     Count,
     /// Bytes: an axis has binary units.
     Bytes,
+}
+
+impl Unit {
+    /// What values are divided by on an axis up to `most`, and what follows their numbers.
+    fn scale(self, most: u64) -> (f64, &'static str) {
+        let binary = [(30, " GiB"), (20, " MiB"), (10, " KiB"), (0, " B")];
+        let fitting = binary.into_iter().find(|(shift, _)| most >> shift >= 2 || *shift == 0);
+        match (self, fitting) {
+            (Self::Bytes, Some((shift, suffix))) => ((1_u64 << shift) as f64, suffix),
+            _ => (1.0, ""),
+        }
+    }
 }
 
 /// Lines over one axis.
@@ -117,12 +128,13 @@ fn draw_over(
 ) -> Result<(), String> {
     let failed = |error: &dyn std::fmt::Display| error.to_string();
     let most = panel.series.iter().flat_map(|series| &series.values).map(|(_, value)| *value).max().unwrap_or(0);
+    let (scale, suffix) = panel.unit.scale(most);
     let mut chart = ChartBuilder::on(area)
         .caption(shown_text(&panel.title), ("sans-serif", 14))
         .margin(6)
         .x_label_area_size(38)
         .y_label_area_size(80)
-        .build_cartesian_2d(first..last, 0.0..(most.max(1) as f64) * 1.05)
+        .build_cartesian_2d(first..last, 0.0..(most.max(1) as f64) / scale * 1.05)
         .map_err(|error| failed(&error))?;
     chart
         .configure_mesh()
@@ -131,12 +143,13 @@ fn draw_over(
         .x_labels((last - first + 1.0).min(12.0) as usize)
         .y_labels(5)
         .x_label_formatter(&|place| if place.fract() == 0.0 { grouped(*place as u128) } else { String::new() })
-        .y_label_formatter(&|value| shown(*value, panel.unit))
+        .y_label_formatter(&|value| format!("{}{suffix}", shown(*value)))
         .light_line_style(WHITE)
         .draw()
         .map_err(|error| failed(&error))?;
     for (series, color) in panel.series.iter().zip(COLORS.iter().cycle()) {
-        let line = LineSeries::new(points(&series.values), color.stroke_width(1));
+        let line =
+            LineSeries::new(points(&series.values).map(|(at, value)| (at, value / scale)), color.stroke_width(1));
         let drawn = chart.draw_series(line).map_err(|error| failed(&error))?;
         if panel.series.len() > 1 {
             drawn
@@ -147,6 +160,11 @@ fn draw_over(
     if panel.series.len() > 1 {
         chart
             .configure_series_labels()
+            .position(match panel.unit {
+                // Memory grows, mostly.
+                Unit::Bytes => SeriesLabelPosition::UpperLeft,
+                Unit::Count => SeriesLabelPosition::MiddleRight,
+            })
             .background_style(WHITE.mix(0.8))
             .border_style(BLACK.mix(0.3))
             .draw()
@@ -156,10 +174,7 @@ fn draw_over(
 }
 
 /// A value on an axis: short.
-fn shown(value: f64, unit: Unit) -> String {
-    if unit == Unit::Bytes {
-        return size(value as u64);
-    }
+fn shown(value: f64) -> String {
     for (size, unit) in [(1e9, "G"), (1e6, "M"), (1e3, "k")] {
         if value >= size * 10.0 {
             return format!("{:.0} {unit}", value / size);
@@ -236,10 +251,11 @@ mod tests {
 
     #[test]
     fn axes_have_short_numbers() {
+        assert_eq!([0.0, 0.5, 9999.0, 20_000.0, 3e7, 2e10].map(shown), ["0", "0.5", "9,999", "20 k", "30 M", "20 G"]);
         assert_eq!(
-            [0.0, 0.5, 9999.0, 20_000.0, 3e7, 2e10].map(|n| shown(n, Unit::Count)),
-            ["0", "0.5", "9,999", "20 k", "30 M", "20 G"]
+            [0, 500, 3 << 20].map(|most| Unit::Bytes.scale(most)),
+            [(1.0, " B"), (1.0, " B"), (1_048_576.0, " MiB")]
         );
-        assert_eq!([0.0, 500.0, 1_572_864.0].map(|n| shown(n, Unit::Bytes)), ["0 B", "500 B", "1.5 MiB"]);
+        assert_eq!(Unit::Count.scale(u64::MAX), (1.0, ""));
     }
 }

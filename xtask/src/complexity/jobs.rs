@@ -81,6 +81,7 @@ const ACCESSES: &[&str] = &[
     "memory mrc FILE --private",
     "memory mrc FILE --sample 0.1",
     "memory mrc FILE --working-set",
+    "memory report FILE --config zen3 --force -o OUT",
     "memory sharing FILE",
     "memory sharing FILE --cores 4",
     "memory types FILE",

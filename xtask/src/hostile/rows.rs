@@ -116,6 +116,7 @@ pub(super) const ROWS: &[Row] = &[
     to_output(row("memory heatmap", ACCESSES, &[Trace], Damage)),
     row("memory lifetime", ACCESSES, &[Trace], Verdict),
     row("memory mrc", ACCESSES, &[Trace], Damage),
+    to_output(row("memory report", ACCESSES, &[Trace], Damage)),
     row("memory sharing", ACCESSES, &[Trace], Damage),
     row("memory sim", ACCESSES, &[Trace], Damage),
     row("memory types", ACCESSES, &[Trace], Damage),

@@ -10,6 +10,9 @@ use crate::units::{counted, grouped};
 /// About this many labels below a picture.
 const TICKS: u64 = 10;
 
+/// Most letters of the types of a line: there must be room for its accesses.
+const LINE_NAME_MAX: usize = 26;
+
 /// Types of a row that are named.
 const NAMES_MAX: usize = 2;
 
@@ -100,7 +103,8 @@ fn line_name(heat: &Heat, line: &HeatLine) -> String {
     let accesses = plural(line.accesses, "access", "accesses");
     match name(heat, &line.types) {
         name if name.is_empty() => accesses,
-        name => format!("{name}: {accesses}"),
+        name if name.chars().count() <= LINE_NAME_MAX => format!("{name}: {accesses}"),
+        name => format!("{}…: {accesses}", name.chars().take(LINE_NAME_MAX - 1).collect::<String>()),
     }
 }
 

@@ -6,6 +6,7 @@ use anytrace_core::text::{grouped, xml};
 use anytrace_symbols::Sources;
 
 use super::super::annotate::misses;
+use super::super::type_label::type_label;
 use super::links::Links;
 use super::table::{Cell, Row, table};
 use super::{Code, Contents};
@@ -29,7 +30,7 @@ pub(super) fn functions(contents: &Contents, links: &Links<'_>) -> String {
             (None, None) => row.address.map_or_else(|| "(no name)".to_owned(), |at| format!("{at:#x}")),
         }
     };
-    let words = |row: &Place| vec![Cell::text(&name(row)), Cell::html(types(code, row, links))];
+    let words = |row: &Place| vec![Cell::html(short(&name(row))), Cell::html(types(code, row, links))];
     listed(contents, &code.functions, &["function", "types that miss"], words)
 }
 
@@ -44,7 +45,7 @@ pub(super) fn lines(contents: &Contents, links: &Links<'_>) -> String {
                 let text = sources.line(&location.file, location.line).unwrap_or_default().trim().to_owned();
                 (format!("<span title=\"{}\">{}:{}</span>", xml(&location.file), xml(file), location.line), text)
             }
-            None => (xml(row.function.as_deref().unwrap_or("(no line)")), String::new()),
+            None => (row.function.as_deref().map_or_else(|| "(no line)".to_owned(), short), String::new()),
         };
         let text = format!("<code>{}</code>", xml(&text));
         vec![Cell::html(place), Cell::html(text), Cell::html(types(code, row, links))]
@@ -93,6 +94,14 @@ fn cells(contents: &Contents, tally: &Tally, all: u64) -> Vec<Cell> {
         *first = Cell::number(misses).shaded(misses, all);
     }
     cells
+}
+
+/// The name of a function, short, with all of it for the pointer.
+fn short(name: &str) -> String {
+    match type_label(name) {
+        label if label == name => xml(name),
+        label => format!("<span title=\"{}\">{}</span>", xml(name), xml(&label)),
+    }
 }
 
 /// The types with most misses in a row.

@@ -27,6 +27,7 @@ td.left code { white-space: pre-wrap; } .stack { color: var(--dim); font-size: 1
 tr:target td, h3:target { outline: none; background: color-mix(in srgb, var(--hot) 22%, transparent); }\n\
 figure { margin: .6em 0; overflow-x: auto; } figure svg { display: block; width: 100%; min-width: 640px; height: auto; }\n\
 figure svg text { fill: var(--text); } figure svg [stroke=\"#000000\"] { stroke: var(--text); }\n\
+figure svg [stroke=\"#ffffff\" i] { stroke: var(--back); }\n\
 figure svg rect[fill=\"#ffffff\" i] { fill: var(--back); } figure svg rect[fill=\"#f4f4f4\"] { fill: var(--plot); }\n\
 .damage { border-left: 4px solid #c62828; padding: 4px 12px; background: var(--card); color: var(--text); }\n\
 pre { white-space: pre-wrap; overflow-wrap: anywhere; font-size: 12px; }\n\

@@ -18,7 +18,7 @@ use anytrace_core::access::codes::Codes as CodesOfTrace;
 use anytrace_core::access::{AccessSink, DataOnly};
 use anytrace_core::layout::Layouts;
 use anytrace_core::text::printable;
-use anytrace_core::{Collect, Diagnostic, Error, Sink};
+use anytrace_core::{Collect, Diagnostic, Error, Sink, Trace};
 
 use super::super::annotate::{complain, places, simulated, type_names};
 use super::super::caches::typed_simulation;
@@ -77,15 +77,13 @@ pub(super) fn read(
     let mut watch = LifetimeWatch::new(&mut of_lifetimes);
     let mut sharing = Sharing::new(SharingOptions::default(), Some(&mut of_sharing));
     let mut heat = HeatCounter::new(None, SharingOptions::default().line_bytes);
-    let mut by_code = ByCode::new(vec![config.clone()], simulated(&options.input), &mut source).map_err(failed)?;
+    let mut of_file = if has_file { Some(by_code(options, &config, &mut source)?) } else { None };
     let mut damage = Damage::default();
     let read = {
         let (mut data_of_reuse, mut data_of_sharing) = (DataOnly::new(&mut reuse), DataOnly::new(&mut sharing));
         let mut sinks: Vec<&mut dyn AccessSink> =
             vec![&mut profiler, &mut data_of_reuse, &mut watch, &mut data_of_sharing, &mut heat];
-        if has_file {
-            sinks.push(&mut by_code);
-        }
+        sinks.extend(of_file.as_mut().map(|engine| engine as &mut dyn AccessSink));
         let mut fan = Fan::new(sinks);
         opened.read_by(|trace, reporter| {
             Ok(trace.accesses(&mut fan, &mut Kept { reporter, damage: &mut damage })?.records)
@@ -94,10 +92,11 @@ pub(super) fn read(
     let profile = profiler.finish().map_err(failed)?;
     let (reuse, lifetimes, sharing) = (reuse.finish(read.records), watch.finish(), sharing.finish());
     let heat = heat.finish(ROWS_MAX, COLUMNS_MAX, LINES_MAX);
-    if !has_file && profile.fetches > 0 && !open::is_read_once(&options.file) {
-        again(options, &mut by_code)?;
-    }
-    let (_, mut codes) = by_code.finish().map_err(failed)?;
+    let mut codes = match of_file {
+        Some(engine) => engine.finish().map_err(failed)?.1,
+        None if profile.fetches > 0 => again(options, &config, &mut source)?,
+        None => Vec::new(),
+    };
     let (code, of_codes) = code(options, &codes.pop().unwrap_or_default(), source, &mut damage)?;
     let tried = try_changes(
         &options.file,
@@ -125,12 +124,27 @@ pub(super) fn read(
     Ok((contents, read.verdict.max(of_codes)))
 }
 
-/// Another pass, whose damage was reported by the first.
-fn again(options: &ReportArguments, sink: &mut dyn AccessSink) -> Result<(), Failure> {
+/// The engine of lines and functions.
+fn by_code<'s>(
+    options: &ReportArguments,
+    config: &Config,
+    source: &'s mut CodesOfTrace,
+) -> Result<ByCode<'s>, Failure> {
+    let engine = ByCode::new(vec![config.clone()], simulated(&options.input), source);
+    engine.map_err(|error| Failure::of(&options.file.display().to_string(), &error))
+}
+
+/// Another pass for the code addresses that are in the trace itself; the first one reported the damage. Nothing of what can
+/// be read only once.
+fn again(options: &ReportArguments, config: &Config, source: &mut CodesOfTrace) -> Result<Vec<Codes>, Failure> {
+    if open::is_read_once(&options.file) {
+        return Ok(Vec::new());
+    }
     let opened = opening::open(&options.file, &options.input)?;
-    let Some(trace) = opened.trace else { return Ok(()) };
-    let done = trace.accesses(sink, &mut Collect::default()).map(drop);
-    done.map_err(|error| Failure::of(&options.file.display().to_string(), &error))
+    let mut engine = by_code(options, config, source)?;
+    let read = |trace: Box<dyn Trace>| trace.accesses(&mut engine, &mut Collect::default()).map(drop);
+    let done = opened.trace.map_or(Ok(()), read).and_then(|()| engine.finish());
+    done.map(|(_, codes)| codes).map_err(|error| Failure::of(&options.file.display().to_string(), &error))
 }
 
 /// Lines and functions, where code addresses are known.

@@ -15,7 +15,8 @@ use crate::units::percent;
 pub(super) fn body(contents: &Contents, links: &Links<'_>) -> String {
     let found = &contents.sharing;
     if let Some(note) = note(found) {
-        return format!("<p>{}.</p>\n", xml(&note));
+        let (first, rest) = note.split_at(note.chars().next().map_or(0, char::len_utf8));
+        return format!("<p>{}{}.</p>\n", xml(&first.to_uppercase()), xml(rest));
     }
     let number = |value: u64| grouped(u128::from(value));
     let mut out = format!(
@@ -72,14 +73,12 @@ fn advised(contents: &Contents) -> String {
 fn pairs(contents: &Contents, links: &Links<'_>) -> String {
     let found = &contents.sharing;
     let most = found.pairs.iter().map(|pair| pair.false_misses).max().unwrap_or(0);
-    let side = |side: &Side| match &side.field.type_name {
-        // The type is a link; the rest of the name follows it.
-        Some(name) => {
-            let text = side.field.to_string();
-            let rest = text.strip_prefix(name.as_str()).map(xml).unwrap_or_else(|| format!(" {}", xml(&text)));
-            format!("{}{rest}", links.type_name(name))
-        }
-        None => xml(&side.field.to_string()),
+    let side = |side: &Side| {
+        let field = &side.field;
+        let Some(type_name) = &field.type_name else { return xml(&field.to_string()) };
+        let place = format!("{}+{}", grouped(u128::from(field.offset)), field.bytes);
+        let name = field.name.as_ref().map(|name| format!(" {}", xml(name))).unwrap_or_default();
+        format!("{}{name} {place}", links.type_name(type_name))
     };
     let row = |pair: &Pair| {
         let [a, b] = &pair.sides;
@@ -103,7 +102,7 @@ fn pairs(contents: &Contents, links: &Links<'_>) -> String {
 
 fn lines(contents: &Contents) -> String {
     let found = &contents.sharing;
-    let most = found.contended.iter().map(|line| line.misses()).max().unwrap_or(0);
+    let most = found.contended.iter().map(|line| line.false_misses).max().unwrap_or(0);
     let rows = found.contended.iter().take(contents.top).map(|line| {
         let cores: Vec<String> = line.cores.iter().take(8).map(|core| core_name(found, core.core)).collect();
         let more = line.cores.len().saturating_sub(cores.len());
@@ -111,7 +110,7 @@ fn lines(contents: &Contents) -> String {
         vec![
             Cell::html(format!("<code>{:#x}</code>", line.line)),
             Cell::number(line.accesses()),
-            Cell::number(line.false_misses).shaded(line.misses(), most),
+            Cell::number(line.false_misses).shaded(line.false_misses, most),
             Cell::number(line.true_misses),
             Cell::number(line.invalidations),
             Cell::figure(format!("{:.1}%", line.ping_pong())),

@@ -8,7 +8,7 @@ use super::super::caches::described;
 use super::Contents;
 use super::caches::results;
 use super::table::bytes;
-use crate::units::percent;
+use crate::units::{counted, percent};
 
 /// The figures.
 pub(super) fn body(contents: &Contents) -> String {
@@ -35,11 +35,11 @@ pub(super) fn body(contents: &Contents) -> String {
     card(&mut out, "Memory touched", "caches", &bytes(lines.saturating_mul(contents.reuse.line_bytes)), "");
     let found = &contents.lifetimes;
     if found.types.iter().any(|one| one.regions > 0) {
-        let at = format!("at record {}", number(found.peak_at));
-        card(&mut out, "Most live memory", "footprint", &bytes(found.live_bytes_peak), &at);
+        card(&mut out, "Most live memory", "footprint", &bytes(found.live_bytes_peak), "");
         let leaked = found.types.iter().map(|one| (one.leaked, one.leaked_bytes));
         let (regions, lost) = leaked.fold((0, 0_u64), |(a, b), (c, d)| (a + c, b.saturating_add(d)));
-        card(&mut out, "Leaked", "leaks", &bytes(lost), &format!("{} regions", number(regions)));
+        let remark = if regions == 0 { String::new() } else { counted(regions, "region") };
+        card(&mut out, "Leaked", "leaks", &bytes(lost), &remark);
         let misuse = found.after_remove_count + found.unwritten_count;
         if misuse > 0 {
             card(&mut out, "Uses of freed or unwritten memory", "lifetimes", &number(misuse), "");

@@ -10,7 +10,7 @@ use super::super::types::{READS_NOTE, field_label, field_offset, field_size};
 use super::Contents;
 use super::links::Links;
 use super::table::{Cell, Row, table};
-use crate::units::percent;
+use crate::units::{counted, percent};
 
 /// Rows of one type.
 const FIELDS_MAX: usize = 60;
@@ -84,7 +84,7 @@ pub(super) fn table_of_fields(contents: &Contents, links: &Links<'_>) -> String 
     let most = all.first().map_or(0, |(_, row)| row.counts.misses);
     let rows = all.iter().take(contents.top).map(|(number, row)| {
         let field = match row.path.is_empty() {
-            true => format!("{} bytes", grouped(u128::from(row.bytes))),
+            true => counted(row.bytes, "byte"),
             false => row.path.clone(),
         };
         let type_name = links.type_name(profile.table.name(*number));
@@ -93,7 +93,7 @@ pub(super) fn table_of_fields(contents: &Contents, links: &Links<'_>) -> String 
             Cell::number(row.counts.memory),
             Cell::number(row.counts.reads),
             Cell::number(row.counts.writes),
-            Cell::figure(field_offset(row)),
+            offset(row),
             Cell::text(&field),
             Cell::html(type_name),
         ]
@@ -107,6 +107,17 @@ pub(super) fn table_of_fields(contents: &Contents, links: &Links<'_>) -> String 
     };
     let note = format!("<p>Fields of the types above, by misses.{hint}</p>\n");
     note + &table(&headings, rows.collect(), all.len().saturating_sub(contents.top))
+}
+
+/// Where a field begins, in bytes.
+fn offset(row: &Field) -> Cell {
+    Cell::figure(if row.bits.is_some() { field_offset(row) } else { grouped(u128::from(row.offset_bytes)) })
+}
+
+/// Its size, in bytes unless in bits.
+fn size(row: &Field) -> Cell {
+    let text = field_size(row);
+    Cell::figure(text.parse().map_or(text, |bytes: u64| grouped(u128::from(bytes))))
 }
 
 /// The hottest types, each with its fields in the order of their offsets.
@@ -135,8 +146,8 @@ fn layout(contents: &Contents, links: &Links<'_>, number: TypeNumber) -> String 
     let all = profile.rows(number);
     let rows = all.iter().take(FIELDS_MAX).map(|row| {
         vec![
-            Cell::figure(field_offset(row)),
-            Cell::figure(field_size(row)),
+            offset(row),
+            size(row),
             Cell::number(row.counts.reads),
             Cell::number(row.counts.writes),
             Cell::number(row.counts.misses).shaded(row.counts.misses, one.counts.misses),
