@@ -16,7 +16,6 @@
 use std::io::{self, Write};
 
 use anytrace_core::text::{grouped, printable, xml_characters};
-use plotters::chart::SeriesLabelPosition;
 use plotters::coord::Shift;
 use plotters::prelude::{
     BLACK, ChartBuilder, Color, DrawingArea, IntoDrawingArea, IntoFont, LineSeries, PathElement, RGBColor, SVGBackend,
@@ -74,6 +73,14 @@ pub struct Panel {
     pub series: Vec<Series>,
     /// What their values count.
     pub unit: Unit,
+    /// True where the names of several lines are not in the picture: its caller shows them, with [`color`].
+    pub hides_names: bool,
+}
+
+/// The color of a panel's line, `#0072b2`.
+pub fn color(line: usize) -> String {
+    let RGBColor(red, green, blue) = COLORS.get(line % COLORS.len()).copied().unwrap_or_default();
+    format!("#{red:02x}{green:02x}{blue:02x}")
 }
 
 /// Writes a picture; without a title if that is empty. `axis` is the unit of the horizontal positions.
@@ -129,6 +136,7 @@ fn draw_over(
     let failed = |error: &dyn std::fmt::Display| error.to_string();
     let most = panel.series.iter().flat_map(|series| &series.values).map(|(_, value)| *value).max().unwrap_or(0);
     let (scale, suffix) = panel.unit.scale(most);
+    let has_names = panel.series.len() > 1 && !panel.hides_names;
     let mut chart = ChartBuilder::on(area)
         .caption(shown_text(&panel.title), ("sans-serif", 14))
         .margin(6)
@@ -151,20 +159,15 @@ fn draw_over(
         let line =
             LineSeries::new(points(&series.values).map(|(at, value)| (at, value / scale)), color.stroke_width(1));
         let drawn = chart.draw_series(line).map_err(|error| failed(&error))?;
-        if panel.series.len() > 1 {
+        if has_names {
             drawn
                 .label(shown_text(&series.name))
                 .legend(move |(x, y)| PathElement::new(vec![(x, y), (x + 14, y)], color.stroke_width(2)));
         }
     }
-    if panel.series.len() > 1 {
+    if has_names {
         chart
             .configure_series_labels()
-            .position(match panel.unit {
-                // Memory grows, mostly.
-                Unit::Bytes => SeriesLabelPosition::UpperLeft,
-                Unit::Count => SeriesLabelPosition::MiddleRight,
-            })
             .background_style(WHITE.mix(0.8))
             .border_style(BLACK.mix(0.3))
             .draw()
@@ -247,6 +250,20 @@ mod tests {
             assert!(named.len() >= 2, "0..{last}: {named:?}");
             assert!(named.windows(2).all(|two| two[0] < two[1]), "0..{last}: {named:?}");
         }
+    }
+
+    #[test]
+    fn names_that_a_caller_shows_are_not_in_the_picture() {
+        let series = |name: &str| Series { name: name.to_owned(), values: vec![(0, 1), (9, 5)] };
+        let panel = |hides_names| Panel { series: vec![series("one"), series("two")], hides_names, ..Panel::default() };
+        let mut drawn = [Vec::new(), Vec::new()];
+        for (out, hides_names) in drawn.iter_mut().zip([false, true]) {
+            svg("", "record", &[panel(hides_names)], out).unwrap();
+        }
+        let [shown, hidden] = drawn.map(|out| String::from_utf8(out).unwrap());
+        assert!(shown.contains("two") && !hidden.contains("two"), "{hidden}");
+        assert!(hidden.to_lowercase().contains(&color(1)), "{hidden}");
+        assert_eq!(color(0), color(COLORS.len()));
     }
 
     #[test]

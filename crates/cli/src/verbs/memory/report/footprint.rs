@@ -1,8 +1,8 @@
 //! Memory over time: bytes in live regions, and bytes touched.
 
 use anytrace_analysis::type_profile::Series as Live;
-use anytrace_core::text::grouped;
-use anytrace_export::plot::{Panel, Series, Unit, svg};
+use anytrace_core::text::{grouped, xml};
+use anytrace_export::plot::{Panel, Series, Unit, color, svg};
 
 use super::super::type_label::type_label;
 use super::Contents;
@@ -31,7 +31,13 @@ pub(super) fn body(contents: &Contents) -> String {
     // Writing to a Vec cannot fail.
     let _ = svg("", "record", &panels, &mut drawn);
     out.push_str(&String::from_utf8_lossy(&drawn));
-    out.push_str("</figure>\n");
+    out.push_str("<figcaption>");
+    for (at, line) in
+        panels.first().filter(|panel| panel.hides_names).into_iter().flat_map(|panel| &panel.series).enumerate()
+    {
+        out.push_str(&format!("<span><b style=\"color: {}\">━</b> {}</span> ", color(at), xml(&line.name)));
+    }
+    out.push_str("</figcaption></figure>\n");
     out
 }
 
@@ -49,7 +55,7 @@ fn live(contents: &Contents) -> Option<Panel> {
     types.sort_by_key(|(number, one)| (std::cmp::Reverse(one.live_bytes_peak), *number));
     let shown = types.iter().take(TYPES_MAX);
     series.extend(shown.map(|(number, one)| line(type_label(found.table.name(*number)), &one.live)));
-    Some(Panel { title: "Live memory".to_owned(), series, unit: Unit::Bytes })
+    Some(Panel { title: "Live memory".to_owned(), series, unit: Unit::Bytes, hides_names: true })
 }
 
 fn touched(contents: &Contents) -> Option<Panel> {
@@ -57,5 +63,5 @@ fn touched(contents: &Contents) -> Option<Panel> {
     let line_bytes = contents.reuse.line_bytes;
     let values = found.windows.iter().map(|window| (window.from, window.lines.saturating_mul(line_bytes))).collect();
     let title = format!("Memory touched in {} records", grouped(u128::from(found.window_records)));
-    Some(Panel { series: vec![Series { name: title.clone(), values }], title, unit: Unit::Bytes })
+    Some(Panel { series: vec![Series { name: title.clone(), values }], title, unit: Unit::Bytes, ..Panel::default() })
 }

@@ -29,6 +29,7 @@ figure { margin: .6em 0; overflow-x: auto; } figure svg { display: block; width:
 figure svg text { fill: var(--text); } figure svg [stroke=\"#000000\"] { stroke: var(--text); }\n\
 figure svg [stroke=\"#ffffff\" i] { stroke: var(--back); }\n\
 figure svg rect[fill=\"#ffffff\" i] { fill: var(--back); } figure svg rect[fill=\"#f4f4f4\"] { fill: var(--plot); }\n\
+figcaption span { color: var(--dim); font-size: 12px; margin-right: 1.4em; }\n\
 .damage { border-left: 4px solid #c62828; padding: 4px 12px; background: var(--card); color: var(--text); }\n\
 pre { white-space: pre-wrap; overflow-wrap: anywhere; font-size: 12px; }\n\
 @media print { :root { color-scheme: light; --text: #000; --dim: #444; --line: #bbb; --back: #fff; --plot: #f4f4f4; \
