@@ -1,9 +1,11 @@
 //! Memory over time: bytes in live regions, and bytes touched.
 
+use anytrace_analysis::reuse::Window;
 use anytrace_analysis::type_profile::Series as Live;
 use anytrace_core::text::{grouped, xml};
 use anytrace_export::plot::{Panel, Series, Unit, color, svg};
 
+use super::super::mrc::complete_windows;
 use super::super::type_label::type_label;
 use super::Contents;
 use super::table::bytes;
@@ -61,7 +63,8 @@ fn live(contents: &Contents) -> Option<Panel> {
 fn touched(contents: &Contents) -> Option<Panel> {
     let found = contents.reuse.working_set.as_ref().filter(|found| !found.windows.is_empty())?;
     let line_bytes = contents.reuse.line_bytes;
-    let values = found.windows.iter().map(|window| (window.from, window.lines.saturating_mul(line_bytes))).collect();
+    let bytes = |window: &Window| (window.from, window.lines.saturating_mul(line_bytes));
+    let values = complete_windows(found).map(bytes).collect();
     let title = format!("Memory touched in {} records", grouped(u128::from(found.window_records)));
     Some(Panel { series: vec![Series { name: title.clone(), values }], title, unit: Unit::Bytes, ..Panel::default() })
 }

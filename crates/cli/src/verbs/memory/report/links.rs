@@ -62,6 +62,6 @@ impl<'a> Links<'a> {
     /// A link to the leaks of a type.
     pub(super) fn leaks(&self, name: &str) -> Option<String> {
         let at = self.stacks.get(stack_name(name))?;
-        Some(format!("<a href=\"#stack-{at}\">leaks and lifetime</a>"))
+        Some(format!("<a href=\"#stack-{at}\">leaks</a>"))
     }
 }

@@ -35,7 +35,7 @@ pre { white-space: pre-wrap; overflow-wrap: anywhere; font-size: 12px; }\n\
 @media print { :root { color-scheme: light; --text: #000; --dim: #444; --line: #bbb; --back: #fff; --plot: #f4f4f4; \
 --card: #f5f7f9; } body { font-size: 10px; margin: 0; max-width: none; padding: 0; } nav { display: none; } \
 h2, h3 { break-after: avoid; } figure, dl { break-inside: avoid; } figure svg { min-width: 0; } .wide { overflow: visible; } \
-a { text-decoration: none; } dd { font-size: 13px; } th, td { padding-right: 6px; } @page { margin: 14mm; } }\n";
+a { text-decoration: none; } td.left { min-width: 4em; } dd { font-size: 13px; } th, td { padding-right: 6px; } @page { margin: 14mm; } }\n";
 
 /// A part of the page. An empty body is left out.
 struct Part {

@@ -20,7 +20,7 @@ pub(super) fn table_of_types(contents: &Contents, links: &Links<'_>) -> String {
     let profile = &contents.profile;
     let all: u64 = profile.types.iter().map(|one| one.counts.misses).sum::<u64>() + profile.untyped.misses;
     let has_lines = contents.places.has_lines();
-    let mut headings = vec!["misses", "share", "from memory", "reads", "writes", "regions", "peak live", "type", ""];
+    let mut headings = vec!["misses", "share", "from memory", "reads", "writes", "regions", "peak live", "type", "see"];
     if has_lines {
         headings.insert(8, "allocated at");
     }
@@ -140,7 +140,7 @@ fn layout(contents: &Contents, links: &Links<'_>, number: TypeNumber) -> String 
         grouped(u128::from(one.counts.misses))
     );
     if let Some(leaks) = links.leaks(name) {
-        let _ = write!(out, "See also its {leaks}.");
+        let _ = write!(out, "See its {leaks}.");
     }
     out.push_str("</p>\n");
     let all = profile.rows(number);
