@@ -49,6 +49,8 @@ enum Content {
     View { trace: &'static str, fragment: &'static str },
     /// `anytrace report` of a trace.
     Report(&'static str),
+    /// `anytrace memory report` of a trace.
+    MemoryReport(&'static str),
 }
 
 const PAGES: &[Page] = &[
@@ -85,6 +87,11 @@ const PAGES: &[Page] = &[
         size: [1280, 800],
     },
     Page { name: "report.png", content: Content::Report("examples/tour/threads.yaml.gz"), size: [1280, 900] },
+    Page {
+        name: "memory-report.png",
+        content: Content::MemoryReport("examples/tour/particles.cacheray.gz"),
+        size: [1280, 1500],
+    },
 ];
 
 pub(crate) fn run_all(arguments: &[String]) -> Result<(), String> {
@@ -153,6 +160,12 @@ fn photograph(program: &Path, folder: &Path) -> Result<(), String> {
                 let html = root().join("target/pictures.html");
                 run(command(program).args(["report", trace, "--force", "-o"]).arg(&html))?;
                 page["page"] = "target/pictures.html".into();
+            }
+            Content::MemoryReport(trace) => {
+                let html = root().join("target/pictures-memory.html");
+                let caches = ["--config", "zen3", "--force", "-o"];
+                run(command(program).args(["memory", "report", trace]).args(caches).arg(&html))?;
+                page["page"] = "target/pictures-memory.html".into();
             }
         }
         wanted.push(page);

@@ -1,4 +1,4 @@
-//! The hot parts of a trace: accesses by address and time, and by line and offset in it.
+//! The hot parts of a trace: accesses by address and time, and by line and offset in it, with the types that lie there.
 //!
 //! Memory is bounded: when there are too many cells, addresses or times are counted in wider steps.
 
@@ -17,6 +17,15 @@ const STEPS_MAX: u64 = 1024;
 /// Most lines kept; accesses to more are counted together.
 const LINES_MAX: usize = 1 << 18;
 
+/// Most pairs of a row and a type kept; accesses to more have no type.
+const ROW_TYPES_MAX: usize = 1 << 20;
+
+/// Most types kept of a line.
+const LINE_TYPES_MAX: usize = 4;
+
+/// Types with the accesses to each, those with most accesses first.
+pub type TypesOf = Vec<(TypeNumber, u64)>;
+
 /// Which accesses are counted.
 pub type Wanted<'a> = &'a dyn Fn(&[u8]) -> bool;
 
@@ -29,6 +38,29 @@ pub struct ByTime {
     pub column_records: u64,
     /// Row, column and accesses, ascending; the first address of a row is its number times its bytes.
     pub cells: Vec<(u64, u64, u64)>,
+    /// Rows with accesses to typed memory, ascending, with the types.
+    pub types: Vec<(u64, TypesOf)>,
+}
+
+impl ByTime {
+    /// The types of a row.
+    pub fn types_of(&self, row: u64) -> &[(TypeNumber, u64)] {
+        let at = self.types.binary_search_by_key(&row, |(row, _)| *row).ok();
+        at.and_then(|at| self.types.get(at)).map_or(&[], |(_, types)| types)
+    }
+}
+
+/// A cache line.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct HeatLine {
+    /// Its number: its first address divided by the bytes of a line.
+    pub number: u64,
+    /// Accesses that touch it.
+    pub accesses: u64,
+    /// Of each of its bytes, the accesses that touch it.
+    pub bytes: Vec<u64>,
+    /// The types that those accesses were to, at most four.
+    pub types: TypesOf,
 }
 
 /// Counts by line and offset.
@@ -36,9 +68,9 @@ pub struct ByTime {
 pub struct ByLine {
     /// Bytes of a line.
     pub line_bytes: u64,
-    /// Lines by number with the accesses to each of their bytes, ascending.
-    pub lines: Vec<(u64, Vec<u64>)>,
-    /// Accesses to lines that are not among them.
+    /// Those with most accesses, by number.
+    pub lines: Vec<HeatLine>,
+    /// Accesses to lines that are not among them; one to two lines counts twice.
     pub others: u64,
 }
 
@@ -53,6 +85,8 @@ pub struct Heat {
     pub accesses: u64,
     /// Records of the trace.
     pub records: u64,
+    /// Names by number of the type.
+    pub names: Vec<String>,
 }
 
 /// The engine.
@@ -60,12 +94,14 @@ pub struct HeatCounter<'a> {
     /// `None` counts all accesses; otherwise those to regions of types for which it returns true.
     wanted: Option<Wanted<'a>>,
     is_wanted: Vec<bool>,
+    names: Vec<String>,
     regions: LiveRegions,
     row_shift: u32,
     column_shift: u32,
     cells: Map<(u64, u64), u64>,
+    row_types: Map<(u64, TypeNumber), u64>,
     line_shift: u32,
-    lines: Map<u64, Vec<u64>>,
+    lines: Map<u64, HeatLine>,
     others: u64,
     accesses: u64,
     records: u64,
@@ -77,10 +113,12 @@ impl<'a> HeatCounter<'a> {
         Self {
             wanted,
             is_wanted: Vec::new(),
+            names: Vec::new(),
             regions: LiveRegions::new(),
             row_shift: 6,
             column_shift: 0,
             cells: Map::default(),
+            row_types: Map::default(),
             line_shift: line_bytes.clamp(8, 4096).next_power_of_two().trailing_zeros(),
             lines: Map::default(),
             others: 0,
@@ -105,19 +143,26 @@ impl<'a> HeatCounter<'a> {
         }
         let mut cells: Vec<_> = self.cells.into_iter().map(|((row, column), count)| (row, column, count)).collect();
         cells.sort_unstable();
-        let mut lines: Vec<(u64, Vec<u64>)> = self.lines.into_iter().collect();
-        let total = |counts: &[u64]| counts.iter().sum::<u64>();
+        let mut lines: Vec<HeatLine> = self.lines.into_values().collect();
         // By number among equals: the result must not depend on the order of the map.
-        lines.sort_unstable_by_key(|(line, counts)| (std::cmp::Reverse(total(counts)), *line));
-        let cut: u64 = lines.iter().skip(lines_max).map(|(_, counts)| total(counts)).sum();
+        lines.sort_unstable_by_key(|line| (std::cmp::Reverse(line.accesses), line.number));
+        let cut: u64 = lines.iter().skip(lines_max).map(|line| line.accesses).sum();
         lines.truncate(lines_max);
         // The lines with most accesses were chosen; they are emitted by address.
-        lines.sort_unstable();
+        lines.sort_unstable_by_key(|line| line.number);
+        lines.iter_mut().for_each(|line| sort_types(&mut line.types));
+        let by_time = ByTime {
+            row_bytes: 1 << self.row_shift,
+            column_records: 1 << self.column_shift,
+            cells,
+            types: by_row(self.row_types),
+        };
         Heat {
-            by_time: ByTime { row_bytes: 1 << self.row_shift, column_records: 1 << self.column_shift, cells },
+            by_time,
             by_line: ByLine { line_bytes: 1 << self.line_shift, lines, others: self.others.saturating_add(cut) },
             accesses: self.accesses,
             records: self.records,
+            names: self.names,
         }
     }
 
@@ -127,6 +172,11 @@ impl<'a> HeatCounter<'a> {
         for ((row, column), count) in cells {
             *self.cells.entry((row >> rows, column >> columns)).or_default() += count;
         }
+        if rows > 0 {
+            for ((row, number), count) in std::mem::take(&mut self.row_types) {
+                *self.row_types.entry((row >> rows, number)).or_default() += count;
+            }
+        }
         self.row_shift += rows;
         self.column_shift += columns;
     }
@@ -135,13 +185,11 @@ impl<'a> HeatCounter<'a> {
         if access.bytes == 0 || access.kind == AccessKind::Fetch {
             return;
         }
-        if self.wanted.is_some() {
-            let region = self.regions.find(access.thread, access.address);
-            // The first byte decides for the entire access, as in the other engines.
-            let type_number = region.map(|region| region.type_number as usize);
-            if type_number.is_none_or(|number| self.is_wanted.get(number) != Some(&true)) {
-                return;
-            }
+        // The first byte decides for the entire access, as in the other engines.
+        let type_number = self.regions.find(access.thread, access.address).map(|region| region.type_number);
+        let is_wanted = |number| self.is_wanted.get(number as usize) == Some(&true);
+        if self.wanted.is_some() && !type_number.is_some_and(is_wanted) {
+            return;
         }
         self.accesses += 1;
         while access.seq >> self.column_shift >= STEPS_MAX {
@@ -149,35 +197,79 @@ impl<'a> HeatCounter<'a> {
         }
         let cell = (access.address >> self.row_shift, access.seq >> self.column_shift);
         *self.cells.entry(cell).or_default() += 1;
+        if let Some(number) = type_number {
+            self.count_type((cell.0, number));
+        }
         // Widening can only merge cells, never split one, so counts stay exact for the wider steps.
         while self.cells.len() > CELLS_MAX && self.row_shift < 63 {
             self.widen(1, 0);
         }
-        self.touch_lines(access);
+        self.touch_lines(access, type_number);
     }
 
-    fn touch_lines(&mut self, access: &Access) {
+    fn count_type(&mut self, of_row: (u64, TypeNumber)) {
+        let has_room = self.row_types.len() < ROW_TYPES_MAX;
+        if let Some(count) = self.row_types.get_mut(&of_row) {
+            *count += 1;
+        } else if has_room {
+            self.row_types.insert(of_row, 1);
+        }
+    }
+
+    fn touch_lines(&mut self, access: &Access, type_number: Option<TypeNumber>) {
         let line_bytes = 1_u64 << self.line_shift;
         let mut left = u64::from(access.bytes);
         let mut address = access.address;
         while left > 0 {
             let within = address & (line_bytes - 1);
             let bytes = left.min(line_bytes - within);
-            let line = address >> self.line_shift;
-            let has_room = self.lines.len() < LINES_MAX;
-            match self.lines.get_mut(&line) {
-                Some(counts) => count(counts, within, bytes),
-                None if has_room => {
-                    let mut counts = vec![0; usize::try_from(line_bytes).unwrap_or(0)];
-                    count(&mut counts, within, bytes);
-                    self.lines.insert(line, counts);
-                }
-                None => self.others += bytes,
+            let number = address >> self.line_shift;
+            if self.lines.len() < LINES_MAX || self.lines.contains_key(&number) {
+                let line = self.lines.entry(number).or_insert_with(|| HeatLine {
+                    number,
+                    bytes: vec![0; usize::try_from(line_bytes).unwrap_or(0)],
+                    ..HeatLine::default()
+                });
+                line.touch((within, bytes), type_number);
+            } else {
+                self.others += 1;
             }
             left -= bytes;
             address = address.wrapping_add(bytes);
         }
     }
+}
+
+impl HeatLine {
+    /// Counts an access to these bytes: the offset of the first one, and how many.
+    fn touch(&mut self, (from, bytes): (u64, u64), type_number: Option<TypeNumber>) {
+        self.accesses += 1;
+        count(&mut self.bytes, from, bytes);
+        let Some(number) = type_number else { return };
+        let has_room = self.types.len() < LINE_TYPES_MAX;
+        match self.types.iter_mut().find(|(known, _)| *known == number) {
+            Some((_, count)) => *count += 1,
+            None if has_room => self.types.push((number, 1)),
+            None => {}
+        }
+    }
+}
+
+/// The types of each row.
+fn by_row(counts: Map<(u64, TypeNumber), u64>) -> Vec<(u64, TypesOf)> {
+    let mut counts: Vec<_> = counts.into_iter().collect();
+    counts.sort_unstable();
+    let rows = counts.chunk_by(|((one, _), _), ((other, _), _)| one == other);
+    let row = |all: &[((u64, TypeNumber), u64)]| {
+        let mut types = all.iter().map(|((_, number), count)| (*number, *count)).collect();
+        sort_types(&mut types);
+        (all.first().map_or(0, |((row, _), _)| *row), types)
+    };
+    rows.map(row).collect()
+}
+
+fn sort_types(types: &mut TypesOf) {
+    types.sort_unstable_by_key(|(number, count)| (std::cmp::Reverse(*count), *number));
 }
 
 fn count(counts: &mut [u64], from: u64, bytes: u64) {
@@ -194,12 +286,14 @@ impl AccessSink for HeatCounter<'_> {
     fn type_name(&mut self, _number: TypeNumber, name: Option<&[u8]>) -> Result<(), Error> {
         let is_wanted = self.wanted.is_none_or(|wanted| name.is_some_and(wanted));
         self.is_wanted.push(is_wanted);
+        let shown = name.map_or_else(|| "(other types)".into(), String::from_utf8_lossy);
+        self.names.push(shown.into_owned());
         Ok(())
     }
 
     fn region_added(&mut self, region: &RegionAdded) -> Result<(), Error> {
         self.records = self.records.max(region.seq.saturating_add(1));
-        if self.wanted.is_some() { self.regions.add(region).map(drop) } else { Ok(()) }
+        self.regions.add(region).map(drop)
     }
 
     fn region_removed(&mut self, region: &RegionRemoved) -> Result<(), Error> {
@@ -241,8 +335,13 @@ mod tests {
             let sum: u64 = heat.by_time.cells.iter().map(|cell| cell.2).sum();
             prop_assert_eq!(sum, all.len() as u64);
             prop_assert!(heat.by_time.cells.iter().all(|cell| cell.1 < columns));
-            let bytes: u64 = heat.by_line.lines.iter().flat_map(|(_, counts)| counts).sum::<u64>() + heat.by_line.others;
-            prop_assert_eq!(bytes, all.iter().map(|(_, bytes)| u64::from(*bytes)).sum::<u64>());
+            let touches = |(address, bytes): &(u64, u16)| {
+                (0..u64::from(*bytes)).map(|at| address.wrapping_add(at) / 64).fold((0, None), |(count, before), line| {
+                    (count + u64::from(before != Some(line)), Some(line))
+                }).0
+            };
+            let found: u64 = heat.by_line.lines.iter().map(|line| line.accesses).sum::<u64>() + heat.by_line.others;
+            prop_assert_eq!(found, all.iter().map(touches).sum::<u64>());
         }
     }
 
@@ -265,6 +364,30 @@ mod tests {
         counter.accesses(&[access(1, 60, 8), access(2, 4096, 8), access(3, 9000, 8)]).unwrap();
         let heat = counter.finish(10, 10, 10);
         assert_eq!((heat.accesses, heat.records, heat.by_line.lines.len()), (1, 4, 2));
-        assert_eq!(heat.by_line.lines[1].1[..5], [1, 1, 1, 1, 0]);
+        assert_eq!(heat.by_line.lines[1].bytes[..5], [1, 1, 1, 1, 0]);
+        assert_eq!((heat.by_line.lines[1].types.as_slice(), heat.names[0].as_str()), (&[(0, 1)][..], "A"));
+    }
+
+    #[test]
+    fn a_line_with_many_accesses_is_hotter_than_one_with_long_ones() {
+        let mut counter = HeatCounter::new(None, 64);
+        counter.accesses(&[access(0, 0, 32), access(1, 640, 1), access(2, 641, 1), access(3, 700, 8)]).unwrap();
+        let heat = counter.finish(10, 10, 1);
+        let accesses: Vec<_> = heat.by_line.lines.iter().map(|line| (line.number, line.accesses)).collect();
+        assert_eq!((accesses, heat.by_line.others), (vec![(10, 3)], 2));
+    }
+
+    #[test]
+    fn rows_have_the_types_that_were_accessed_there_however_wide_they_become() {
+        let mut counter = HeatCounter::new(None, 64);
+        for (number, address) in [(0, 0), (1, 64), (2, 1 << 20)] {
+            counter.type_name(number, Some(b"T")).unwrap();
+            let region =
+                RegionAdded { seq: 0, address, element_bytes: 64, elements: 1, type_number: number, thread: 0 };
+            counter.region_added(&region).unwrap();
+        }
+        counter.accesses(&[access(1, 0, 8), access(2, 64, 8), access(3, 72, 8), access(4, 1 << 21, 1)]).unwrap();
+        let by_time = counter.finish(2, 10, 1).by_time;
+        assert_eq!((by_time.types_of(0), by_time.types_of(1)), (&[(1, 2), (0, 1)][..], &[][..]));
     }
 }

@@ -23,6 +23,7 @@ pub mod diff;
 pub mod directory;
 pub mod elements;
 pub mod events;
+pub mod fan;
 pub mod filter;
 pub mod flame;
 pub mod gaps;

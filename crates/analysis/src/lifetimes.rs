@@ -14,6 +14,9 @@ mod copies;
 mod masks;
 mod origin;
 mod places;
+mod results;
+mod running;
+mod stacks;
 mod unwritten;
 
 use anytrace_core::Error;
@@ -23,214 +26,26 @@ use anytrace_core::layout::Layouts;
 
 use crate::elements::TypeTable;
 use crate::live_regions::{LiveRegion, LiveRegions};
-use crate::quantiles::{Quantiles, Sorted};
-use crate::type_profile::{Series, region_bytes};
+use crate::type_profile::region_bytes;
 use copies::{Copies, Early};
 pub use masks::{MASK_BYTES_MAX, REGION_BYTES_MAX};
 use masks::{Masks, Written};
 use origin::Origin;
 use places::Graves;
+pub use results::{AfterRemove, Amount, Leftover, Lifetimes, StrayKind, StrayRemove, TypeLife, UnwrittenRead};
+use running::{Living, Running};
+pub use stacks::{StackLife, by_stack, stack_name};
 
 /// Most findings of a kind that are kept with their place; all are counted.
 pub const FINDINGS_MAX: usize = 10_000;
-
-/// One type.
-#[derive(Debug)]
-pub struct TypeLife {
-    /// Regions that began, and their bytes.
-    pub regions: u64,
-    /// Bytes of all of them.
-    pub bytes: u64,
-    /// Regions that were removed: their lifetimes, in records from the add to the remove.
-    pub lifetimes: Sorted,
-    /// Regions not removed at the end of the trace.
-    pub leaked: u64,
-    /// Their bytes.
-    pub leaked_bytes: u64,
-    /// Regions that no access ever touched; of code whose accesses are recorded.
-    pub untouched: u64,
-    /// Their bytes.
-    pub untouched_bytes: u64,
-    /// The most bytes that lived at once.
-    pub live_bytes_peak: u64,
-    /// Record of that.
-    pub peak_at: u64,
-    /// Live bytes over time.
-    pub live: Series,
-    /// Records that read bytes that nothing has written since the add.
-    pub unwritten_reads: u64,
-    /// Accesses to removed regions of this type.
-    pub after_remove: u64,
-}
-
-/// An access to memory that was removed and not added again.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct AfterRemove {
-    /// The access.
-    pub access: Access,
-    /// Type of the latest removed region that contained the byte.
-    pub type_number: TypeNumber,
-    /// Where that region began.
-    pub region_start: u64,
-    /// Record that added it.
-    pub added_at: u64,
-    /// Record that removed it.
-    pub removed_at: u64,
-    /// From the start of the region to the access.
-    pub offset_bytes: u64,
-    /// The same in its element.
-    pub offset_in_element: u64,
-}
-
-/// Reads of one field that nothing had written before.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct UnwrittenRead {
-    /// Type.
-    pub type_number: TypeNumber,
-    /// Offset in the element.
-    pub offset_bytes: u64,
-    /// Bytes of the access.
-    pub bytes: u16,
-    /// Records.
-    pub count: u64,
-    /// The first of them.
-    pub first: Access,
-    /// Where its region begins.
-    pub region_start: u64,
-    /// Record that added the region.
-    pub added_at: u64,
-}
-
-/// A region that was not removed, or that nothing touched.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Leftover {
-    /// Type.
-    pub type_number: TypeNumber,
-    /// First address.
-    pub start: u64,
-    /// Bytes.
-    pub bytes: u64,
-    /// Record that added it.
-    pub added_at: u64,
-}
-
-/// A remove without a region.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct StrayRemove {
-    /// Record.
-    pub seq: u64,
-    /// Address.
-    pub address: u64,
-    /// Why it removes nothing.
-    pub kind: StrayKind,
-}
-
-/// Why a remove removes nothing.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum StrayKind {
-    /// Of address 0, as `free(NULL)` is recorded.
-    Null,
-    /// Of a region that was removed before.
-    Again,
-    /// Of an address inside a region.
-    Inside,
-    /// No region was ever added at the address.
-    Unknown,
-}
-
-impl StrayKind {
-    /// A word for results.
-    pub const fn word(self) -> &'static str {
-        match self {
-            Self::Null => "null",
-            Self::Again => "again",
-            Self::Inside => "inside",
-            Self::Unknown => "unknown",
-        }
-    }
-}
-
-/// Result of a pass.
-#[derive(Debug)]
-pub struct Lifetimes {
-    /// Names and layouts.
-    pub table: TypeTable,
-    /// By type number.
-    pub types: Vec<TypeLife>,
-    /// Records seen.
-    pub records: u64,
-    /// Live bytes of all types over time, and their maximum.
-    pub live: Series,
-    /// The most bytes that lived at once.
-    pub live_bytes_peak: u64,
-    /// Record of that.
-    pub peak_at: u64,
-    /// Accesses after the remove, up to [`FINDINGS_MAX`].
-    pub after_remove: Vec<AfterRemove>,
-    /// How many there are.
-    pub after_remove_count: u64,
-    /// Reads before the first write, by type and field, the first first.
-    pub unwritten: Vec<UnwrittenRead>,
-    /// How many records.
-    pub unwritten_count: u64,
-    /// Records that read such bytes only to copy them: no findings, and not among the reads before the first write.
-    pub copied_count: u64,
-    /// Reads of bytes that no record has written, in memory of code whose writes are not recorded: not known to be
-    /// wrong.
-    pub unknown_count: u64,
-    /// Regions in which reads before writes could not be searched: by `calloc`, too long, too many.
-    pub unwatched: u64,
-    /// Leaked regions in the order of their adds, up to [`FINDINGS_MAX`].
-    pub leaked: Vec<Leftover>,
-    /// Regions that nothing touched, up to [`FINDINGS_MAX`].
-    pub untouched: Vec<Leftover>,
-    /// Removes without a region, up to [`FINDINGS_MAX`].
-    pub stray: Vec<StrayRemove>,
-    /// How many of each kind.
-    pub stray_counts: Vec<(StrayKind, u64)>,
-    /// Regions added over one that begins at the same address and was not removed.
-    pub added_again: u64,
-}
-
-#[derive(Debug, Default)]
-struct Running {
-    regions: u64,
-    bytes: u64,
-    lifetimes: Quantiles,
-    leaked: u64,
-    leaked_bytes: u64,
-    untouched: u64,
-    untouched_bytes: u64,
-    live: Living,
-    unwritten_reads: u64,
-    after_remove: u64,
-}
-
-/// Live bytes.
-#[derive(Debug, Default)]
-struct Living {
-    bytes: u64,
-    peak: u64,
-    peak_at: u64,
-    series: Series,
-}
-
-impl Living {
-    fn change(&mut self, seq: u64, bytes: u64) {
-        // The old value held up to this record, so it counts in this slot, too.
-        self.series.put(seq, self.bytes);
-        self.bytes = bytes;
-        self.series.put(seq, bytes);
-        if bytes > self.peak {
-            (self.peak, self.peak_at) = (bytes, seq);
-        }
-    }
-}
 
 /// The state of a live region besides its place.
 #[derive(Debug, Clone, Copy, Default)]
 struct Use {
     is_touched: bool,
+    is_read: bool,
+    /// By an access, or by the allocation.
+    is_written: bool,
     is_foreign: bool,
     element_bytes: u64,
 }
@@ -244,7 +59,7 @@ struct Removed {
     written: Written,
 }
 
-/// Most threads whose last removed region is remembered.
+/// Most threads whose last added and last removed region are remembered.
 const THREADS_MAX: usize = 4096;
 
 /// The engine.
@@ -258,6 +73,8 @@ pub struct LifetimeWatch<'a> {
     graves: Graves,
     /// The region that each thread removed last, until it adds one.
     latest: Map<ThreadNumber, Removed>,
+    /// The region that each thread added last.
+    newest: Map<ThreadNumber, u64>,
     /// By type number.
     origins: Vec<Origin>,
     /// Where variables and stacks begin, which have no lifetime to look at.
@@ -290,6 +107,7 @@ impl<'a> LifetimeWatch<'a> {
             masks: Masks::default(),
             graves: Graves::default(),
             latest: Map::default(),
+            newest: Map::default(),
             origins: Vec::new(),
             statics: Set::default(),
             live: Living::default(),
@@ -330,26 +148,10 @@ impl<'a> LifetimeWatch<'a> {
         let mut unwritten: Vec<_> = self.unwritten.into_values().collect();
         unwritten.sort_unstable_by_key(|one| (one.first.seq, one.type_number, one.offset_bytes, one.bytes));
         self.untouched.sort_unstable_by_key(|left| (left.added_at, left.start));
-        let finish = |mut one: Running| {
-            one.live.series.put(last, one.live.bytes);
-            TypeLife {
-                regions: one.regions,
-                bytes: one.bytes,
-                lifetimes: one.lifetimes.sorted(),
-                leaked: one.leaked,
-                leaked_bytes: one.leaked_bytes,
-                untouched: one.untouched,
-                untouched_bytes: one.untouched_bytes,
-                live_bytes_peak: one.live.peak,
-                peak_at: one.live.peak_at,
-                live: one.live.series,
-                unwritten_reads: one.unwritten_reads,
-                after_remove: one.after_remove,
-            }
-        };
+        let peak = self.live.peaks;
         Lifetimes {
             table: self.table,
-            types: self.types.into_iter().map(finish).collect(),
+            types: self.types.into_iter().map(|one| one.finish(last, peak)).collect(),
             records: self.records,
             live: self.live.series,
             live_bytes_peak: self.live.peak,
@@ -372,6 +174,15 @@ impl<'a> LifetimeWatch<'a> {
     /// Takes note of a region that ends: was it used?
     fn bury(&mut self, region: &LiveRegion) -> Use {
         let used = self.uses.remove(&region.id).unwrap_or_default();
+        let bytes = region_bytes(region);
+        if let Some(one) = self.types.get_mut(region.type_number as usize).filter(|_| !used.is_foreign && bytes > 0) {
+            if !used.is_read {
+                one.unread.count(bytes);
+            }
+            if !used.is_written {
+                one.unwritten.count(bytes);
+            }
+        }
         if !used.is_touched && !used.is_foreign && region.last.is_some() {
             let left = leftover(region);
             if let Some(one) = self.types.get_mut(region.type_number as usize) {
@@ -405,6 +216,8 @@ impl<'a> LifetimeWatch<'a> {
         let Some(used) = self.uses.get_mut(&region.id) else { return };
         // An access of no bytes touches its region, too.
         used.is_touched = true;
+        used.is_written |= access.is_write();
+        used.is_read |= !access.is_write();
         let Use { element_bytes, is_foreign, .. } = *used;
         let offset = access.address.wrapping_sub(region.start);
         if access.is_write() {
@@ -511,7 +324,12 @@ impl AccessSink for LifetimeWatch<'_> {
             .is_some_and(|below| below.start == region.address && region.element_bytes > 0);
         self.added_again += u64::from(is_covered);
         let id = self.regions.add(region)?;
-        self.uses.insert(id, Use { is_touched: false, is_foreign: origin.is_foreign, element_bytes });
+        let (is_foreign, is_written) = (origin.is_foreign, origin.is_zeroed || origin.is_resized);
+        self.uses.insert(id, Use { is_foreign, is_written, element_bytes, ..Use::default() });
+        if self.newest.len() >= THREADS_MAX {
+            self.newest.clear();
+        }
+        self.newest.insert(region.thread, id);
         let bytes = region.last().map_or(0, |last| (last - region.address).saturating_add(1));
         if let Some(last) = region.last() {
             // The addresses live again, so that an access there is not one after the remove.
@@ -520,11 +338,13 @@ impl AccessSink for LifetimeWatch<'_> {
             self.unwatched += u64::from(!is_watched);
             self.inherit(id, region, origin.is_resized);
         }
+        if let Some(one) = self.types.get_mut(region.type_number as usize) {
+            one.regions += 1;
+            one.bytes = one.bytes.saturating_add(bytes);
+            one.change(region.seq, one.live.bytes.saturating_add(bytes), self.live.peaks);
+        }
+        // After the type: where this is a new maximum, the type has its bytes at it.
         self.live.change(region.seq, self.live.bytes.saturating_add(bytes));
-        let Some(one) = self.types.get_mut(region.type_number as usize) else { return Ok(()) };
-        one.regions += 1;
-        one.bytes = one.bytes.saturating_add(bytes);
-        one.live.change(region.seq, one.live.bytes.saturating_add(bytes));
         Ok(())
     }
 
@@ -557,7 +377,10 @@ impl AccessSink for LifetimeWatch<'_> {
         self.live.change(removed.seq, self.live.bytes.saturating_sub(bytes));
         let Some(one) = self.types.get_mut(region.type_number as usize) else { return Ok(()) };
         one.lifetimes.push(removed.seq.saturating_sub(region.seq));
-        one.live.change(removed.seq, one.live.bytes.saturating_sub(bytes));
+        one.change(removed.seq, one.live.bytes.saturating_sub(bytes), self.live.peaks);
+        if self.newest.get(&removed.thread) == Some(&region.id) {
+            one.short_lived.count(bytes);
+        }
         Ok(())
     }
 

@@ -304,7 +304,7 @@ fn heat(records: &[Record], batch: usize, rows: usize, columns: u64) -> Heat {
 }
 
 #[test]
-fn heat_counts_each_access_once_and_each_byte_in_its_line() {
+fn heat_counts_each_access_once_in_each_of_its_lines_and_bytes() {
     let records = program(50, 2500, 2);
     for (rows, columns) in [(1, 1), (4, 16), (1000, 1024)] {
         let found = heat(&records, 100, rows, columns);
@@ -315,11 +315,15 @@ fn heat_counts_each_access_once_and_each_byte_in_its_line() {
             .collect();
         let mut cells: BTreeMap<(u64, u64), u64> = BTreeMap::new();
         let mut of_bytes: BTreeMap<u64, u64> = BTreeMap::new();
+        let mut of_lines: BTreeMap<u64, u64> = BTreeMap::new();
         for access in &counted {
             let cell = (access.address / found.by_time.row_bytes, access.seq / found.by_time.column_records);
             *cells.entry(cell).or_default() += 1;
             for address in access.address..=access.last() {
                 *of_bytes.entry(address).or_default() += 1;
+            }
+            for line in access.address / 64..=access.last() / 64 {
+                *of_lines.entry(line).or_default() += 1;
             }
         }
         let expected: Vec<_> = cells.iter().map(|((row, column), count)| (*row, *column, *count)).collect();
@@ -327,13 +331,19 @@ fn heat_counts_each_access_once_and_each_byte_in_its_line() {
         assert!(cells.keys().map(|(row, _)| row).collect::<BTreeSet<_>>().len() <= rows);
         assert!(cells.keys().all(|(_, column)| *column < columns));
         assert_eq!((found.accesses as usize, found.records), (counted.len(), 2500));
-        let mut others: u64 = of_bytes.values().sum();
-        for (line, counts) in &found.by_line.lines {
-            for (at, count) in (line * 64..).zip(counts) {
+        let mut others: u64 = of_lines.values().sum();
+        for line in &found.by_line.lines {
+            assert_eq!(Some(&line.accesses), of_lines.get(&line.number));
+            others -= line.accesses;
+            for (at, count) in (line.number * 64..).zip(&line.bytes) {
                 assert_eq!(*count, of_bytes.get(&at).copied().unwrap_or(0), "byte {at:#x}");
-                others -= count;
             }
         }
+        let least = found.by_line.lines.iter().map(|line| line.accesses).min();
+        let is_more = |(line, count): (&u64, &u64)| {
+            Some(*count) > least && found.by_line.lines.iter().all(|shown| shown.number != *line)
+        };
+        assert!(!of_lines.iter().any(is_more), "the lines with most accesses are shown");
         assert_eq!(found.by_line.others, others);
     }
     assert_eq!(heat(&records, 1, 20, 20), heat(&records, 1024, 20, 20));

@@ -206,6 +206,29 @@ fn pictures_are_written_completely_or_not_at_all() {
 }
 
 #[test]
+fn rows_of_heatmaps_have_the_names_of_types_and_lines_their_accesses() {
+    let picture = |by| text(&run(&["heatmap", &sample("layouts.trace.gz"), "--by", by, "-n", "8", "-o", "-"]));
+    assert!(picture("time").contains(">struct.Node 0x"), "{}", picture("time"));
+    let by_line = picture("line");
+    // As many accesses as the lines have together, not as many as bytes.
+    let total: u64 = json(&["types", &sample("layouts.trace.gz"), "--format", "json"])["types"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|one| {
+            one["reads"].as_u64().unwrap() + one["writes"].as_u64().unwrap() + one["straddles"].as_u64().unwrap()
+        })
+        .sum();
+    let number = |before: &str| {
+        let text = by_line.split(before).nth(1).unwrap().split(' ').next().unwrap();
+        text.replace(',', "").parse::<u64>().unwrap()
+    };
+    assert!(by_line.contains(" accesses 0x"), "{by_line}");
+    assert!(number("most accesses, ") + number("; ") >= total, "{by_line}");
+    assert!(number("most accesses, ") + number("; ") < total * 2, "{by_line}");
+}
+
+#[test]
 fn layouts_that_are_written_are_read_again() {
     let types = sample("layouts.dwarf.json");
     let once = text(&run(&["types", "--layouts", "--binary", &types, "--format", "json"]));

@@ -48,7 +48,7 @@ const GENERIC: [(&str, bool); 17] = [
     ("index --force --format json -o /dev/null TRACE", true),
 ];
 
-const CASES: [Case; 38] = [
+const CASES: [Case; 39] = [
     text("threads4.xray", "stats TRACE"),
     json("threads4.xray", "stats --format json TRACE"),
     json("threads4.xray", "stats --format json --against TRACE TRACE"),
@@ -66,6 +66,7 @@ const CASES: [Case; 38] = [
     json("boxes.cacheray", "memory advise --format json TRACE"),
     json("boxes.cacheray", "memory compare --config zen3 --format json TRACE TRACE"),
     text("boxes.cacheray", "memory heatmap TRACE"),
+    text("boxes.cacheray", "memory report --config zen3 TRACE -o -"),
     text("free_tree.casemate", "casemate check TRACE"),
     json("free_tree.casemate", "casemate check --format json TRACE"),
     text("free_tree.casemate", "casemate check --compat -q TRACE"),

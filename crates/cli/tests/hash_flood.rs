@@ -178,6 +178,7 @@ const ACCESSES: &[&str] = &[
     "memory mrc FILE --sample 0.1",
     "memory mrc FILE --working-set",
     "memory numa FILE",
+    "memory report FILE --config zen3 --force -o OUT",
     "memory sharing FILE",
     "memory types FILE",
     "memory compare FILE FILE --config zen3",

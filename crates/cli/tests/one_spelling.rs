@@ -91,6 +91,7 @@ fn no_number_of_rows_is_all_rows() {
         "memory lifetime boxes.cacheray",
         "memory advise --config zen3 boxes.cacheray",
         "memory heatmap --by line boxes.cacheray",
+        "memory report --config zen3 boxes.cacheray -o -",
         "xray account threads4.xray",
         "xray stack threads4.xray",
     ];
@@ -210,6 +211,7 @@ const READING: &[&str] = &[
     "memory lifetime FOREIGN",
     "memory mrc FOREIGN",
     "memory numa FOREIGN",
+    "memory report FOREIGN -o -",
     "memory sharing FOREIGN",
     "memory sim FOREIGN",
     "memory types FOREIGN",

@@ -207,6 +207,7 @@ fn a_full_disk_names_the_output() {
         ("flame INPUT -o /dev/full", "threads4.xray"),
         ("memory heatmap INPUT -o /dev/full", "boxes.cacheray"),
         ("memory mrc --plot /dev/full INPUT", "boxes.cacheray"),
+        ("memory report --config zen3 INPUT -o /dev/full", "boxes.cacheray"),
         ("casemate rewrite INPUT -o /dev/full", "free_tree.casemate"),
         ("apitrace repack INPUT /dev/full", "imm.trace"),
         ("apitrace trim INPUT -o /dev/full --calls 0-5", "imm.trace"),

@@ -106,6 +106,7 @@ report {heph} -o {out}
 ! memory annotate --config zen3 {cacheray}
 ! memory compare --config zen3 {cacheray} {cacheray}
 ! memory heatmap {cacheray} -o -
+! memory report --config zen3 {cacheray} -o -
 ! memory lifetime {cacheray}
 ! memory mrc --by type {cacheray}
 ! memory mrc --by type --format csv {cacheray}

@@ -5,7 +5,7 @@
 //! use anytrace_export::curves::{Chart, Line, svg};
 //!
 //! let line = Line { name: "all".to_owned(), points: vec![(64, 1.0), (128, 0.25), (4096, 0.1)] };
-//! let chart = Chart { lines: vec![line], marks: vec![("L1".to_owned(), 32_768)] };
+//! let chart = Chart { lines: vec![line], marks: vec![("L1".to_owned(), 32_768)], ..Chart::default() };
 //! let mut out = Vec::new();
 //! svg("app.trace", &chart, None, &mut out).unwrap();
 //! assert!(String::from_utf8(out).unwrap().contains("32 KiB"));
@@ -29,6 +29,9 @@ const WIDTH: u32 = 1000;
 const TITLE_HEIGHT: u32 = 40;
 const CHART_HEIGHT: u32 = 480;
 const PANEL_HEIGHT: u32 = 220;
+
+/// Dashes of a mark.
+const DASHES: i32 = 26;
 
 /// Colors of lines, distinguishable for the color-blind too (Okabe & Ito).
 const COLORS: [RGBColor; LINES_MAX] = [
@@ -58,9 +61,45 @@ pub struct Chart {
     pub lines: Vec<Line>,
     /// Names and sizes in bytes of the marks.
     pub marks: Vec<(String, u64)>,
+    /// True where the axis of shares is logarithmic, too, from the least share above 0.
+    pub has_log_shares: bool,
 }
 
-/// Writes a picture; with `panel`, numbers over records below the curves.
+impl Chart {
+    /// The axis of shares: from its lower to its upper end.
+    fn share_range(&self) -> (f64, f64) {
+        if !self.has_log_shares {
+            return (0.0, 1.04);
+        }
+        let shares = self.lines.iter().flat_map(|line| &line.points).map(|(_, share)| *share);
+        let least = shares.filter(|share| *share > 0.0).fold(1.0, f64::min);
+        let low = least.max(SHARE_MIN).log10().floor().min(-1.0);
+        (low, -low * 0.04)
+    }
+
+    /// Where a share is on the axis.
+    fn share_place(&self, share: f64) -> f64 {
+        let (low, _) = self.share_range();
+        if self.has_log_shares { share.max(SHARE_MIN).log10().max(low) } else { share }
+    }
+
+    /// A place on the axis of shares in words; nothing between two powers of ten.
+    fn share_label(&self, place: f64) -> String {
+        if !self.has_log_shares {
+            return format!("{:.0} %", place * 100.0);
+        }
+        if place.fract().abs() > 1e-9 {
+            return String::new();
+        }
+        let decimals = if place < -2.0 { (-2.0 - place) as usize } else { 0 };
+        format!("{:.decimals$} %", 10_f64.powf(place) * 100.0)
+    }
+}
+
+/// The least share on a logarithmic axis.
+const SHARE_MIN: f64 = 1e-9;
+
+/// Writes a picture; without a title if that is empty; with `panel`, numbers over records below the curves.
 ///
 /// # Errors
 /// When writing fails.
@@ -72,10 +111,13 @@ pub fn svg(title: &str, chart: &Chart, panel: Option<&Panel>, out: &mut dyn Writ
 
 fn draw(title: &str, chart: &Chart, panel: Option<&Panel>, text: &mut String) -> Result<(), String> {
     let failed = |error: &dyn std::fmt::Display| error.to_string();
-    let height = TITLE_HEIGHT + CHART_HEIGHT + if panel.is_some() { PANEL_HEIGHT } else { 0 };
+    let title_height = if title.is_empty() { 0 } else { TITLE_HEIGHT };
+    let height = title_height + CHART_HEIGHT + if panel.is_some() { PANEL_HEIGHT } else { 0 };
     let root = SVGBackend::with_string(text, (WIDTH, height)).into_drawing_area();
     root.fill(&WHITE).map_err(|error| failed(&error))?;
-    let root = root.titled(&shown_text(title), ("sans-serif", 20).into_font()).map_err(|error| failed(&error))?;
+    let root =
+        if title.is_empty() { Ok(root) } else { root.titled(&shown_text(title), ("sans-serif", 20).into_font()) };
+    let root = root.map_err(|error| failed(&error))?;
     let (upper, lower) = root.split_vertically(CHART_HEIGHT);
     draw_chart(chart, &upper)?;
     if let Some(panel) = panel {
@@ -97,41 +139,44 @@ fn range(chart: &Chart) -> (f64, f64) {
 fn draw_chart(chart: &Chart, area: &DrawingArea<SVGBackend<'_>, Shift>) -> Result<(), String> {
     let failed = |error: &dyn std::fmt::Display| error.to_string();
     let (first, last) = range(chart);
+    let (low, high) = chart.share_range();
     let mut context = ChartBuilder::on(area)
         .margin(10)
         .x_label_area_size(44)
         .y_label_area_size(60)
-        .build_cartesian_2d(first..last, 0.0..1.04)
+        .build_cartesian_2d(first..last, low..high)
         .map_err(|error| failed(&error))?;
     context
         .configure_mesh()
         .x_desc("size of a fully associative LRU cache")
         .y_desc("accesses that miss")
         .x_labels((last - first) as usize + 1)
-        .y_labels(11)
+        .y_labels(if chart.has_log_shares { (-low) as usize + 1 } else { 11 })
         .x_label_formatter(&|place| if place.fract() == 0.0 { size(place.exp2() as u64) } else { String::new() })
-        .y_label_formatter(&|share| format!("{:.0} %", share * 100.0))
+        .y_label_formatter(&|place| chart.share_label(*place))
         .light_line_style(WHITE)
         .bold_line_style(BLACK.mix(0.12))
         .draw()
         .map_err(|error| failed(&error))?;
     for (name, at) in &chart.marks {
         let place = (*at.max(&1) as f64).log2();
-        let dashes = (0..26).map(|dash| {
-            let from = f64::from(dash) * 0.04;
-            PathElement::new(vec![(place, from), (place, from + 0.02)], BLACK.mix(0.5))
+        let step = (high - low) / f64::from(DASHES);
+        let dashes = (0..DASHES).map(|dash| {
+            let from = low + f64::from(dash) * step;
+            PathElement::new(vec![(place, from), (place, from + step / 2.0)], BLACK.mix(0.5))
         });
         context.draw_series(dashes).map_err(|error| failed(&error))?;
         let label = Text::new(
             format!("{} {}", shown_text(name), size(*at)),
-            (place + 0.06, 1.03),
+            (place + 0.06, high - step / 4.0),
             ("sans-serif", 13).into_font(),
         );
         context.draw_series([label]).map_err(|error| failed(&error))?;
     }
+    let place = |(size, share): (f64, f64)| (size, chart.share_place(share));
     for (line, color) in chart.lines.iter().zip(COLORS) {
         let drawn = context
-            .draw_series(LineSeries::new(steps(&line.points, last), color.stroke_width(2)))
+            .draw_series(LineSeries::new(steps(&line.points, last).map(place), color.stroke_width(2)))
             .map_err(|error| failed(&error))?;
         if chart.lines.len() > 1 {
             drawn
@@ -192,9 +237,10 @@ mod tests {
             Line { name: "b".to_owned(), points: vec![(64, 0.5)] },
         ];
         let series = |name: &str| Series { name: name.to_owned(), values: vec![(0, 1), (1, 2)] };
-        let panel = Panel { title: name.clone(), series: vec![series(&name), series("b")] };
+        let panel = Panel { title: name.clone(), series: vec![series(&name), series("b")], ..Panel::default() };
         let mut out = Vec::new();
-        svg(&name, &Chart { lines, marks: vec![(name.clone(), 4096)] }, Some(&panel), &mut out).unwrap();
+        let chart = Chart { lines, marks: vec![(name.clone(), 4096)], ..Chart::default() };
+        svg(&name, &chart, Some(&panel), &mut out).unwrap();
         let text = String::from_utf8(out).unwrap();
         let is_bad = |c: char| (c.is_control() && c != '\n') || matches!(c, '\u{fffe}' | '\u{ffff}');
         assert!(
@@ -216,19 +262,39 @@ mod tests {
     }
 
     #[test]
+    fn shares_may_have_an_axis_of_powers_of_ten_down_to_the_least() {
+        let points = vec![(64, 1.0), (4096, 0.25), (8192, 0.0004), (16_384, 0.0)];
+        let lines = vec![Line { name: "all".to_owned(), points }];
+        let chart = Chart { lines, has_log_shares: true, ..Chart::default() };
+        assert_eq!(chart.share_range().0, -4.0);
+        assert_eq!([1.0, 0.1, 0.0].map(|share| chart.share_place(share)), [0.0, -1.0, -4.0]);
+        assert_eq!(
+            [0.0, -1.0, -2.0, -4.0, -1.5].map(|at| chart.share_label(at)),
+            ["100 %", "10 %", "1 %", "0.01 %", ""]
+        );
+        let (made, titled) = (picture(&chart, None), picture(&Chart { has_log_shares: false, ..chart }, None));
+        assert!(made.contains("0.01 %") && !titled.contains("0.01 %"), "{made}");
+    }
+
+    #[test]
     fn every_picture_is_complete_and_the_same_each_time() {
         let line = |name: &str, points: &[(u64, f64)]| Line { name: name.to_owned(), points: points.to_vec() };
         let charts = [
             Chart::default(),
-            Chart { lines: vec![line("", &[])], marks: Vec::new() },
-            Chart { lines: vec![line("a", &[(64, 1.0)])], marks: vec![("L1 & <x>".to_owned(), 32 << 10)] },
+            Chart { lines: vec![line("", &[])], ..Chart::default() },
+            Chart {
+                lines: vec![line("a", &[(64, 1.0)])],
+                marks: vec![("L1 & <x>".to_owned(), 32 << 10)],
+                has_log_shares: true,
+            },
             Chart {
                 lines: (0..20).map(|n| line(&format!("<{n}>"), &[(1, 1.0), (u64::MAX, 0.0)])).collect(),
                 marks: vec![("far".to_owned(), u64::MAX), ("none".to_owned(), 0)],
+                ..Chart::default()
             },
         ];
         let series = Series { name: "lines".to_owned(), values: (0..5000).map(|at| (at, at % 77)).collect() };
-        let panel = Panel { title: "Working set".to_owned(), series: vec![series] };
+        let panel = Panel { title: "Working set".to_owned(), series: vec![series], ..Panel::default() };
         for chart in &charts {
             for panel in [None, Some(&panel)] {
                 let made = picture(chart, panel);

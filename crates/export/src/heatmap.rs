@@ -4,7 +4,7 @@
 //! ```
 //! use anytrace_export::heatmap::{Grid, Row, svg};
 //!
-//! let rows = vec![Row { label: "0x1000".to_owned(), is_apart: false }];
+//! let rows = vec![Row { label: "0x1000".to_owned(), ..Row::default() }];
 //! let grid = Grid { title: "a.trace".to_owned(), rows, columns: 4, cells: vec![(0, 1, 7)], ..Grid::default() };
 //! let mut out = Vec::new();
 //! svg(&grid, &mut out).unwrap();
@@ -14,13 +14,22 @@
 use std::fmt::Write as _;
 use std::io::{self, Write};
 
-use anytrace_core::text::xml;
+use anytrace_core::text::{grouped, xml};
 
 /// Colors from low to high: those of ColorBrewer's YlOrRd with a darker end, distinguishable for the color-blind too.
 const COLORS: [&str; 10] =
     ["#ffeda0", "#fed976", "#feb24c", "#fd8d3c", "#fc4e2a", "#e31a1c", "#bd0026", "#800026", "#5a0024", "#30001a"];
 
-const LEFT: usize = 170;
+/// Least pixels left of the plot.
+const LEFT_MIN: usize = 170;
+
+/// Pixels of a letter of a row's name, and of the space around names.
+const LETTER: f64 = 6.7;
+const NAME_MARGIN: f64 = 36.0;
+
+/// Most letters of a row's name.
+const NAME_LETTERS_MAX: usize = 48;
+
 const TOP: usize = 64;
 const PLOT_WIDTH: usize = 1000;
 const PLOT_HEIGHT: usize = 560;
@@ -41,6 +50,8 @@ const LABELS_MAX: usize = 26;
 pub struct Row {
     /// Its label.
     pub label: String,
+    /// What is there, or nothing; it is shown in front of the label.
+    pub name: String,
     /// True when something is left out before it.
     pub is_apart: bool,
 }
@@ -79,6 +90,25 @@ pub fn svg(grid: &Grid, out: &mut dyn Write) -> io::Result<()> {
     out.write_all(text.as_bytes())
 }
 
+impl Row {
+    /// The label with the name, which is cut where it is long.
+    fn text(&self) -> String {
+        let count = self.name.chars().count();
+        let cut = |letters| self.name.chars().take(letters).collect::<String>();
+        match count {
+            0 => self.label.clone(),
+            1..=NAME_LETTERS_MAX => format!("{} {}", self.name, self.label),
+            _ => format!("{}… {}", cut(NAME_LETTERS_MAX - 1), self.label),
+        }
+    }
+}
+
+/// Pixels left of the plot, where the names of rows are.
+fn left(rows: &[Row]) -> usize {
+    let letters = rows.iter().map(|row| row.text().chars().count()).max().unwrap_or(0);
+    LEFT_MIN.max((letters as f64 * LETTER + NAME_MARGIN) as usize)
+}
+
 /// Where rows are, in pixels from the top of the plot: start and height.
 fn row_places(rows: &[Row]) -> Vec<(f64, f64)> {
     let gaps = rows.iter().skip(1).filter(|row| row.is_apart).count();
@@ -112,28 +142,30 @@ fn draw(grid: &Grid, text: &mut String) -> std::fmt::Result {
     let plot_height = places.last().map_or(40.0, |(at, height)| at + height);
     // Few rows are less high than the legend beside them.
     let height = (TOP as f64 + plot_height + BOTTOM as f64).max((LEGEND_END + 12) as f64);
-    let width = LEFT + PLOT_WIDTH + LEGEND_WIDTH;
+    let left = left(&grid.rows);
+    let width = left + PLOT_WIDTH + LEGEND_WIDTH;
     writeln!(
         text,
         "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"{width}\" height=\"{height:.0}\" viewBox=\"0 0 {width} {height:.0}\" font-family=\"sans-serif\" font-size=\"11\">"
     )?;
     writeln!(text, "<rect width=\"100%\" height=\"100%\" fill=\"#ffffff\"/>")?;
-    writeln!(text, "<text x=\"{LEFT}\" y=\"24\" font-size=\"17\">{}</text>", xml(&grid.title))?;
-    writeln!(text, "<text x=\"{LEFT}\" y=\"44\" fill=\"#555555\">{}</text>", xml(&grid.subtitle))?;
+    writeln!(text, "<text x=\"{left}\" y=\"24\" font-size=\"17\">{}</text>", xml(&grid.title))?;
+    writeln!(text, "<text x=\"{left}\" y=\"44\" fill=\"#555555\">{}</text>", xml(&grid.subtitle))?;
     writeln!(
         text,
-        "<rect x=\"{LEFT}\" y=\"{TOP}\" width=\"{PLOT_WIDTH}\" height=\"{plot_height:.1}\" fill=\"#f4f4f4\"/>"
+        "<rect x=\"{left}\" y=\"{TOP}\" width=\"{PLOT_WIDTH}\" height=\"{plot_height:.1}\" fill=\"#f4f4f4\"/>"
     )?;
     let most = grid.cells.iter().map(|cell| cell.2).max().unwrap_or(0);
-    cells(grid, &places, most, text)?;
-    gaps(grid, &places, text)?;
-    axes(grid, &places, plot_height, text)?;
-    legend(grid, most, text)?;
+    cells(grid, (left, &places), most, text)?;
+    gaps(grid, (left, &places), text)?;
+    names(grid, (left, &places), text)?;
+    axes(grid, (left, &places), plot_height, text)?;
+    legend(grid, left, most, text)?;
     writeln!(text, "</svg>")
 }
 
 /// One path a color: runs of cells of one color in a row are one rectangle.
-fn cells(grid: &Grid, places: &[(f64, f64)], most: u64, text: &mut String) -> std::fmt::Result {
+fn cells(grid: &Grid, (left, places): (usize, &[(f64, f64)]), most: u64, text: &mut String) -> std::fmt::Result {
     let mut paths = vec![String::new(); COLORS.len()];
     let column = PLOT_WIDTH as f64 / grid.columns.max(1) as f64;
     let mut sorted: Vec<&(usize, usize, u64)> = grid.cells.iter().filter(|cell| cell.2 > 0).collect();
@@ -150,7 +182,7 @@ fn cells(grid: &Grid, places: &[(f64, f64)], most: u64, text: &mut String) -> st
             at += 1;
         }
         let (Some(path), Some((y, height))) = (paths.get_mut(class), places.get(row)) else { continue };
-        let x = LEFT as f64 + first as f64 * column;
+        let x = left as f64 + first as f64 * column;
         let run = (last + 1 - first) as f64 * column;
         write!(path, "M{x:.1} {:.1}h{run:.1}v{:.1}h-{run:.1}z", TOP as f64 + y, height.max(0.6))?;
     }
@@ -161,12 +193,12 @@ fn cells(grid: &Grid, places: &[(f64, f64)], most: u64, text: &mut String) -> st
 }
 
 /// A white line where addresses are left out.
-fn gaps(grid: &Grid, places: &[(f64, f64)], text: &mut String) -> std::fmt::Result {
+fn gaps(grid: &Grid, (left, places): (usize, &[(f64, f64)]), text: &mut String) -> std::fmt::Result {
     for ((_, (y, _)), before) in grid.rows.iter().zip(places).skip(1).zip(places).filter(|((row, _), _)| row.is_apart) {
         let from = before.0 + before.1;
         writeln!(
             text,
-            "<rect x=\"{LEFT}\" y=\"{:.1}\" width=\"{PLOT_WIDTH}\" height=\"{:.1}\" fill=\"#ffffff\"/>",
+            "<rect x=\"{left}\" y=\"{:.1}\" width=\"{PLOT_WIDTH}\" height=\"{:.1}\" fill=\"#ffffff\"/>",
             TOP as f64 + from,
             y - from
         )?;
@@ -174,7 +206,22 @@ fn gaps(grid: &Grid, places: &[(f64, f64)], text: &mut String) -> std::fmt::Resu
     Ok(())
 }
 
-fn axes(grid: &Grid, places: &[(f64, f64)], plot_height: f64, text: &mut String) -> std::fmt::Result {
+/// What is in each row that has a name, for the pointer: only some rows have room for a label.
+fn names(grid: &Grid, (left, places): (usize, &[(f64, f64)]), text: &mut String) -> std::fmt::Result {
+    for (row, (y, height)) in grid.rows.iter().zip(places).filter(|(row, _)| !row.name.is_empty()) {
+        writeln!(
+            text,
+            "<rect x=\"{left}\" y=\"{:.1}\" width=\"{PLOT_WIDTH}\" height=\"{:.1}\" fill-opacity=\"0\"><title>{} {}</title></rect>",
+            TOP as f64 + y,
+            height.max(0.6),
+            xml(&row.label),
+            xml(&row.name)
+        )?;
+    }
+    Ok(())
+}
+
+fn axes(grid: &Grid, (left, places): (usize, &[(f64, f64)]), plot_height: f64, text: &mut String) -> std::fmt::Result {
     let room = plot_height / LABELS_MAX as f64;
     let mut free = f64::NEG_INFINITY;
     for (row, (y, height)) in grid.rows.iter().zip(places) {
@@ -187,18 +234,18 @@ fn axes(grid: &Grid, places: &[(f64, f64)], plot_height: f64, text: &mut String)
         writeln!(
             text,
             "<text x=\"{}\" y=\"{at:.1}\" text-anchor=\"end\" font-family=\"monospace\">{}</text>",
-            LEFT - 8,
-            xml(&row.label)
+            left - 8,
+            xml(&row.text())
         )?;
     }
     let bottom = TOP as f64 + plot_height;
     let column = PLOT_WIDTH as f64 / grid.columns.max(1) as f64;
     for (at, label) in &grid.ticks {
-        let x = LEFT as f64 + *at as f64 * column;
+        let x = left as f64 + *at as f64 * column;
         writeln!(text, "<path stroke=\"#888888\" d=\"M{x:.1} {bottom:.1}v5\"/>")?;
         writeln!(text, "<text x=\"{x:.1}\" y=\"{:.1}\" text-anchor=\"middle\">{}</text>", bottom + 18.0, xml(label))?;
     }
-    let (middle, below) = (LEFT + PLOT_WIDTH / 2, bottom + 40.0);
+    let (middle, below) = (left + PLOT_WIDTH / 2, bottom + 40.0);
     writeln!(text, "<text x=\"{middle}\" y=\"{below:.1}\" text-anchor=\"middle\">{}</text>", xml(&grid.x_title))?;
     let center = TOP as f64 + plot_height / 2.0;
     writeln!(
@@ -208,8 +255,8 @@ fn axes(grid: &Grid, places: &[(f64, f64)], plot_height: f64, text: &mut String)
     )
 }
 
-fn legend(grid: &Grid, most: u64, text: &mut String) -> std::fmt::Result {
-    let x = LEFT + PLOT_WIDTH + 24;
+fn legend(grid: &Grid, left: usize, most: u64, text: &mut String) -> std::fmt::Result {
+    let x = left + PLOT_WIDTH + 24;
     writeln!(text, "<text x=\"{x}\" y=\"{}\">{}</text>", TOP + 4, xml(&grid.unit))?;
     let steps = if most <= 1 { COLORS.len() - 1..COLORS.len() } else { 0..COLORS.len() };
     let mut label_before = String::new();
@@ -218,14 +265,14 @@ fn legend(grid: &Grid, most: u64, text: &mut String) -> std::fmt::Result {
         let color = COLORS.get(class).copied().unwrap_or("#000000");
         writeln!(text, "<rect x=\"{x}\" y=\"{y}\" width=\"16\" height=\"18\" fill=\"{color}\"/>")?;
         let from = (most.max(1) as f64).powf(class as f64 / COLORS.len() as f64).ceil();
-        let label = if most <= 1 { "1".to_owned() } else { format!("from {from:.0}") };
+        let label = if most <= 1 { "1".to_owned() } else { format!("from {}", grouped(from as u128)) };
         if label != label_before {
             writeln!(text, "<text x=\"{}\" y=\"{}\">{label}</text>", x + 24, y + 13)?;
         }
         label_before = label;
     }
     let y = LEGEND_END;
-    writeln!(text, "<text x=\"{x}\" y=\"{y}\" fill=\"#555555\">most: {most}</text>")
+    writeln!(text, "<text x=\"{x}\" y=\"{y}\" fill=\"#555555\">most: {}</text>", grouped(u128::from(most)))
 }
 
 #[cfg(test)]
@@ -240,13 +287,13 @@ mod tests {
 
     #[test]
     fn runs_of_one_color_are_one_rectangle() {
-        let rows = vec![Row::default(), Row { label: "<b>".to_owned(), is_apart: true }];
+        let rows = vec![Row::default(), Row { label: "<b>".to_owned(), name: "struct.<i>".to_owned(), is_apart: true }];
         let cells = vec![(0, 0, 5), (0, 1, 5), (0, 3, 5), (1, 0, 1)];
         let grid = Grid { rows, columns: 4, cells, ticks: vec![(0, "0".to_owned())], ..Grid::default() };
         let text = picture(&grid);
         let paths: Vec<&str> = text.lines().filter(|line| line.starts_with("<path fill")).collect();
         assert_eq!((paths.len(), paths[1].matches('M').count()), (2, 2));
-        assert!(text.contains("&lt;b&gt;") && text.trim_end().ends_with("</svg>"));
+        assert!(text.contains("struct.&lt;i&gt; &lt;b&gt;") && text.trim_end().ends_with("</svg>"));
         assert_eq!(text, picture(&grid));
     }
 
@@ -254,6 +301,16 @@ mod tests {
     fn the_most_is_darkest_and_one_is_lightest() {
         assert_eq!([1, 999, 1000].map(|count| class_of(count, 1000)), [0, 9, 9]);
         assert_eq!(class_of(1, 1), 9);
+    }
+
+    #[test]
+    fn long_names_are_cut_and_have_room() {
+        let row = |name: &str| Row { label: "0x40".to_owned(), name: name.to_owned(), ..Row::default() };
+        assert_eq!((row("").text(), row("T").text()), ("0x40".to_owned(), "T 0x40".to_owned()));
+        let long = row(&"é".repeat(200));
+        assert_eq!(long.text().chars().count(), NAME_LETTERS_MAX + 5);
+        assert_eq!(left(&[row("T")]), LEFT_MIN);
+        assert!(left(&[long]) as f64 > (NAME_LETTERS_MAX + 5) as f64 * LETTER);
     }
 
     #[test]
@@ -270,13 +327,14 @@ mod tests {
             let number = |text: &str| text.split('"').next().and_then(|text| text.parse::<f64>().ok()).unwrap();
             let height = number(text.split(" height=\"").nth(1).unwrap());
             let lowest = text.split(" y=\"").skip(1).map(number).fold(0.0, f64::max);
-            assert!(text.contains("most: 1000") && lowest < height, "{rows}: {lowest} {height}");
+            assert!(text.contains("most: 1,000") && lowest < height, "{rows}: {lowest} {height}");
         }
     }
 
     #[test]
     fn many_rows_have_few_labels() {
-        let row = |number: usize| Row { label: format!("L{number}"), is_apart: number.is_multiple_of(2) };
+        let row =
+            |number: usize| Row { label: format!("L{number}"), is_apart: number.is_multiple_of(2), ..Row::default() };
         let grid = Grid { rows: (0..2000).map(row).collect(), columns: 1, ..Grid::default() };
         let text = picture(&grid);
         assert!(text.matches("monospace").count() <= 60, "{}", text.matches("monospace").count());

@@ -7,7 +7,7 @@
 //! use anytrace_export::plot::{Panel, Series, svg};
 //!
 //! let series = Series { name: "calls".to_owned(), values: vec![(0, 10), (1, 12)] };
-//! let panel = Panel { title: "Calls".to_owned(), series: vec![series] };
+//! let panel = Panel { title: "Calls".to_owned(), series: vec![series], ..Panel::default() };
 //! let mut out = Vec::new();
 //! svg("game.trace", "frame", &[panel], &mut out).unwrap();
 //! assert!(String::from_utf8(out).unwrap().contains("game.trace"));
@@ -15,7 +15,7 @@
 
 use std::io::{self, Write};
 
-use anytrace_core::text::{printable, xml_characters};
+use anytrace_core::text::{grouped, printable, xml_characters};
 use plotters::coord::Shift;
 use plotters::prelude::{
     BLACK, ChartBuilder, Color, DrawingArea, IntoDrawingArea, IntoFont, LineSeries, PathElement, RGBColor, SVGBackend,
@@ -42,16 +42,48 @@ pub struct Series {
     pub values: Vec<(u64, u64)>,
 }
 
+/// What values count.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum Unit {
+    /// Anything: an axis has decimal units.
+    #[default]
+    Count,
+    /// Bytes: an axis has binary units.
+    Bytes,
+}
+
+impl Unit {
+    /// What values are divided by on an axis up to `most`, and what follows their numbers.
+    fn scale(self, most: u64) -> (f64, &'static str) {
+        let binary = [(30, " GiB"), (20, " MiB"), (10, " KiB"), (0, " B")];
+        let fitting = binary.into_iter().find(|(shift, _)| most >> shift >= 2 || *shift == 0);
+        match (self, fitting) {
+            (Self::Bytes, Some((shift, suffix))) => ((1_u64 << shift) as f64, suffix),
+            _ => (1.0, ""),
+        }
+    }
+}
+
 /// Lines over one axis.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Panel {
     /// The title above it.
     pub title: String,
     /// Its lines.
     pub series: Vec<Series>,
+    /// What their values count.
+    pub unit: Unit,
+    /// True where the names of several lines are not in the picture: its caller shows them, with [`color`].
+    pub hides_names: bool,
 }
 
-/// Writes a picture. `axis` is the unit of the horizontal positions.
+/// The color of a panel's line, `#0072b2`.
+pub fn color(line: usize) -> String {
+    let RGBColor(red, green, blue) = COLORS.get(line % COLORS.len()).copied().unwrap_or_default();
+    format!("#{red:02x}{green:02x}{blue:02x}")
+}
+
+/// Writes a picture; without a title if that is empty. `axis` is the unit of the horizontal positions.
 ///
 /// # Errors
 /// When writing fails.
@@ -77,10 +109,12 @@ fn range(panels: &[Panel]) -> (f64, f64) {
 
 fn draw(title: &str, axis: &str, panels: &[Panel], text: &mut String) -> Result<(), String> {
     let failed = |error: &dyn std::fmt::Display| error.to_string();
-    let height = TITLE_HEIGHT + PANEL_HEIGHT * u32::try_from(panels.len().max(1)).unwrap_or(1);
+    let title_height = if title.is_empty() { 0 } else { TITLE_HEIGHT };
+    let height = title_height + PANEL_HEIGHT * u32::try_from(panels.len().max(1)).unwrap_or(1);
     let root = SVGBackend::with_string(text, (WIDTH, height)).into_drawing_area();
     root.fill(&WHITE).map_err(|error| failed(&error))?;
-    let root = root.titled(&shown_text(title), ("sans-serif", 20).into_font()).map_err(|error| failed(&error))?;
+    let titled = |root: DrawingArea<_, _>| root.titled(&shown_text(title), ("sans-serif", 20).into_font());
+    let root = if title.is_empty() { root } else { titled(root).map_err(|error| failed(&error))? };
     let (first, last) = range(panels);
     for (panel, area) in panels.iter().zip(root.split_evenly((panels.len().max(1), 1))) {
         draw_over(panel, axis, (first, last), &area)?;
@@ -101,12 +135,14 @@ fn draw_over(
 ) -> Result<(), String> {
     let failed = |error: &dyn std::fmt::Display| error.to_string();
     let most = panel.series.iter().flat_map(|series| &series.values).map(|(_, value)| *value).max().unwrap_or(0);
+    let (scale, suffix) = panel.unit.scale(most);
+    let has_names = panel.series.len() > 1 && !panel.hides_names;
     let mut chart = ChartBuilder::on(area)
         .caption(shown_text(&panel.title), ("sans-serif", 14))
         .margin(6)
         .x_label_area_size(38)
         .y_label_area_size(80)
-        .build_cartesian_2d(first..last, 0.0..(most.max(1) as f64) * 1.05)
+        .build_cartesian_2d(first..last, 0.0..(most.max(1) as f64) / scale * 1.05)
         .map_err(|error| failed(&error))?;
     chart
         .configure_mesh()
@@ -114,21 +150,22 @@ fn draw_over(
         // Places are integers: there is nothing to name between two of them.
         .x_labels((last - first + 1.0).min(12.0) as usize)
         .y_labels(5)
-        .x_label_formatter(&|place| if place.fract() == 0.0 { format!("{place:.0}") } else { String::new() })
-        .y_label_formatter(&|value| shown(*value))
+        .x_label_formatter(&|place| if place.fract() == 0.0 { grouped(*place as u128) } else { String::new() })
+        .y_label_formatter(&|value| format!("{}{suffix}", shown(*value)))
         .light_line_style(WHITE)
         .draw()
         .map_err(|error| failed(&error))?;
     for (series, color) in panel.series.iter().zip(COLORS.iter().cycle()) {
-        let line = LineSeries::new(points(&series.values), color.stroke_width(1));
+        let line =
+            LineSeries::new(points(&series.values).map(|(at, value)| (at, value / scale)), color.stroke_width(1));
         let drawn = chart.draw_series(line).map_err(|error| failed(&error))?;
-        if panel.series.len() > 1 {
+        if has_names {
             drawn
                 .label(shown_text(&series.name))
                 .legend(move |(x, y)| PathElement::new(vec![(x, y), (x + 14, y)], color.stroke_width(2)));
         }
     }
-    if panel.series.len() > 1 {
+    if has_names {
         chart
             .configure_series_labels()
             .background_style(WHITE.mix(0.8))
@@ -147,7 +184,7 @@ fn shown(value: f64) -> String {
         }
     }
     // Integers need no decimal.
-    if value.fract() == 0.0 { format!("{value:.0}") } else { format!("{value:.1}") }
+    if value.fract() == 0.0 { grouped(value as u128) } else { format!("{value:.1}") }
 }
 
 /// The points drawn: at most one per column, the maximum of each.
@@ -167,8 +204,8 @@ mod tests {
     fn picture(values: Vec<(u64, u64)>) -> String {
         let series = |name: &str| Series { name: name.to_owned(), values: values.clone() };
         let panels = [
-            Panel { title: "One".to_owned(), series: vec![series("a")] },
-            Panel { title: "Two & <more>".to_owned(), series: vec![series("b"), series("c")] },
+            Panel { title: "One".to_owned(), series: vec![series("a")], ..Panel::default() },
+            Panel { title: "Two & <more>".to_owned(), series: vec![series("b"), series("c")], ..Panel::default() },
         ];
         let mut out = Vec::new();
         svg("a \"title\" & <more>", "frame", &panels, &mut out).unwrap();
@@ -200,6 +237,7 @@ mod tests {
             let panel = Panel {
                 title: "One".to_owned(),
                 series: vec![Series { name: "a".to_owned(), values: vec![(0, 1), (last, 1)] }],
+                ..Panel::default()
             };
             let mut out = Vec::new();
             svg("t", "frame", &[panel], &mut out).unwrap();
@@ -215,7 +253,26 @@ mod tests {
     }
 
     #[test]
+    fn names_that_a_caller_shows_are_not_in_the_picture() {
+        let series = |name: &str| Series { name: name.to_owned(), values: vec![(0, 1), (9, 5)] };
+        let panel = |hides_names| Panel { series: vec![series("one"), series("two")], hides_names, ..Panel::default() };
+        let mut drawn = [Vec::new(), Vec::new()];
+        for (out, hides_names) in drawn.iter_mut().zip([false, true]) {
+            svg("", "record", &[panel(hides_names)], out).unwrap();
+        }
+        let [shown, hidden] = drawn.map(|out| String::from_utf8(out).unwrap());
+        assert!(shown.contains("two") && !hidden.contains("two"), "{hidden}");
+        assert!(hidden.to_lowercase().contains(&color(1)), "{hidden}");
+        assert_eq!(color(0), color(COLORS.len()));
+    }
+
+    #[test]
     fn axes_have_short_numbers() {
-        assert_eq!([0.0, 0.5, 9999.0, 20_000.0, 3e7, 2e10].map(shown), ["0", "0.5", "9999", "20 k", "30 M", "20 G"]);
+        assert_eq!([0.0, 0.5, 9999.0, 20_000.0, 3e7, 2e10].map(shown), ["0", "0.5", "9,999", "20 k", "30 M", "20 G"]);
+        assert_eq!(
+            [0, 500, 3 << 20].map(|most| Unit::Bytes.scale(most)),
+            [(1.0, " B"), (1.0, " B"), (1_048_576.0, " MiB")]
+        );
+        assert_eq!(Unit::Count.scale(u64::MAX), (1.0, ""));
     }
 }

@@ -193,6 +193,7 @@ fn plots_and_curves_are_well_formed_and_name_their_lines() {
         .map(|name| Panel {
             title: (*name).to_owned(),
             series: vec![series(name, 1), series("plain", u64::MAX / 2000)],
+            ..Panel::default()
         })
         .collect();
     let nodes = drawn(|out| plot::svg(ODD[0], ODD[5], &panels, out));
@@ -205,7 +206,8 @@ fn plots_and_curves_are_well_formed_and_name_their_lines() {
             points: (0..20).map(|at| (64 << at, 1.0 / (at as f64 + 1.0))).collect(),
         })
         .collect();
-    let chart = Chart { lines, marks: vec![(ODD[0].to_owned(), 4096), (ODD[1].to_owned(), 1 << 20)] };
+    let chart =
+        Chart { lines, marks: vec![(ODD[0].to_owned(), 4096), (ODD[1].to_owned(), 1 << 20)], ..Chart::default() };
     let nodes = drawn(|out| curves::svg(ODD[2], &chart, panels.first(), out));
     assert!(texts(&nodes).iter().any(|text| text.contains("a<b>&\"c\"")));
 }
@@ -213,15 +215,20 @@ fn plots_and_curves_are_well_formed_and_name_their_lines() {
 #[test]
 fn pictures_of_nothing_are_pictures() {
     drawn(|out| plot::svg("", "", &[], out));
-    drawn(|out| plot::svg("", "", &[Panel { title: String::new(), series: Vec::new() }], out));
-    drawn(|out| curves::svg("", &Chart { lines: Vec::new(), marks: Vec::new() }, None, out));
+    drawn(|out| plot::svg("", "", &[Panel::default()], out));
+    drawn(|out| curves::svg("", &Chart::default(), None, out));
     drawn(|out| heatmap::svg(&Grid::default(), out));
     assert!(flame::svg("", &SvgOptions::default(), &mut Vec::new()).is_err(), "a flame graph needs a weight");
 }
 
 #[test]
 fn a_heat_map_has_a_mark_for_each_cell_and_darker_ones_for_more() {
-    let rows = ODD.iter().map(|label| Row { label: (*label).to_owned(), is_apart: label.len() % 2 == 0 }).collect();
+    let row = |label: &&str| Row {
+        label: (*label).to_owned(),
+        name: format!("T {label}"),
+        is_apart: label.len().is_multiple_of(2),
+    };
+    let rows = ODD.iter().map(row).collect();
     let cells: Vec<(usize, usize, u64)> =
         (0..8).flat_map(|row| (0..6).map(move |at| (row, at, 1 << (row + at)))).collect();
     let grid = Grid { title: ODD[0].to_owned(), rows, columns: 6, cells, unit: "<u>".to_owned(), ..Grid::default() };

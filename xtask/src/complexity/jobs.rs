@@ -83,6 +83,7 @@ const ACCESSES: &[&str] = &[
     "memory mrc FILE --working-set",
     "memory numa FILE",
     "memory numa FILE --nodes 64",
+    "memory report FILE --config zen3 --force -o OUT",
     "memory sharing FILE",
     "memory sharing FILE --cores 4",
     "memory types FILE",

@@ -41,6 +41,12 @@ const MORE: &[(&str, &[&str], Bound, &str)] = &[
         Bound { mebibytes: 128, ..USUAL },
         "each of up to eight threads has the caches of a processor, or a share of them, whatever the input",
     ),
+    (
+        "memory report",
+        &[],
+        Bound { mebibytes: 256, milliseconds: 4000, ..USUAL },
+        "the engines of six verbs in one pass, two of which have the caches of a processor, whatever the input",
+    ),
     ("apitrace replay", &[], DRIVER, "the driver with its compiler, and drawables of up to 8192 by 8192 pixels"),
     ("apitrace dump-images", &[], DRIVER, "as for replay"),
     ("apitrace frames", &[], DRIVER, "as for replay"),

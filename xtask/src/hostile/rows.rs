@@ -117,6 +117,7 @@ pub(super) const ROWS: &[Row] = &[
     row("memory lifetime", ACCESSES, &[Trace], Verdict),
     row("memory mrc", ACCESSES, &[Trace], Damage),
     row("memory numa", ACCESSES, &[Trace], Damage),
+    to_output(row("memory report", ACCESSES, &[Trace], Damage)),
     row("memory sharing", ACCESSES, &[Trace], Damage),
     row("memory sim", ACCESSES, &[Trace], Damage),
     row("memory types", ACCESSES, &[Trace], Damage),

@@ -426,3 +426,38 @@ fn variables_and_stacks_are_neither_leaked_nor_read_unwritten_nor_freed_twice() 
     assert!(found.leaked.is_empty() && found.untouched.is_empty());
     assert_eq!((found.types[0].regions, found.types[1].regions, found.live_bytes_peak), (1, 0, 16));
 }
+
+/// Two stacks with callers and a type, with all of what is counted worked out by hand.
+#[test]
+fn stacks_have_what_they_leak_what_they_had_at_the_peak_and_what_nobody_used() {
+    let found = play(|p| {
+        for (number, name) in [(1, "make+0x1<main+0x9"), (2, "make+0x1<main+0x9 (calloc)"), (3, "tmp+0x2<main+0x20")] {
+            p.watch.type_name(number, Some(name.as_bytes())).unwrap();
+        }
+        p.add_of(1, 1000); // live: 16
+        p.touch(Write, 1000, 8);
+        p.add_of(3, 2000); // live: 32
+        p.touch(Read, 2000, 8);
+        p.remove(2000); // short-lived; live: 16
+        p.add_of(2, 3000); // live: 32, no new maximum
+        p.add_of(0, 4000); // live: 48, the peak
+        p.remove(3000); // not short-lived: another one was added
+        p.add_of(3, 5000); // live: 48, as much as at the peak, but later
+        p.touch(Write, 5000, 8);
+        p.touch(Read, 5000, 8);
+    });
+    let amount = |regions| Amount { regions, bytes: regions * 16 };
+    assert_eq!((found.live_bytes_peak, found.peak_at), (48, 6));
+    let stacks = by_stack(&found);
+    let names: Vec<_> = stacks.iter().map(|one| one.name.as_str()).collect();
+    // All three leak 16 bytes; the temporary one has nothing at the peak.
+    assert_eq!(names, ["make+0x1<main+0x9", "struct.T", "tmp+0x2<main+0x20"]);
+    let make = &stacks[0];
+    assert_eq!(found.table.name(make.type_number), "make+0x1<main+0x9");
+    assert_eq!((make.all, make.leaked, make.bytes_at_peak), (amount(2), amount(1), 32));
+    assert_eq!((make.unread, make.unwritten, make.short_lived), (amount(2), amount(0), amount(0)));
+    assert_eq!((stacks[1].unread, stacks[1].unwritten, stacks[1].bytes_at_peak), (amount(1), amount(1), 16));
+    let tmp = &stacks[2];
+    assert_eq!((tmp.all, tmp.short_lived, tmp.leaked, tmp.bytes_at_peak), (amount(2), amount(1), amount(1), 0));
+    assert_eq!((tmp.unread, tmp.unwritten), (amount(0), amount(1)));
+}

@@ -7,6 +7,7 @@ use anytrace_core::layout::Layouts;
 use super::proposals::Proposal;
 use super::{Sharing, SharingOptions};
 use crate::elements::Elements;
+use crate::fan::Fan;
 use crate::remap::{Remap, TypePlan};
 
 /// Where memory without a type that gets lines of its own is moved: neither a program nor [`Remap`] uses such
@@ -65,7 +66,9 @@ pub fn try_all<E: From<Error>>(
     let of_moved = moved.iter_mut().zip(&proposals).filter(|(_, one)| !one.types.is_empty());
     all.extend(of_moved.map(|(engine, one)| Way::remapped(one.moved(), engine)));
     all.extend(apart.iter_mut().zip(plans).map(|(inner, plans)| Way::remapped(plans, inner)));
-    emit(&mut Elements::new(layouts, &mut All { ways: all }))?;
+    let mut fan = Fan::new(all.iter_mut().map(Way::sink).collect());
+    emit(&mut Elements::new(layouts, &mut fan))?;
+    drop(all);
     drop(apart);
     let misses = |engine: Sharing<'_>| engine.misses();
     let before = misses(before);
@@ -94,33 +97,6 @@ impl<'a> Way<'a> {
             Self::Plain(inner) => *inner,
             Self::Remapped(remap) => &mut **remap,
         }
-    }
-}
-
-/// All of them.
-struct All<'a> {
-    ways: Vec<Way<'a>>,
-}
-
-impl AccessSink for All<'_> {
-    fn thread(&mut self, number: ThreadNumber, id: Option<u64>) -> Result<(), Error> {
-        self.ways.iter_mut().try_for_each(|one| one.sink().thread(number, id))
-    }
-
-    fn type_name(&mut self, number: TypeNumber, name: Option<&[u8]>) -> Result<(), Error> {
-        self.ways.iter_mut().try_for_each(|one| one.sink().type_name(number, name))
-    }
-
-    fn region_added(&mut self, region: &RegionAdded) -> Result<(), Error> {
-        self.ways.iter_mut().try_for_each(|one| one.sink().region_added(region))
-    }
-
-    fn region_removed(&mut self, region: &RegionRemoved) -> Result<(), Error> {
-        self.ways.iter_mut().try_for_each(|one| one.sink().region_removed(region))
-    }
-
-    fn accesses(&mut self, batch: &[Access]) -> Result<(), Error> {
-        self.ways.iter_mut().try_for_each(|one| one.sink().accesses(batch))
     }
 }
 

@@ -18,7 +18,7 @@ pub fn panels(found: &Statistics) -> Vec<Panel> {
         });
         Series { name: name.to_owned(), values: values.collect() }
     };
-    let panel = |title: &str, series: Vec<Series>| Panel { title: title.to_owned(), series };
+    let panel = |title: &str, series: Vec<Series>| Panel { title: title.to_owned(), series, ..Panel::default() };
     vec![
         panel("Calls", vec![series("calls", Column::Calls)]),
         panel("Draws", vec![series("draws", Column::Draws)]),

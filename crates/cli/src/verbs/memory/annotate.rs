@@ -13,7 +13,7 @@ use anytrace_analysis::cache::config::Config;
 use anytrace_analysis::cache::results::Codes;
 use anytrace_analysis::cache::{ByCode, Options};
 use anytrace_core::access::TypeNumber;
-use anytrace_core::access::codes::{Codes as CodesOfTrace, Module};
+use anytrace_core::access::codes::{Codes as CodesOfTrace, CodesRead, Module, Place};
 use anytrace_core::text::{printable, shown};
 use anytrace_symbols::CodeFiles;
 use clap::{Args, ValueEnum};
@@ -27,6 +27,8 @@ use crate::failure::Failure;
 use crate::results::print_json;
 use crate::symbols::ManglingArguments;
 use crate::{Verdict, for_each_file, paint, terminal};
+
+pub(super) use levels::misses;
 
 /// `memory annotate`.
 #[derive(Debug, Args)]
@@ -159,34 +161,37 @@ fn one(path: &Path, options: &AnnotateArguments, config: &Config) -> Result<(Res
     let (_, mut codes) = engine.finish().map_err(failed)?;
     let codes = codes.pop().unwrap_or_default();
     let (modules, read_codes) = source.finish();
-    let shortfall = read_codes.shortfall();
-    let faults = read_codes.faults;
+    let own = complain(&name, &read_codes);
     let has_codes = codes.rows.iter().any(|row| row.code != 0);
     if !has_codes && !codes.rows.is_empty() {
         let name = printable(&name);
         let what = "no access has a code address: `anytrace cacheray record` writes them to OUT.pc, beside the trace";
         paint::complain("note", format!("{name}: {what}"));
     }
-    if let Some(shortfall) = shortfall {
-        paint::complain("note", format!("{}: {shortfall}", printable(&name)));
-    }
-    for fault in &faults {
-        paint::complain("error", printable(fault));
-    }
     let types = type_names(&codes);
     let wanted = wanted_types(&name, &types, &options.types)?;
     let found = annotated(&codes, &modules, options, &wanted)?;
-    let own = if faults.is_empty() { Verdict::Fine } else { Verdict::Breach };
     let by = options.by;
     Ok((Results { name, format: read.format, by, config: config.clone(), found, types }, read.verdict.max(own)))
 }
 
-fn simulated(input: &InputArguments) -> Options {
+/// Reports what is wrong with the code addresses of a trace.
+pub(super) fn complain(name: &str, read: &CodesRead) -> Verdict {
+    if let Some(shortfall) = read.shortfall() {
+        paint::complain("note", format!("{}: {shortfall}", printable(name)));
+    }
+    for fault in &read.faults {
+        paint::complain("error", printable(fault));
+    }
+    if read.faults.is_empty() { Verdict::Fine } else { Verdict::Breach }
+}
+
+pub(super) fn simulated(input: &InputArguments) -> Options {
     let available = || std::thread::available_parallelism().map_or(1, std::num::NonZero::get).min(8);
     Options { threads: input.threads.unwrap_or_else(available), ..Options::default() }
 }
 
-fn type_names(codes: &Codes) -> Vec<String> {
+pub(super) fn type_names(codes: &Codes) -> Vec<String> {
     let name = |name: &Option<Vec<u8>>| {
         name.as_ref().map_or_else(|| "(other types)".to_owned(), |name| shown(name).into_owned())
     };
@@ -205,21 +210,32 @@ fn wanted_types(trace: &str, types: &[String], wanted: &[String]) -> Result<Vec<
     Ok(found)
 }
 
+/// Where the instructions are, as far as programs are at hand.
+pub(super) fn places(
+    codes: &Codes,
+    modules: &[Module],
+    programs: &[PathBuf],
+    mangling: ManglingArguments,
+) -> Result<Vec<Place>, Failure> {
+    let addresses: Vec<u64> = codes.rows.iter().map(|row| row.code).collect();
+    let files = CodeFiles { modules, programs, mangling: mangling.mangling() };
+    let (places, notes) = files.places(&addresses).map_err(|error| Failure::bare(&error))?;
+    for note in notes {
+        paint::complain("note", printable(&note));
+    }
+    if modules.is_empty() && programs.is_empty() && addresses.iter().any(|code| *code != 0) {
+        paint::complain("note", "addresses have no names: name the program with -m");
+    }
+    Ok(places)
+}
+
 fn annotated(
     codes: &Codes,
     modules: &[Module],
     options: &AnnotateArguments,
     wanted: &[bool],
 ) -> Result<Annotated, Failure> {
-    let addresses: Vec<u64> = codes.rows.iter().map(|row| row.code).collect();
-    let files = CodeFiles { modules, programs: &options.programs, mangling: options.mangling.mangling() };
-    let (places, notes) = files.places(&addresses).map_err(|error| Failure::bare(&error))?;
-    for note in notes {
-        paint::complain("note", printable(&note));
-    }
-    if modules.is_empty() && options.programs.is_empty() && addresses.iter().any(|code| *code != 0) {
-        paint::complain("note", "addresses have no names: name the program with -m");
-    }
+    let places = places(codes, modules, &options.programs, options.mangling)?;
     let by = match options.by {
         ByWord::Line => By::Line,
         ByWord::Function => By::Function,

@@ -16,7 +16,7 @@ use crate::arguments::{InputArguments, TOP, byte_count, rows};
 use crate::extension::must_be_svg;
 use crate::failure::Failure;
 use crate::output::Output;
-use picture::{by_line, by_time};
+pub(super) use picture::{by_line, by_time};
 
 /// Most rows and columns of a picture by time.
 const ROWS_MAX: usize = 280;
@@ -85,8 +85,8 @@ pub(crate) fn run(options: &HeatmapArguments) -> Result<Verdict, Failure> {
         return Err(Failure::usage(format!("{name}: no accesses to {}", options.types.join(" or "))));
     }
     let mut grid = match options.by {
-        By::Time => by_time(&heat, &heat.by_time),
-        By::Line => by_line(&heat.by_line),
+        By::Time => by_time(&heat),
+        By::Line => by_line(&heat),
     };
     grid.title = options.file.file_name().unwrap_or(options.file.as_os_str()).to_string_lossy().into_owned();
     if !options.types.is_empty() {

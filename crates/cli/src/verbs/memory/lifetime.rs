@@ -6,11 +6,12 @@ mod text;
 use std::io::Write;
 use std::path::PathBuf;
 
-use anytrace_analysis::lifetimes::{LifetimeWatch, Lifetimes};
-use clap::Args;
+use anytrace_analysis::lifetimes::{LifetimeWatch, Lifetimes, StackLife, by_stack};
+use clap::{Args, ValueEnum};
 
 use super::live::{OfProgram, ProgramArguments};
 use super::opening;
+use super::places::Places;
 use super::type_data::TypeDataArguments;
 use crate::arguments::{InputArguments, ResultForm, TOP, rows};
 use crate::failure::Failure;
@@ -25,6 +26,9 @@ pub(crate) struct LifetimeArguments {
     files: Vec<PathBuf>,
     #[command(flatten)]
     program: ProgramArguments,
+    /// What has a row in the table of leaks, short-lived and unused memory
+    #[arg(long, value_enum, default_value_t = By::Type)]
+    by: By,
     /// Findings of a kind
     #[arg(short = 'n', long, value_name = "N", value_parser = rows, default_value = "10",
           help = format!("{TOP} (up to 10,000 findings per kind are kept; counts are exact)"))]
@@ -47,11 +51,23 @@ impl OfProgram for LifetimeArguments {
     }
 }
 
+/// What leaks and short-lived regions are added up by.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum By {
+    /// Types, as the trace names them
+    Type,
+    /// Stacks that allocate, with all callers that the trace has; types that are not named after one
+    Stack,
+}
+
 /// What is printed of one trace.
 struct Results {
     name: String,
     format: &'static str,
     found: Lifetimes,
+    stacks: Vec<StackLife>,
+    places: Places,
+    by: By,
     top: usize,
 }
 
@@ -64,8 +80,10 @@ pub(crate) fn run(options: &LifetimeArguments) -> Result<Verdict, Failure> {
             let opened = opening::open(path, &options.input)?;
             let mut watch = LifetimeWatch::new(layouts);
             let read = opened.read(&mut watch)?;
-            let top = options.top;
-            let results = Results { name, format: read.format, found: watch.finish(), top };
+            let found = watch.finish();
+            let places = Places::of(&found.table, &options.type_data.binary)?;
+            let (stacks, by, top) = (by_stack(&found), options.by, options.top);
+            let results = Results { name, format: read.format, found, stacks, places, by, top };
             if options.format == ResultForm::Json {
                 objects.push(json::object(&results));
             } else {

@@ -15,7 +15,10 @@ mod live;
 mod mrc;
 mod numa;
 mod opening;
+mod page_style;
+mod places;
 mod remapping;
+mod report;
 mod schedules;
 mod sharing;
 mod sim;
@@ -85,6 +88,15 @@ pub(crate) enum MemoryVerb {
                       Example:\n  anytrace memory numa --map 0-3=0,4-7=1 app.trace\n  anytrace memory numa --nodes 4 -- ./app input.txt"
     )]
     Numa(Box<numa::NumaArguments>),
+    /// Write one page about a trace for a browser: memory over time, misses by cache size, hottest types, fields, lines and
+    /// functions, sharing with advice, heat maps, lifetimes and leaks
+    #[command(
+        after_help = "The page needs nothing else: no server, no script, no network. Functions and lines are in it where\n\
+                      TRACE.pc is beside the trace (`anytrace cacheray record` writes it) or in the trace (lackey).\n\n\
+                      Exit codes: 0 fine, 1 the trace or the file of code addresses is damaged, 2 the command failed.\n\n\
+                      Example:\n  anytrace memory report run.trace -m ./prog -o report.html"
+    )]
+    Report(Box<report::ReportArguments>),
     /// Find cache lines that threads contend for: which fields, which threads, how often, what to pad
     #[command(
         after_help = "Each core has a private write-back cache with LRU; copies follow the MESI protocol, in the order of\n\
@@ -116,6 +128,7 @@ pub(crate) fn run(verb: &mut MemoryVerb) -> Result<Verdict, Failure> {
         MemoryVerb::Lifetime(options) => live::run(&mut **options, lifetime::run),
         MemoryVerb::Mrc(options) => live::run(&mut **options, mrc::run),
         MemoryVerb::Numa(options) => live::run(&mut **options, numa::run),
+        MemoryVerb::Report(options) => report::run(options),
         MemoryVerb::Sharing(options) => live::run(&mut **options, sharing::run),
         MemoryVerb::Sim(options) => live::run(&mut **options, sim::run),
         MemoryVerb::Types(options) => live::run(&mut **options, types::run),

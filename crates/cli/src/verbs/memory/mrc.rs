@@ -20,6 +20,7 @@ use crate::{Verdict, for_each_file, terminal};
 use arguments::{ByArgument, FormArgument};
 
 pub(crate) use arguments::MrcArguments;
+pub(super) use picture::{complete_windows, points};
 
 pub(crate) fn run(options: &MrcArguments) -> Result<Verdict, Failure> {
     if options.plot.is_some() && options.files.len() > 1 {

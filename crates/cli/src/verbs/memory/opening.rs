@@ -53,7 +53,7 @@ impl Opened {
     }
 
     /// `by` gives the number of records.
-    fn read_by(
+    pub(super) fn read_by(
         mut self,
         by: impl FnOnce(Box<dyn Trace>, &mut Reporter) -> Result<u64, Error>,
     ) -> Result<AccessesRead, Failure> {

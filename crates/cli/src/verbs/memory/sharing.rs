@@ -13,6 +13,9 @@ use anytrace_analysis::sharing::{CORE_MAX, Cores, LINE_BYTES_MAX, SETS_MAX, Shar
 use anytrace_core::layout::Layouts;
 use clap::Args;
 
+pub(super) use outcome::{advice, try_changes};
+pub(super) use threads::{core_name, note};
+
 use super::live::{OfProgram, ProgramArguments};
 use super::schedules::ScheduleArguments;
 use super::type_data::TypeDataArguments;

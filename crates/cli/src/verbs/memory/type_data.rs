@@ -1,8 +1,10 @@
 //! `--program`: where layouts of types come from, for all verbs that name fields.
 
+use std::cell::RefCell;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
-use anytrace_core::layout::{Layouts, NoLayouts};
+use anytrace_core::layout::{Layout, Layouts, NoLayouts};
 use anytrace_core::{InputOptions, text};
 use anytrace_symbols::layouts::{TypeData, with_type_data};
 use clap::Args;
@@ -43,5 +45,14 @@ impl TypeDataArguments {
             done
         });
         done.map_err(|error| Failure::bare(&error))?
+    }
+}
+
+/// Type data for several engines, which ask one after the other.
+pub(super) struct SharedLayouts<'a, 'l>(pub(super) &'a RefCell<&'l mut dyn Layouts>);
+
+impl Layouts for SharedLayouts<'_, '_> {
+    fn layout(&mut self, trace_name: &str, recorded_bytes: u64) -> Option<Arc<Layout>> {
+        self.0.borrow_mut().layout(trace_name, recorded_bytes)
     }
 }

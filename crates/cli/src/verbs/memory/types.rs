@@ -3,7 +3,6 @@
 mod csv;
 mod json;
 mod layouts;
-mod places;
 mod text;
 
 use std::io::Write;
@@ -20,14 +19,16 @@ use serde_json::Value;
 use super::caches::{CacheArguments, typed_simulation};
 use super::live::{OfProgram, ProgramArguments};
 use super::opening;
+use super::places::Places;
 use super::type_data::TypeDataArguments;
 use crate::arguments::{CsvArguments, InputArguments, TOP, rows};
 use crate::failure::Failure;
 use crate::results::print_json;
 use crate::{Verdict, for_each_file, terminal};
-use places::Places;
 
 pub(super) use json::series;
+pub(super) use text::READS_NOTE;
+pub(super) use text::fields::{label as field_label, offset as field_offset, size as field_size};
 
 /// `memory types`.
 #[derive(Debug, Args)]
@@ -140,7 +141,7 @@ fn one(
             options.types.join(" or ")
         )));
     }
-    let places = Places::of(&profile, &options.type_data.binary)?;
+    let places = Places::of(&profile.table, &options.type_data.binary)?;
     Ok((Results { name, format: read.format, config: config.clone(), profile, shown, places }, read.verdict))
 }
 

@@ -10,37 +10,21 @@ use anytrace_core::text::{grouped, xml};
 use anytrace_symbols::Sources;
 
 use super::super::caches::described;
+use super::super::page_style::begin;
 use super::Results;
 use super::text::{figures, headings, types};
 
 /// Files whose text is in the page, those with most misses first.
 const FILES_MAX: usize = 50;
 
-const STYLE: &str = "\
-<meta charset=\"utf-8\">\n<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n<style>\n\
-:root { color-scheme: light dark; --text: #15181b; --dim: #5b6570; --line: #d5dade; --hot: #d66027; --back: #fff; }\n\
-@media (prefers-color-scheme: dark) { :root { --text: #e6eaee; --dim: #9aa5b1; --line: #343c44; --back: #15181b; } }\n\
-body { font: 14px system-ui, sans-serif; margin: 24px; color: var(--text); background: var(--back); }\n\
-h1 { font-size: 20px; margin: 0 0 .2em; overflow-wrap: anywhere; } p { color: var(--dim); margin: .3em 0; }\n\
-summary { font-size: 16px; margin: 1.5em 0 .5em; cursor: pointer; overflow-wrap: anywhere; }\n\
-table { border-collapse: collapse; font-variant-numeric: tabular-nums; }\n\
-th { font-weight: 500; color: var(--dim); text-align: right; border-bottom: 1px solid var(--line); }\n\
-th, td { padding: 1px 10px; white-space: pre; } td { text-align: right; }\n\
-.left { text-align: left; } .dim { color: var(--dim); } code { font-size: 13px; } a { color: inherit; }\n\
-tr:target td { outline: 1px solid var(--hot); }\n\
-td[style] { background: color-mix(in srgb, var(--hot) calc(var(--share) * .55), transparent); }\n\
-@media print { details { break-inside: auto; } tr { break-inside: avoid; } }\n\
-</style>\n";
-
 /// The page of one trace. `top`: rows of the table.
 pub(super) fn page(results: &Results, top: usize) -> String {
     let title = xml(&results.name);
     let total = &results.found.total;
-    let mut out =
-        format!("<!doctype html>\n<html lang=\"en\">\n<head>\n<title>{title}: annotated</title>\n{STYLE}</head>\n");
+    let mut out = begin(&format!("{title}: annotated"), "");
     let _ = writeln!(
         out,
-        "<body>\n<h1>{title}</h1>\n<p>{} reads · {} writes · caches: {}</p>",
+        "<h1>{title}</h1>\n<p>{} reads · {} writes · caches: {}</p>",
         grouped(u128::from(total.reads)),
         grouped(u128::from(total.writes)),
         xml(&described(&results.config))

@@ -4,7 +4,7 @@ use anytrace_analysis::cache::config::Config;
 use anytrace_analysis::cache::results::Tally;
 
 /// Names of the levels with the records that each of them did not serve, nor one above it.
-pub(super) fn misses<'a>(config: &'a Config, tally: &'a Tally) -> impl Iterator<Item = (&'a str, u64)> {
+pub(in super::super) fn misses<'a>(config: &'a Config, tally: &'a Tally) -> impl Iterator<Item = (&'a str, u64)> {
     let beyond = move |level: usize| tally.served_beyond_first.iter().skip(level).sum();
     config.levels.iter().enumerate().map(move |(at, level)| (level.name.as_str(), beyond(at)))
 }

@@ -1,6 +1,6 @@
 //! `lifetime` for programs. Keys are never removed; times count records.
 
-use anytrace_analysis::lifetimes::{Leftover, Lifetimes, TypeLife};
+use anytrace_analysis::lifetimes::{Leftover, Lifetimes, StackLife, TypeLife};
 use anytrace_core::access::TypeNumber;
 use anytrace_export::json::VERSION;
 use serde_json::{Map, Value, json};
@@ -53,6 +53,7 @@ pub(super) fn object(results: &Results) -> Value {
         "peak_record": found.peak_at,
         "live": super::super::types::series(&found.live),
         "types": (0..).zip(&found.types).map(|(at, one)| type_object(found, at, one)).collect::<Vec<_>>(),
+        "stacks": results.stacks.iter().map(|one| stack_object(results, one)).collect::<Vec<_>>(),
         "accesses_after_remove_count": found.after_remove_count,
         "accesses_after_remove": late.collect::<Vec<_>>(),
         "reads_before_write_count": found.unwritten_count,
@@ -102,10 +103,35 @@ fn type_object(found: &Lifetimes, at: TypeNumber, one: &TypeLife) -> Value {
         "leaked_bytes": one.leaked_bytes,
         "untouched": one.untouched,
         "untouched_bytes": one.untouched_bytes,
+        "never_read": one.unread.regions,
+        "never_read_bytes": one.unread.bytes,
+        "never_written": one.unwritten.regions,
+        "never_written_bytes": one.unwritten.bytes,
+        "short_lived": one.short_lived.regions,
+        "short_lived_bytes": one.short_lived.bytes,
+        "bytes_at_peak": one.bytes_at_peak,
         "peak_live_bytes": one.live_bytes_peak,
         "peak_record": one.peak_at,
         "live": super::super::types::series(&one.live),
         "reads_before_write": one.unwritten_reads,
         "accesses_after_remove": one.after_remove,
+    })
+}
+
+fn stack_object(results: &Results, one: &StackLife) -> Value {
+    json!({
+        "name": one.name,
+        "places": results.places.json(one.type_number),
+        "regions": one.all.regions,
+        "bytes": one.all.bytes,
+        "bytes_at_peak": one.bytes_at_peak,
+        "leaked": one.leaked.regions,
+        "leaked_bytes": one.leaked.bytes,
+        "short_lived": one.short_lived.regions,
+        "short_lived_bytes": one.short_lived.bytes,
+        "never_read": one.unread.regions,
+        "never_read_bytes": one.unread.bytes,
+        "never_written": one.unwritten.regions,
+        "never_written_bytes": one.unwritten.bytes,
     })
 }

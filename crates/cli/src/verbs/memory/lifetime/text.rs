@@ -2,6 +2,7 @@
 
 mod lifetimes;
 mod misuse;
+mod uses;
 
 use anytrace_analysis::lifetimes::{Leftover, Lifetimes, TypeLife};
 use anytrace_core::text::printable;
@@ -11,6 +12,7 @@ use super::Results;
 use crate::units::{counted, grouped};
 use lifetimes::{histogram, table};
 use misuse::{late, strays, unwritten};
+use uses::uses;
 
 /// Columns of the small pictures.
 const SPARKS: usize = 16;
@@ -38,6 +40,7 @@ pub(super) fn page(results: &Results) -> String {
     ));
     out.push_str(&table(found));
     out.push_str(&histogram(found));
+    out.push_str(&uses(results));
     out.push_str(&late(results));
     out.push_str(&unwritten(results));
     out.push_str(&leftovers("Never removed", &found.leaked, sum(found, |one| (one.leaked, one.leaked_bytes)), results));

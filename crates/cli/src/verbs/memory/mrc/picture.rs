@@ -3,7 +3,7 @@
 use std::io::{self, Write};
 use std::path::Path;
 
-use anytrace_analysis::reuse::{Curve, ReuseResults};
+use anytrace_analysis::reuse::{Curve, ReuseResults, Window, WorkingSet};
 use anytrace_export::curves::{Chart, LINES_MAX, Line, svg};
 use anytrace_export::plot::{Panel, Series};
 
@@ -16,22 +16,25 @@ pub(super) fn draw(file: &Path, found: &ReuseResults, options: &MrcArguments, ou
     let line = |name: &str, curve: &Curve| Line { name: name.to_owned(), points: points(curve, found.line_bytes) };
     let mut lines = vec![line("all", &found.curve)];
     lines.extend(options.parts(found, LINES_MAX - 1).iter().map(|part| line(&part.name, &part.curve)));
-    let chart = Chart { lines, marks: options.mark.clone() };
+    let chart = Chart { lines, marks: options.mark.clone(), ..Chart::default() };
     let panel = found.working_set.as_ref().map(|working_set| {
-        let records = working_set.phases.last().map_or(0, |phase| phase.to);
-        // The last window is shorter than the others, and its number would look like a fall.
-        let is_complete = |from: u64| from.saturating_add(working_set.window_records) <= records;
-        let windows = working_set.windows.iter().filter(|window| window.from == 0 || is_complete(window.from));
-        let values = windows.map(|window| (window.from, window.lines)).collect();
+        let values = complete_windows(working_set).map(|window| (window.from, window.lines)).collect();
         let name = format!("Distinct lines in {} records", working_set.window_records);
-        Panel { title: name.clone(), series: vec![Series { name, values }] }
+        Panel { title: name.clone(), series: vec![Series { name, values }], ..Panel::default() }
     });
     let title = file.file_name().unwrap_or_default().to_string_lossy();
     svg(&title, &chart, panel.as_ref(), out)
 }
 
+/// The windows without the last one where that is shorter than the others: its number would look like a fall.
+pub(in super::super) fn complete_windows(working_set: &WorkingSet) -> impl Iterator<Item = &Window> {
+    let records = working_set.phases.last().map_or(0, |phase| phase.to);
+    let is_complete = move |from: u64| from.saturating_add(working_set.window_records) <= records;
+    working_set.windows.iter().filter(move |window| window.from == 0 || is_complete(window.from))
+}
+
 /// Sizes in bytes and shares: everywhere the curve changes, as far as a picture can show it.
-fn points(curve: &Curve, line_bytes: u64) -> Vec<(u64, f64)> {
+pub(in super::super) fn points(curve: &Curve, line_bytes: u64) -> Vec<(u64, f64)> {
     let mut latest = None;
     let changes = curve.distances.iter().map(|(distance, _)| distance + 1);
     std::iter::once(1)

@@ -2,19 +2,20 @@
 
 use std::cell::RefCell;
 use std::path::Path;
-use std::sync::Arc;
 
 use anytrace_analysis::interleave::{Interleaved, Interleaver, Schedule};
 use anytrace_analysis::runs::{RunLengths, Runs};
 use anytrace_analysis::sharing::{Sharing, SharingOptions, SharingResults, Tried, try_all};
 use anytrace_core::access::DataOnly;
-use anytrace_core::layout::{Layout, Layouts};
+use anytrace_core::layout::Layouts;
 use anytrace_core::{AccessSink, Collect, Error, text};
 
 use super::SharingArguments;
 use super::counts::Counts;
+use crate::arguments::InputArguments;
 use crate::failure::Failure;
 use crate::verbs::memory::opening;
+use crate::verbs::memory::type_data::SharedLayouts;
 use crate::{Verdict, open, paint};
 
 /// One trace's result.
@@ -34,19 +35,15 @@ pub(super) struct Outcome {
 impl Outcome {
     /// The changes that gain, those that gain most first.
     pub(super) fn advice(&self) -> Vec<&Tried> {
-        let mut advice: Vec<_> = self.tried.iter().flatten().filter(|one| one.is_advice()).collect();
-        advice.sort_by_key(|one| std::cmp::Reverse(one.gain()));
-        advice
+        self.tried.as_deref().map(advice).unwrap_or_default()
     }
 }
 
-/// Type data for several engines, which ask one after the other.
-struct Shared<'a, 'l>(&'a RefCell<&'l mut dyn Layouts>);
-
-impl Layouts for Shared<'_, '_> {
-    fn layout(&mut self, trace_name: &str, recorded_bytes: u64) -> Option<Arc<Layout>> {
-        self.0.borrow_mut().layout(trace_name, recorded_bytes)
-    }
+/// The changes that gain, those that gain most first.
+pub(in super::super) fn advice(tried: &[Tried]) -> Vec<&Tried> {
+    let mut advice: Vec<_> = tried.iter().filter(|one| one.is_advice()).collect();
+    advice.sort_by_key(|one| std::cmp::Reverse(one.gain()));
+    advice
 }
 
 pub(super) fn find(
@@ -59,7 +56,7 @@ pub(super) fn find(
     let (model, schedules) = (options.model(), options.schedules.schedules());
     let own: &mut dyn Layouts = &mut *layouts;
     let shared = RefCell::new(own);
-    let mut types: Vec<Shared<'_, '_>> = schedules.iter().map(|_| Shared(&shared)).collect();
+    let mut types: Vec<SharedLayouts<'_, '_>> = schedules.iter().map(|_| SharedLayouts(&shared)).collect();
     let mut engines: Vec<Sharing<'_>> = types.iter_mut().map(|own| Sharing::new(model.clone(), Some(own))).collect();
     let (read, runs, interleaved) = if let [only] = engines.as_mut_slice() {
         let mut lengths = RunLengths::new(only);
@@ -80,14 +77,14 @@ pub(super) fn find(
     let worst = found.into_iter().enumerate().max_by_key(cost);
     let (at, found) = worst.expect("the order of the trace is always simulated");
     let schedule = schedules.get(at).copied().unwrap_or(Schedule::Recorded);
-    let tried = try_changes(file, options, (&model, schedule), &found, layouts)?;
+    let tried = try_changes(file, &options.input, (&model, schedule), &found, layouts)?;
     Ok((Outcome { found, schedule, schedules: counts, runs, interleaved, tried }, read.verdict))
 }
 
 /// Simulates the trace again with each change that may help.
-fn try_changes(
+pub(in super::super) fn try_changes(
     file: &Path,
-    options: &SharingArguments,
+    input: &InputArguments,
     (model, schedule): (&SharingOptions, Schedule),
     found: &SharingResults,
     layouts: &mut dyn Layouts,
@@ -101,7 +98,7 @@ fn try_changes(
         paint::complain("note", format!("{}: {what}", text::printable(&name)));
         return Ok(None);
     }
-    let opened = opening::open(file, &options.input)?;
+    let opened = opening::open(file, input)?;
     let emit = |sink: &mut dyn AccessSink| {
         // Damage was reported by the first reading.
         let mut silent = Collect::default();

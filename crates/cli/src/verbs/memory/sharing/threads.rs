@@ -3,7 +3,7 @@
 use anytrace_analysis::sharing::{ALL_CORES, SharingResults};
 
 /// Why sharing cannot be determined, if so.
-pub(super) fn note(found: &SharingResults) -> Option<String> {
+pub(in super::super) fn note(found: &SharingResults) -> Option<String> {
     match found.threads.as_slice() {
         [] => Some("no thread accesses memory: sharing cannot be determined".to_owned()),
         [(Some(0), _)] => Some(
@@ -24,7 +24,7 @@ fn thread(id: Option<u64>) -> String {
 }
 
 /// A core as people know it: by its threads.
-pub(super) fn core_name(found: &SharingResults, core: u32) -> String {
+pub(in super::super) fn core_name(found: &SharingResults, core: u32) -> String {
     if core == ALL_CORES {
         return "any".to_owned();
     }

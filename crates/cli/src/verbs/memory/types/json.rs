@@ -71,7 +71,7 @@ fn type_object(results: &Results, number: TypeNumber) -> Value {
         "peak_live_bytes": one.live_bytes_peak,
         "peak_record": one.peak_at,
         "live": series(&one.live),
-        "places": places(results, number),
+        "places": results.places.json(number),
         "holes": layout.map(|layout| layout.holes()),
         "fields": profile.rows(number).iter().filter(|row| row.kind != RowKind::Offset).map(row_object).collect::<Vec<_>>(),
         "offsets": offsets(results, number),
@@ -79,19 +79,6 @@ fn type_object(results: &Results, number: TypeNumber) -> Value {
         "offsets_not_told_apart": counts(&one.others),
     });
     with_counts(value, &one.counts)
-}
-
-/// The place that allocates, then its callers, where the type is named after them.
-fn places(results: &Results, number: TypeNumber) -> Value {
-    let each = results.places.each(number).iter().map(|place| {
-        json!({
-            "function": place.function,
-            "offset": place.offset_bytes,
-            "file": place.location.as_ref().map(|location| location.file.as_str()),
-            "line": place.location.as_ref().map(|location| location.line),
-        })
-    });
-    each.collect()
 }
 
 fn row_object(row: &Row) -> Value {

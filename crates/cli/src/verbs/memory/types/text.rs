@@ -1,7 +1,7 @@
 //! `types` for people: a table of types, then each type as it lies in memory.
 
 mod declaration;
-mod fields;
+pub(super) mod fields;
 mod summary;
 mod type_page;
 

@@ -54,14 +54,14 @@ pub(super) fn fields(rows: &[Row], one: &TypeCounts, has_layout: bool, rows_max:
     out
 }
 
-pub(super) fn offset(row: &Row) -> String {
+pub(in super::super::super) fn offset(row: &Row) -> String {
     match row.bits {
         Some(bits) => format!("{}.{}", bits.first / 8, bits.first % 8),
         None => row.offset_bytes.to_string(),
     }
 }
 
-pub(super) fn size(row: &Row) -> String {
+pub(in super::super::super) fn size(row: &Row) -> String {
     match row.bits {
         Some(bits) => format!("{} bit{}", bits.count, if bits.count == 1 { "" } else { "s" }),
         None if row.kind == RowKind::Behind => String::new(),
@@ -71,7 +71,7 @@ pub(super) fn size(row: &Row) -> String {
 }
 
 /// A field as it is declared: `char cold[48]`.
-pub(super) fn label(row: &Row) -> String {
+pub(in super::super::super) fn label(row: &Row) -> String {
     let indent = "  ".repeat(usize::from(row.depth));
     let text = match row.kind {
         RowKind::Hole => row.name.clone(),

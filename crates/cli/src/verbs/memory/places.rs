@@ -3,12 +3,14 @@
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 
+use anytrace_analysis::elements::TypeTable;
 use anytrace_analysis::site_name::SiteName;
-use anytrace_analysis::type_profile::TypeProfile;
 use anytrace_core::access::TypeNumber;
 use anytrace_core::span::Location;
 use anytrace_symbols::sites;
+use serde_json::{Value, json};
 
+use super::type_label::type_label;
 use crate::failure::Failure;
 
 /// A place that allocates, or a caller of one.
@@ -25,9 +27,9 @@ pub(super) struct Places(HashMap<TypeNumber, Vec<Place>>);
 
 impl Places {
     /// Those of all types, with the lines that `programs` have for them.
-    pub(super) fn of(profile: &TypeProfile, programs: &[PathBuf]) -> Result<Self, Failure> {
+    pub(super) fn of(table: &TypeTable, programs: &[PathBuf]) -> Result<Self, Failure> {
         let mut all: Vec<(TypeNumber, String, u64)> = Vec::new();
-        for (number, one) in (0..).zip(profile.table.types()) {
+        for (number, one) in (0..).zip(table.types()) {
             let name = one.name.as_deref().unwrap_or_default();
             let each = SiteName::of(name.as_bytes()).map(SiteName::each).unwrap_or_default();
             all.extend(each.into_iter().map(|(name, at)| (number, String::from_utf8_lossy(name).into_owned(), at)));
@@ -47,6 +49,19 @@ impl Places {
         self.0.get(&number).map_or(&[], Vec::as_slice)
     }
 
+    /// The same for programs.
+    pub(super) fn json(&self, number: TypeNumber) -> Value {
+        let each = self.each(number).iter().map(|place| {
+            json!({
+                "function": place.function,
+                "offset": place.offset_bytes,
+                "file": place.location.as_ref().map(|location| location.file.as_str()),
+                "line": place.location.as_ref().map(|location| location.line),
+            })
+        });
+        each.collect()
+    }
+
     /// True where the line of any place is known.
     pub(super) fn has_lines(&self) -> bool {
         self.0.values().flatten().any(|place| place.location.is_some())
@@ -54,10 +69,19 @@ impl Places {
 
     /// `file.c:12` of the place itself, without folders; empty where it is unknown.
     pub(super) fn line(&self, number: TypeNumber) -> String {
-        let location = self.each(number).first().and_then(|place| place.location.as_ref());
-        location.map_or_else(String::new, |location| {
-            let file = location.file.rsplit('/').next().unwrap_or(&location.file);
-            format!("{file}:{}", location.line)
-        })
+        self.each(number).first().and_then(Place::line).unwrap_or_default()
+    }
+}
+
+impl Place {
+    /// `function+0x1f`, short.
+    pub(super) fn label(&self) -> String {
+        type_label(&format!("{}+{:#x}", self.function, self.offset_bytes))
+    }
+
+    /// `file.c:12`, without folders.
+    pub(super) fn line(&self) -> Option<String> {
+        let Location { file, line } = self.location.as_ref()?;
+        Some(format!("{}:{line}", file.rsplit('/').next().unwrap_or(file)))
     }
 }
