@@ -20,6 +20,7 @@ mod lines;
 mod new_format;
 mod packages;
 mod pictures;
+mod programs;
 mod properties;
 mod python;
 mod replay;
@@ -69,7 +70,8 @@ const HELP: &str = "cargo xtask CHORE
 
 /// The chores that describe their options themselves.
 fn usages() -> String {
-    [account::USAGE, cluster::USAGE, replay::USAGE, hostile::USAGE, dist::USAGE, new_format::USAGE].join("\n  ")
+    [account::USAGE, cluster::USAGE, replay::USAGE, hostile::USAGE, programs::USAGE, dist::USAGE, new_format::USAGE]
+        .join("\n  ")
 }
 
 fn main() -> ExitCode {
@@ -89,6 +91,7 @@ fn main() -> ExitCode {
         "hostile" => hostile::run(rest),
         "consumers" => consumers::run_all(rest),
         "python" => python::run_all(rest),
+        "programs" => programs::run(rest),
         "replay" => replay::run_all(rest),
         "book" => book::run_all(rest),
         "cluster" => cluster::run_all(rest),

@@ -27,6 +27,8 @@ pub(crate) fn run(arguments: &[String]) -> Result<(), String> {
     crate::hostile::short(&program)?;
     // Every event of recordings that are disturbed.
     crate::account::short()?;
+    // Programs that nobody here wrote, recorded.
+    crate::programs::short(&program)?;
     // The main job of the README, on the traces of the repository.
     let tour = shell::traces("examples/tour", 3)?;
     shell::run(Command::new(&program).arg("highlights").args(tour).args(shell::examples()?))?;

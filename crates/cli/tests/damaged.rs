@@ -48,7 +48,7 @@ const GENERIC: [(&str, bool); 17] = [
     ("index --force --format json -o /dev/null TRACE", true),
 ];
 
-const CASES: [Case; 39] = [
+const CASES: [Case; 40] = [
     text("threads4.xray", "stats TRACE"),
     json("threads4.xray", "stats --format json TRACE"),
     json("threads4.xray", "stats --format json --against TRACE TRACE"),

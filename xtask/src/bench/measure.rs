@@ -1,6 +1,7 @@
 //! One command, measured by the operating system's own accounting.
 
 use std::io::Read;
+use std::path::Path;
 use std::process::{Command, Stdio};
 
 use nix::sys::resource::{UsageWho, getrusage};
@@ -19,10 +20,15 @@ pub(crate) struct Usage {
 }
 
 /// Runs a command by a process of its own, so that its peak memory is its alone.
-pub(crate) fn measure(stdin: Option<&std::path::Path>, command: &[String]) -> Result<Usage, String> {
+pub(crate) fn measure(stdin: Option<&Path>, command: &[String]) -> Result<Usage, String> {
+    measure_in(Path::new("."), stdin, command)
+}
+
+/// The same in a folder.
+pub(crate) fn measure_in(folder: &Path, stdin: Option<&Path>, command: &[String]) -> Result<Usage, String> {
     let this = std::env::current_exe().map_err(|error| error.to_string())?;
     let stdin = stdin.map_or_else(|| "-".to_owned(), |path| path.display().to_string());
-    let text = output(Command::new(this).arg("measure").arg(stdin).args(command))?;
+    let text = output(Command::new(this).current_dir(folder).arg("measure").arg(stdin).args(command))?;
     let text = String::from_utf8_lossy(&text);
     let mut fields = text.split_whitespace().map(str::parse::<f64>);
     match (fields.next(), fields.next(), fields.next()) {
