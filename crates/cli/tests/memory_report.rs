@@ -37,15 +37,7 @@ fn json(arguments: &[&str]) -> Value {
 }
 
 fn grouped(number: u64) -> String {
-    let digits = number.to_string();
-    let mut out = String::new();
-    for (at, digit) in digits.chars().enumerate() {
-        if at > 0 && (digits.len() - at).is_multiple_of(3) {
-            out.push(',');
-        }
-        out.push(digit);
-    }
-    out
+    anytrace_core::text::grouped(u128::from(number))
 }
 
 /// The rows of the first table in the part with this id: the texts of the cells.
@@ -170,6 +162,21 @@ fn leaks_are_those_of_lifetime_by_stack() {
     }
     assert_eq!(sum(types, "bytes_at_peak"), found["peak_live_bytes"].as_u64().unwrap());
     assert!(page.contains("1 access after removal, 5 reads before the first write"), "misuse is on the page");
+}
+
+#[test]
+fn advice_has_the_gain_that_sharing_simulates() {
+    let trace = sample("crates/cacheray/corpus/curves/falseshare.rh14-O0.trace.gz");
+    let page = page(&[&trace]);
+    must_be_sound(&page);
+    let found = json(&["memory", "sharing", "--format", "json", &trace]);
+    let (row, advice) = (&rows(&page, "advice")[0], &found["advice"][0]);
+    let count = |key: &str| advice[key].as_u64().unwrap();
+    let before = count("misses_before").min(count("misses_moved_only"));
+    assert_eq!(row[..3], [before, count("misses_after"), count("gain")].map(grouped));
+    assert_eq!(row[4], advice["change"].as_str().unwrap());
+    let pairs = rows(&page, "pairs");
+    assert_eq!(pairs[0][0], grouped(found["pairs"][0]["false_sharing_misses"].as_u64().unwrap()));
 }
 
 /// A trace of a region of a type with this name, an access to it, and its code.
