@@ -1,4 +1,4 @@
-//! `memory report`: a page whose figures are those of the other verbs, which loads nothing and whose links lead somewhere.
+//! `memory report`: a page with the figures of the other verbs, which loads nothing and whose links lead somewhere.
 
 #![allow(missing_docs)]
 #![allow(clippy::unwrap_used, reason = "a test may fail by panicking")]
@@ -182,7 +182,7 @@ fn advice_has_the_gain_that_sharing_simulates() {
 /// A trace of a region of a type with this name, an access to it, and its code.
 fn of_type(name: &str, file: &str) -> String {
     let lines = [
-        serde_json::json!({"anytrace": "jsonl", "version": 1, "format": "cacheray", "byte_order": "little", "pointer_width": 8}),
+        serde_json::json!({"anytrace": "jsonl", "version": 1, "format": "cacheray", "byte_order": "little"}),
         serde_json::json!({"kind": "rtta_add", "address": 4096, "elemsize": 16, "elemcount": 4, "thread": 0, "type": name}),
         serde_json::json!({"kind": "write", "address": 4104, "size": 8, "thread": 1}),
         serde_json::json!({"kind": "read", "address": 4104, "size": 8, "thread": 2}),
@@ -215,9 +215,9 @@ fn names_are_text_whatever_they_contain() {
 
 #[test]
 fn a_damaged_trace_has_a_page_that_says_so() {
-    let whole = std::fs::read(sample("examples/traces/boxes.cacheray")).unwrap();
+    let bytes = std::fs::read(sample("examples/traces/boxes.cacheray")).unwrap();
     let cut = scratch("cut.cacheray");
-    std::fs::write(&cut, &whole[..whole.len() - 3]).unwrap();
+    std::fs::write(&cut, &bytes[..bytes.len() - 3]).unwrap();
     let (cut, out) = (cut.display().to_string(), scratch("cut.html").display().to_string());
     let output = run(&["memory", "report", "--config", "zen3", "--force", "-o", &out, &cut]);
     let said = String::from_utf8_lossy(&output.stderr).into_owned();

@@ -79,8 +79,8 @@ pub(crate) enum MemoryVerb {
                       anytrace memory mrc --sample 0.01 --working-set huge.trace\n  anytrace memory mrc -- ./app input.txt"
     )]
     Mrc(Box<mrc::MrcArguments>),
-    /// Write one page about a trace for a browser: memory over time, misses by cache size, hottest types, fields, lines and
-    /// functions, sharing with advice, heat maps, lifetimes and leaks
+    /// Write one page about a trace for a browser: memory over time, misses by cache size, hottest types, fields, lines
+    /// and functions, sharing with advice, heat maps, lifetimes and leaks
     #[command(
         after_help = "The page needs nothing else: no server, no script, no network. Functions and lines are in it where\n\
                       TRACE.pc is beside the trace (`anytrace cacheray record` writes it) or in the trace (lackey).\n\n\
