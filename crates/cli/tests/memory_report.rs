@@ -181,8 +181,11 @@ fn advice_has_the_gain_that_sharing_simulates() {
 
 /// A trace of a region of a type with this name, an access to it, and its code.
 fn of_type(name: &str, file: &str) -> String {
+    let mut format =
+        serde_json::json!({"version": 1, "format": "cacheray", "byte_order": "little", "pointer_width": 8});
+    format["anytrace"] = "jsonl".into();
     let lines = [
-        serde_json::json!({"anytrace": "jsonl", "version": 1, "format": "cacheray", "byte_order": "little"}),
+        format,
         serde_json::json!({"kind": "rtta_add", "address": 4096, "elemsize": 16, "elemcount": 4, "thread": 0, "type": name}),
         serde_json::json!({"kind": "write", "address": 4104, "size": 8, "thread": 1}),
         serde_json::json!({"kind": "read", "address": 4104, "size": 8, "thread": 2}),
