@@ -1,4 +1,4 @@
-//! `memory report`: a page whose figures are those of the other verbs, which loads nothing and whose links lead somewhere.
+//! `memory report`: a page with the figures of the other verbs, which loads nothing and whose links lead somewhere.
 
 #![allow(missing_docs)]
 #![allow(clippy::unwrap_used, reason = "a test may fail by panicking")]
@@ -37,15 +37,7 @@ fn json(arguments: &[&str]) -> Value {
 }
 
 fn grouped(number: u64) -> String {
-    let digits = number.to_string();
-    let mut out = String::new();
-    for (at, digit) in digits.chars().enumerate() {
-        if at > 0 && (digits.len() - at).is_multiple_of(3) {
-            out.push(',');
-        }
-        out.push(digit);
-    }
-    out
+    anytrace_core::text::grouped(u128::from(number))
 }
 
 /// The rows of the first table in the part with this id: the texts of the cells.
@@ -172,10 +164,28 @@ fn leaks_are_those_of_lifetime_by_stack() {
     assert!(page.contains("1 access after removal, 5 reads before the first write"), "misuse is on the page");
 }
 
+#[test]
+fn advice_has_the_gain_that_sharing_simulates() {
+    let trace = sample("crates/cacheray/corpus/curves/falseshare.rh14-O0.trace.gz");
+    let page = page(&[&trace]);
+    must_be_sound(&page);
+    let found = json(&["memory", "sharing", "--format", "json", &trace]);
+    let (row, advice) = (&rows(&page, "advice")[0], &found["advice"][0]);
+    let count = |key: &str| advice[key].as_u64().unwrap();
+    let before = count("misses_before").min(count("misses_moved_only"));
+    assert_eq!(row[..3], [before, count("misses_after"), count("gain")].map(grouped));
+    assert_eq!(row[4], advice["change"].as_str().unwrap());
+    let pairs = rows(&page, "pairs");
+    assert_eq!(pairs[0][0], grouped(found["pairs"][0]["false_sharing_misses"].as_u64().unwrap()));
+}
+
 /// A trace of a region of a type with this name, an access to it, and its code.
 fn of_type(name: &str, file: &str) -> String {
+    let mut format =
+        serde_json::json!({"version": 1, "format": "cacheray", "byte_order": "little", "pointer_width": 8});
+    format["anytrace"] = "jsonl".into();
     let lines = [
-        serde_json::json!({"anytrace": "jsonl", "version": 1, "format": "cacheray", "byte_order": "little", "pointer_width": 8}),
+        format,
         serde_json::json!({"kind": "rtta_add", "address": 4096, "elemsize": 16, "elemcount": 4, "thread": 0, "type": name}),
         serde_json::json!({"kind": "write", "address": 4104, "size": 8, "thread": 1}),
         serde_json::json!({"kind": "read", "address": 4104, "size": 8, "thread": 2}),
@@ -208,9 +218,9 @@ fn names_are_text_whatever_they_contain() {
 
 #[test]
 fn a_damaged_trace_has_a_page_that_says_so() {
-    let whole = std::fs::read(sample("examples/traces/boxes.cacheray")).unwrap();
+    let bytes = std::fs::read(sample("examples/traces/boxes.cacheray")).unwrap();
     let cut = scratch("cut.cacheray");
-    std::fs::write(&cut, &whole[..whole.len() - 3]).unwrap();
+    std::fs::write(&cut, &bytes[..bytes.len() - 3]).unwrap();
     let (cut, out) = (cut.display().to_string(), scratch("cut.html").display().to_string());
     let output = run(&["memory", "report", "--config", "zen3", "--force", "-o", &out, &cut]);
     let said = String::from_utf8_lossy(&output.stderr).into_owned();

@@ -46,8 +46,8 @@ impl Living {
     }
 }
 
-/// The bytes of a type when all types together had most. New maxima come with almost every add of a program that grows, so
-/// a type notes its bytes only when they change after the last one.
+/// The bytes of a type when all types together had most. New maxima come with almost every add of a program that
+/// grows, so a type notes its bytes only when they change after the last one.
 #[derive(Debug, Default)]
 pub(super) struct AtPeak {
     bytes: u64,

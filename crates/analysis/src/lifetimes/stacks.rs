@@ -67,8 +67,8 @@ pub fn stack_name(name: &str) -> &str {
     SiteName::of(name.as_bytes()).and_then(|site| name.get(..site.places.len())).unwrap_or(name)
 }
 
-/// Adds up the types of each stack: what `malloc`, `calloc` and `realloc` return to one place has different names. Those with
-/// most leaked bytes come first, then those with most bytes at the peak.
+/// Adds up the types of each stack: what `malloc`, `calloc` and `realloc` return to one place has different names.
+/// Those with most leaked bytes come first, then those with most bytes at the peak.
 pub fn by_stack(found: &Lifetimes) -> Vec<StackLife> {
     let mut stacks: BTreeMap<&str, StackLife> = BTreeMap::new();
     for (number, one) in (0..).zip(&found.types).filter(|(_, one)| one.regions > 0) {

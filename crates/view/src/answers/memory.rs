@@ -8,7 +8,7 @@ use anytrace_analysis::heat::{Heat, HeatCounter};
 use anytrace_analysis::reuse::{Curve, Parts, Reuse, ReuseOptions, Sample};
 use anytrace_analysis::sharing::{ContendedLine, Cores, Sharing, SharingOptions, SharingResults};
 use anytrace_analysis::type_profile::{Counts, TypeProfile, TypeProfiler};
-use anytrace_core::access::{Access, DataOnly, RegionAdded, RegionRemoved, ThreadNumber, TypeNumber};
+use anytrace_core::access::{DataOnly, TypeNumber};
 use anytrace_core::layout::NoLayouts;
 use anytrace_core::{AccessSink, Error, Summary};
 use serde_json::{Value, json};
@@ -34,8 +34,7 @@ const SHARED_WAYS: u64 = 4;
 /// Rows of a table.
 const ROWS_MAX: usize = 200;
 
-/// Regions whose types are shown beside the heat map, and types shown at a row.
-const REGIONS_MAX: usize = 1 << 16;
+/// Types shown at a row of the heat map.
 const ROW_TYPES_MAX: usize = 3;
 
 /// The page of one file.
@@ -46,10 +45,9 @@ pub(super) fn page(page: &Page<'_>) -> Result<Vec<Value>, Error> {
     }
     let (config, whose) = caches();
     let mut blocks = vec![misses(&curve(page)?, &config, whose)];
-    let mut heat = NamedHeat::new();
+    let mut heat = HeatCounter::new(None, LINE_BYTES);
     read(page, &mut heat)?;
-    let (regions, names) = (heat.regions, heat.names);
-    blocks.push(heat_map(&heat.counter.finish(HEAT_ROWS, HEAT_COLUMNS, 0), &Regions { regions, names }));
+    blocks.push(heat_map(&heat.finish(HEAT_ROWS, HEAT_COLUMNS, 0)));
     blocks.extend(annotated::blocks(page, &config)?);
     let profile = types(page, &config)?;
     if !profile.types.is_empty() {
@@ -108,71 +106,15 @@ fn misses(curve: &Curve, config: &Config, whose: &str) -> Value {
     })
 }
 
-/// Counts accesses by place and time, and remembers which types lay where.
-struct NamedHeat {
-    counter: HeatCounter<'static>,
-    /// First and last address, and type.
-    regions: Vec<(u64, u64, TypeNumber)>,
-    names: Vec<Option<String>>,
+/// The types of the accesses to a row, those with most accesses first.
+fn types_of(heat: &Heat, row: u64) -> String {
+    let types = heat.by_time.types_of(row);
+    let more = if types.len() > ROW_TYPES_MAX { ", …" } else { "" };
+    let names = types.iter().take(ROW_TYPES_MAX).filter_map(|(number, _)| heat.names.get(*number as usize));
+    format!("{}{more}", names.map(String::as_str).collect::<Vec<_>>().join(", "))
 }
 
-impl NamedHeat {
-    fn new() -> Self {
-        Self { counter: HeatCounter::new(None, LINE_BYTES), regions: Vec::new(), names: Vec::new() }
-    }
-}
-
-impl AccessSink for NamedHeat {
-    fn thread(&mut self, number: ThreadNumber, id: Option<u64>) -> Result<(), Error> {
-        self.counter.thread(number, id)
-    }
-
-    fn type_name(&mut self, number: TypeNumber, name: Option<&[u8]>) -> Result<(), Error> {
-        self.names.push(name.map(|name| String::from_utf8_lossy(name).into_owned()));
-        self.counter.type_name(number, name)
-    }
-
-    fn region_added(&mut self, region: &RegionAdded) -> Result<(), Error> {
-        if let Some(last) = region.last().filter(|_| self.regions.len() < REGIONS_MAX) {
-            self.regions.push((region.address, last, region.type_number));
-        }
-        self.counter.region_added(region)
-    }
-
-    fn region_removed(&mut self, region: &RegionRemoved) -> Result<(), Error> {
-        self.counter.region_removed(region)
-    }
-
-    fn accesses(&mut self, batch: &[Access]) -> Result<(), Error> {
-        self.counter.accesses(batch)
-    }
-}
-
-/// Where types lay at some time.
-struct Regions {
-    regions: Vec<(u64, u64, TypeNumber)>,
-    names: Vec<Option<String>>,
-}
-
-impl Regions {
-    /// The types that lay between two addresses, those with most regions first.
-    fn types_between(&self, first: u64, last: u64) -> String {
-        let mut counts: Vec<(&str, u64)> = Vec::new();
-        for (_, _, number) in self.regions.iter().filter(|(from, to, _)| *from <= last && *to >= first) {
-            let Some(name) = self.names.get(*number as usize).and_then(Option::as_deref) else { continue };
-            match counts.iter_mut().find(|(known, _)| *known == name) {
-                Some((_, count)) => *count += 1,
-                None => counts.push((name, 1)),
-            }
-        }
-        counts.sort_by_key(|(name, count)| (std::cmp::Reverse(*count), *name));
-        let more = if counts.len() > ROW_TYPES_MAX { ", …" } else { "" };
-        let names: Vec<&str> = counts.iter().take(ROW_TYPES_MAX).map(|(name, _)| *name).collect();
-        format!("{}{more}", names.join(", "))
-    }
-}
-
-fn heat_map(heat: &Heat, regions: &Regions) -> Value {
+fn heat_map(heat: &Heat) -> Value {
     let by_time = &heat.by_time;
     let mut rows: Vec<u64> = by_time.cells.iter().map(|(row, ..)| *row).collect();
     rows.dedup();
@@ -187,8 +129,7 @@ fn heat_map(heat: &Heat, regions: &Regions) -> Value {
     }
     let name = |row: &u64| {
         let first = row.saturating_mul(by_time.row_bytes);
-        let types = regions.types_between(first, first.saturating_add(by_time.row_bytes - 1));
-        format!("{first:#x} {types}").trim_end().to_owned()
+        format!("{first:#x} {}", types_of(heat, *row)).trim_end().to_owned()
     };
     json!({
         "kind": "heat",

@@ -88,8 +88,8 @@ pub(crate) enum MemoryVerb {
                       Example:\n  anytrace memory numa --map 0-3=0,4-7=1 app.trace\n  anytrace memory numa --nodes 4 -- ./app input.txt"
     )]
     Numa(Box<numa::NumaArguments>),
-    /// Write one page about a trace for a browser: memory over time, misses by cache size, hottest types, fields, lines and
-    /// functions, sharing with advice, heat maps, lifetimes and leaks
+    /// Write one page about a trace for a browser: memory over time, misses by cache size, hottest types, fields, lines
+    /// and functions, sharing with advice, heat maps, lifetimes and leaks
     #[command(
         after_help = "The page needs nothing else: no server, no script, no network. Functions and lines are in it where\n\
                       TRACE.pc is beside the trace (`anytrace cacheray record` writes it) or in the trace (lackey).\n\n\

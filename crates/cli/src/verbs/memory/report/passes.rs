@@ -1,5 +1,5 @@
-//! The passes over a trace: one for everything; a second one where there are changes against false sharing to simulate, or
-//! where the code addresses are in the trace itself.
+//! The passes over a trace: one for everything; a second one where there are changes against false sharing to simulate,
+//! or where the code addresses are in the trace itself.
 
 use std::cell::RefCell;
 
@@ -134,8 +134,8 @@ fn by_code<'s>(
     engine.map_err(|error| Failure::of(&options.file.display().to_string(), &error))
 }
 
-/// Another pass for the code addresses that are in the trace itself; the first one reported the damage. Nothing of what can
-/// be read only once.
+/// Another pass for the code addresses that are in the trace itself; the first one reported the damage. Nothing of what
+/// can be read only once.
 fn again(options: &ReportArguments, config: &Config, source: &mut CodesOfTrace) -> Result<Vec<Codes>, Failure> {
     if open::is_read_once(&options.file) {
         return Ok(Vec::new());
