@@ -214,7 +214,7 @@ fn the_page_has_the_whole_file_and_leads_to_its_lines() {
     assert!(page.starts_with("<!doctype html>") && page.ends_with("</html>\n"));
     assert!(page.contains(&format!("href=\"#f0-{line}\"")) && page.contains(&format!("id=\"f0-{line}\"")), "{page}");
     assert!(page.contains("id=\"f0-2\"") && page.contains("#include &lt;stdio.h&gt;"), "all lines are there");
-    assert!(!page.contains("src=") && !page.contains("http"), "nothing is fetched");
+    assert!(!["src=", "http:", "https:"].iter().any(|part| page.contains(part)), "nothing is fetched");
 }
 
 #[test]
