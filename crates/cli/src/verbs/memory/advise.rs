@@ -14,6 +14,7 @@ use anytrace_core::layout::Layouts;
 use clap::Args;
 
 use super::caches::CacheArguments;
+use super::site_types::Traces;
 use super::type_data::TypeDataArguments;
 use crate::arguments::{InputArguments, ResultForm, TOP, rows};
 use crate::failure::Failure;
@@ -56,7 +57,8 @@ struct Advice {
 
 pub(crate) fn run(options: &AdviseArguments) -> Result<Verdict, Failure> {
     let config = options.caches.load()?;
-    options.type_data.with(|layouts| {
+    let traces = Traces { files: &options.files, input: &options.input };
+    options.type_data.with(traces, |layouts| {
         let mut objects = Vec::new();
         let mut is_first = true;
         let verdict = for_each_file(&options.files, |path| {

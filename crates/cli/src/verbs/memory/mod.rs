@@ -18,6 +18,7 @@ mod remapping;
 mod schedules;
 mod sharing;
 mod sim;
+mod site_types;
 mod type_data;
 mod type_label;
 mod types;

@@ -20,6 +20,7 @@ use serde_json::Value;
 use super::caches::{CacheArguments, typed_simulation};
 use super::live::{OfProgram, ProgramArguments};
 use super::opening;
+use super::site_types::Traces;
 use super::type_data::TypeDataArguments;
 use crate::arguments::{CsvArguments, InputArguments, TOP, rows};
 use crate::failure::Failure;
@@ -93,7 +94,8 @@ pub(crate) fn run(options: &TypesArguments) -> Result<Verdict, Failure> {
         return layouts::run(options);
     }
     let config = options.caches.load()?;
-    options.type_data.with(|layouts| {
+    let traces = Traces { files: &options.files, input: &options.input };
+    options.type_data.with(traces, |layouts| {
         let mut out = terminal::stdout();
         let mut objects: Vec<Value> = Vec::new();
         let mut is_first = true;
