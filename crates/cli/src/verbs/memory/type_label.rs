@@ -4,6 +4,7 @@
 //! of letters. Headings, JSON and CSV have them in full.
 
 use anytrace_analysis::site_name::{SiteName, is_static};
+use anytrace_core::layout::Layout;
 use anytrace_core::span::Mangling;
 use anytrace_core::text::printable;
 use anytrace_symbols::demangle;
@@ -33,6 +34,23 @@ pub(super) fn type_label(name: &str) -> String {
     }
     let remarks = name.rsplit_once(" (").filter(|(places, _)| SiteName::of(places.as_bytes()).is_some());
     remarks.map_or_else(|| out.clone(), |(_, remarks)| format!("{out} ({}", printable(remarks)))
+}
+
+/// The same with the type of its elements, where the name is only that of a place: `fill+0x1c: Order [inferred from the
+/// source line]`.
+pub(super) fn typed_label(name: &str, layout: Option<&Layout>) -> String {
+    match layout.and_then(|layout| Some((layout, layout.origin.remark()?))) {
+        Some((layout, remark)) => format!("{}: {} [{remark}]", type_label(name), type_label(&layout.name)),
+        None => type_label(name),
+    }
+}
+
+/// The same in full, for headings.
+pub(super) fn typed_name(name: &str, layout: Option<&Layout>) -> String {
+    match layout.and_then(|layout| Some((layout, layout.origin.remark()?))) {
+        Some((layout, remark)) => format!("{}: {} [{remark}]", printable(name), printable(&layout.name)),
+        None => printable(name).to_string(),
+    }
 }
 
 fn label(name: &str) -> String {

@@ -12,7 +12,7 @@ use std::path::{Path, PathBuf};
 use anytrace_analysis::cache::config::Config;
 use anytrace_analysis::type_profile::{TypeProfile, TypeProfiler};
 use anytrace_core::access::TypeNumber;
-use anytrace_core::layout::{Layouts, bare_name, canonical_name};
+use anytrace_core::layout::{Layouts, Origin, bare_name, canonical_name};
 use anytrace_export::json::VERSION;
 use clap::{Args, ValueEnum};
 use serde_json::Value;
@@ -149,12 +149,18 @@ fn one(
 /// The types that are wanted, those with most misses first, then most accesses.
 fn shown(profile: &TypeProfile, wanted: &[String]) -> Vec<TypeNumber> {
     let mut shown: Vec<TypeNumber> = (0..).zip(&profile.types).map(|(number, _)| number).collect();
-    shown.retain(|number| wanted.is_empty() || wanted.iter().any(|name| is_called(profile.table.name(*number), name)));
+    shown.retain(|number| wanted.is_empty() || wanted.iter().any(|name| is_wanted(profile, *number, name)));
     shown.sort_by_key(|number| {
         let counts = profile.types.get(*number as usize).map(|one| one.counts).unwrap_or_default();
         (std::cmp::Reverse((counts.misses, counts.accesses())), *number)
     });
     shown
+}
+
+/// True for a type that is called so, and for allocations whose elements are.
+fn is_wanted(profile: &TypeProfile, number: TypeNumber, wanted: &str) -> bool {
+    let of_elements = profile.table.layout(number).filter(|layout| layout.origin != Origin::Named);
+    is_called(profile.table.name(number), wanted) || of_elements.is_some_and(|layout| is_called(&layout.name, wanted))
 }
 
 /// True when a name of a trace is meant.

@@ -7,7 +7,7 @@ use super::super::index::{Index, Place};
 use super::full_name;
 use super::pointers::{Pointed, Shape, shape, stripped, target};
 use super::scopes::{Scope, member, template_arguments};
-use super::statement::{Claim, Expression, Step, claims};
+use super::statement::{Claim, Expression, Part, Step, claims};
 
 /// Deepest nesting of anonymous members and bases.
 const NESTING_MAX: usize = 8;
@@ -41,6 +41,13 @@ enum Type {
     Other,
     Void,
     Unknown,
+}
+
+/// A size in a statement.
+struct Sized {
+    found: Type,
+    part: Part,
+    text: String,
 }
 
 /// What a function says of the allocation in one of its lines, whose file has this `code`.
@@ -83,15 +90,12 @@ struct View<'v, 'i, 'a> {
 impl View<'_, '_, '_> {
     /// What a statement says.
     fn of_source(&self, claims: &[Claim]) -> Outcome {
-        let sizes: Vec<(Type, bool, String)> = claims.iter().filter_map(|claim| self.size(claim)).collect();
-        let exact = sizes.iter().find(|(found, ..)| self.is_exact(found));
-        let is_call_of_allocator = self.around.callee_is_allocator;
-        if let Some((found, false, text)) = exact
-            && (is_call_of_allocator || !matches!(found, Type::Other))
-        {
-            return self.found(found, Evidence::SourceLine, text);
+        let sizes: Vec<Sized> = claims.iter().filter_map(|claim| self.size(claim)).collect();
+        let exact: Vec<&Sized> = sizes.iter().filter(|one| self.is_exact(&one.found)).collect();
+        if exact.iter().any(|one| one.part != Part::Head) {
+            return self.one_of(exact.iter().map(|one| (&one.found, one.text.as_str())), Evidence::SourceLine);
         }
-        if !is_call_of_allocator {
+        if !self.around.callee_is_allocator {
             return Outcome::Nothing;
         }
         let new: Vec<(Type, String)> = claims.iter().filter_map(|claim| self.new(claim)).collect();
@@ -99,14 +103,19 @@ impl View<'_, '_, '_> {
             return self.one_of(new.iter().map(|(found, text)| (found, text.as_str())), Evidence::SourceLine);
         }
         // Without an array of open length the rest of a block is something else.
-        let is_header = |(found, has_tail, _): &&(Type, bool, String)| *has_tail && !is_open(found);
-        if sizes.iter().any(|size| is_header(&size)) {
-            return Outcome::Conflict;
+        if sizes.iter().any(|one| one.part == Part::Head) {
+            let heads = sizes.iter().filter(|one| one.part == Part::Head && is_open(&one.found));
+            let found = self.one_of(heads.map(|one| (&one.found, one.text.as_str())), Evidence::SourceLine);
+            return if found == Outcome::Nothing { Outcome::Conflict } else { found };
         }
         let assigned: Vec<(Type, String)> = claims.iter().filter_map(|claim| self.assigned(claim)).collect();
-        if sizes.iter().any(|(found, ..)| *found != Type::Unknown) {
+        if sizes.iter().any(|one| one.found != Type::Unknown) {
+            // What is the only argument would have been exact.
+            if sizes.iter().any(|one| one.part == Part::All) {
+                return Outcome::Conflict;
+            }
             let others = assigned.iter().filter(|(found, _)| matches!(found, Type::Record { .. }) && self.fits(found));
-            let all = sizes.iter().map(|(found, _, text)| (found, text.as_str()));
+            let all = sizes.iter().map(|one| (&one.found, one.text.as_str()));
             return self.one_of(all.chain(others.map(|(found, text)| (found, text.as_str()))), Evidence::SourceLine);
         }
         self.one_of(assigned.iter().map(|(found, text)| (found, text.as_str())), Evidence::Assignment)
@@ -179,6 +188,8 @@ impl View<'_, '_, '_> {
 
     fn found(&self, found: &Type, how: Evidence, text: &str) -> Outcome {
         match found {
+            // Nothing shows that an array of open length begins where the block does.
+            Type::Record { .. } if is_open(found) && how > Evidence::SourceLine => Outcome::Conflict,
             Type::Record { place, name, .. } if self.fits(found) => {
                 Outcome::Found(*place, name.clone(), Inferred { how, text: text.to_owned() })
             }
@@ -199,18 +210,26 @@ impl View<'_, '_, '_> {
         matches!(found, Type::Record { layout, .. } if self.around.sizes.iter().all(|size| *size == layout.bytes))
     }
 
-    fn size(&self, claim: &Claim) -> Option<(Type, bool, String)> {
-        let Claim::SizeOf { operand, has_tail } = claim else { return None };
+    fn size(&self, claim: &Claim) -> Option<Sized> {
+        let Claim::SizeOf { operand, part } = claim else { return None };
         let place = self.value(operand);
         let is_pointer = operand.pointers > 0;
         let found = if is_pointer { Type::Other } else { self.known(place.or_else(|| self.named(&operand.name))) };
-        Some((found, *has_tail, format!("sizeof({}{})", "*".repeat(operand.stars), operand.name)))
+        let text = format!("sizeof({}{})", "*".repeat(operand.stars), operand.name);
+        Some(Sized { found, part: *part, text })
     }
 
+    /// The type of a `new`, unless the blocks have other sizes.
     fn new(&self, claim: &Claim) -> Option<(Type, String)> {
-        let Claim::New(name) = claim else { return None };
+        let Claim::New { name, is_array } = claim else { return None };
         let found = if name.ends_with('*') { Type::Other } else { self.known(self.named(name)) };
-        Some((found, format!("new {name}")))
+        let is_possible = match &found {
+            Type::Record { .. } if *is_array => self.fits(&found),
+            Type::Record { .. } => self.is_exact(&found),
+            _ => true,
+        };
+        let text = format!("new {name}{}", if *is_array { "[]" } else { "" });
+        is_possible.then_some((found, text))
     }
 
     fn assigned(&self, claim: &Claim) -> Option<(Type, String)> {

@@ -12,12 +12,12 @@ mod statement;
 
 use std::collections::HashMap;
 
-use anytrace_core::layout::{Layout, Origin, canonical_name};
+use anytrace_core::layout::{Layout, Origin, canonical_name, without_arguments};
 use anytrace_core::span::Mangling;
 use anytrace_core::text::shown;
 
 use super::index::{Index, Place};
-use crate::sites::Site;
+use crate::sites::{Site, names};
 use crate::{ObjectFile, demangle};
 use claims::{Around, Outcome};
 use rows::Rows;
@@ -61,9 +61,11 @@ impl Sites {
         let mut symbols: HashMap<String, Vec<(u64, u64)>> = HashMap::new();
         for symbol in object.symbols().symbols() {
             let own = shown(symbol.name);
-            let all = symbols.entry(canonical_name(&demangle(&own, Mangling::Demangled))).or_default();
-            if all.len() < SAME_NAME_MAX {
-                all.push((symbol.address, symbol.size_bytes));
+            for name in names(&own) {
+                let all = symbols.entry(name).or_default();
+                if all.len() < SAME_NAME_MAX {
+                    all.push((symbol.address, symbol.size_bytes));
+                }
             }
         }
         Self { functions: Functions::new(index), rows: Rows::default(), symbols, code: SourceCode::default() }
@@ -83,9 +85,9 @@ impl Sites {
                 let around = Around { sizes, is_innermost: number == 0, callee_is_allocator };
                 outcomes.push(self.at(index, address, around));
             }
-            let (first, is_allocator) = outcomes.first()?.clone();
+            let (mut first, is_allocator) = outcomes.first()?.clone();
             if outcomes.iter().any(|(outcome, _)| *outcome != first) {
-                return None;
+                first = only_exact(index, &outcomes, sizes);
             }
             match first {
                 Outcome::Found(place, name, inferred) => {
@@ -118,10 +120,24 @@ impl Sites {
     }
 }
 
+/// Of functions that share a name, shortened or in several files, the one whose type has just the bytes of all blocks.
+fn only_exact(index: &Index<'_>, outcomes: &[(Outcome, bool)], sizes: &[u64]) -> Outcome {
+    let is_exact = |outcome: &&Outcome| {
+        let Outcome::Found(place, name, _) = outcome else { return false };
+        let bytes = super::build::layout(index, *place, name).map(|layout| layout.bytes);
+        sizes.iter().all(|size| Some(*size) == bytes)
+    };
+    let mut exact = outcomes.iter().map(|(outcome, _)| outcome).filter(is_exact);
+    let Some(first) = exact.next() else { return Outcome::Conflict };
+    if exact.all(|other| other == first) { first.clone() } else { Outcome::Conflict }
+}
+
 /// The name of a type, with enclosing scopes where the list of names has them.
 fn full_name(index: &Index<'_>, place: Place) -> String {
     let own = super::spelling::type_name(index, Some(place));
     let record = pointers::stripped(index, place);
     let is_it = |name: &&str| index.definitions(name).any(|one| one == place || Some(one) == record);
-    index.full_names(&own).find(is_it).map_or(own.clone(), str::to_owned)
+    let plain = without_arguments(&own);
+    let listed = index.full_names(&own).chain(plain.iter().flat_map(|plain| index.full_names(plain)));
+    listed.filter(|name| name.len() > own.len()).find(is_it).map_or(own.clone(), str::to_owned)
 }

@@ -13,15 +13,26 @@ const TOKENS_MAX: usize = 2048;
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Claim {
     /// `new T`, `new T[n]`.
-    New(String),
-    /// `sizeof(T)`, `sizeof *x`; with a tail where it is only a part of the bytes: `sizeof(T) + n`.
-    SizeOf { operand: Expression, has_tail: bool },
+    New { name: String, is_array: bool },
+    /// `sizeof(T)`, `sizeof *x`.
+    SizeOf { operand: Expression, part: Part },
     /// `(T *)call()`, `static_cast<T *>(call())`: the type, with stars.
     Cast(String),
     /// `x = call()`.
     Assigned(Expression),
     /// `return call()`.
     Returned,
+}
+
+/// How a size is part of the bytes of a block.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Part {
+    /// The only argument of a call: all of them.
+    All,
+    /// May be multiplied: `n * sizeof(T)`, `calloc(n, sizeof(T))`.
+    Factor,
+    /// Something is added: `sizeof(T) + n`.
+    Head,
 }
 
 /// An expression as far as it is understood, or the name of a type: stars in front, a name, and what follows it.
@@ -240,7 +251,9 @@ fn new(tokens: &[&str], at: usize) -> Option<Claim> {
         start = closing(tokens, start, "(", ")")? + 1;
     }
     let (name, end) = type_name(tokens, start)?;
-    Some(Claim::New(format!("{name}{}", "*".repeat(stars(tokens, end)))))
+    let count = stars(tokens, end);
+    let is_array = tokens.get(end + count) == Some(&"[");
+    Some(Claim::New { name: format!("{name}{}", "*".repeat(count)), is_array })
 }
 
 fn size_of(tokens: &[&str], at: usize) -> Option<Claim> {
@@ -254,7 +267,13 @@ fn size_of(tokens: &[&str], at: usize) -> Option<Claim> {
     } else {
         expression(tokens, at + 1)?
     };
-    Some(Claim::SizeOf { operand, has_tail: has_tail(tokens, at, end) })
+    let is_alone = at > 0 && tokens.get(at - 1) == Some(&"(") && tokens.get(end) == Some(&")");
+    let part = match has_tail(tokens, at, end) {
+        true => Part::Head,
+        false if is_alone => Part::All,
+        false => Part::Factor,
+    };
+    Some(Claim::SizeOf { operand, part })
 }
 
 /// True where something is added to a term: signs in the same argument, outside of brackets.
