@@ -118,7 +118,30 @@ impl View<'_, '_, '_> {
             let all = sizes.iter().map(|one| (&one.found, one.text.as_str()));
             return self.one_of(all.chain(others.map(|(found, text)| (found, text.as_str()))), Evidence::SourceLine);
         }
-        self.one_of(assigned.iter().map(|(found, text)| (found, text.as_str())), Evidence::Assignment)
+        let found = self.one_of(assigned.iter().map(|(found, text)| (found, text.as_str())), Evidence::Assignment);
+        match assigned.iter().find(|(found, _)| matches!(found, Type::Record { .. })) {
+            Some((one, _)) if !self.is_array(one, claims) => Outcome::Conflict,
+            _ => found,
+        }
+    }
+
+    /// True where blocks have one element, or something shows that they are arrays: pointers to the first part of what
+    /// is longer are common, and its bytes may be a multiple by chance.
+    fn is_array(&self, found: &Type, claims: &[Claim]) -> bool {
+        /// Bytes from which few sizes are multiples by chance.
+        const BYTES_MIN: u64 = 24;
+        /// So many different sizes are not.
+        const SIZES_MIN: usize = 3;
+        let Type::Record { layout, record, .. } = found else { return false };
+        let is_named = |claim: &Claim| match claim {
+            Claim::Product => true,
+            Claim::LastArgument(name) => {
+                matches!(self.known(self.named(name)), Type::Record { record: named, .. } if named == *record)
+            }
+            _ => false,
+        };
+        let has_many = self.around.sizes.len() >= SIZES_MIN && layout.bytes >= BYTES_MIN;
+        self.is_exact(found) || has_many || claims.iter().any(is_named)
     }
 
     /// Pointers that are declared in the line of the call.

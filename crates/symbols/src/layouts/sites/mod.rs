@@ -139,5 +139,6 @@ fn full_name(index: &Index<'_>, place: Place) -> String {
     let is_it = |name: &&str| index.definitions(name).any(|one| one == place || Some(one) == record);
     let plain = without_arguments(&own);
     let listed = index.full_names(&own).chain(plain.iter().flat_map(|plain| index.full_names(plain)));
-    listed.filter(|name| name.len() > own.len()).find(is_it).map_or(own.clone(), str::to_owned)
+    let bytes = canonical_name(&own).len();
+    listed.filter(|name| name.len() > bytes).find(is_it).map_or(own.clone(), str::to_owned)
 }

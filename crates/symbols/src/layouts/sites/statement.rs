@@ -22,6 +22,10 @@ pub(super) enum Claim {
     Assigned(Expression),
     /// `return call()`.
     Returned,
+    /// A product is an argument: `n * 8`.
+    Product,
+    /// The last argument of a macro or function: `new_vector(n, T)`.
+    LastArgument(String),
 }
 
 /// How a size is part of the bytes of a block.
@@ -121,6 +125,8 @@ pub(super) fn claims(lines: &[String], line: u32) -> Vec<Claim> {
             "<" if at > 0 && is_cast_word(tokens.get(at - 1)) => cast(&tokens, at + 1, ">"),
             "=" => assigned(&tokens, at),
             "return" => is_call(&tokens, at + 1).then_some(Claim::Returned),
+            "*" => is_product(&tokens, at).then_some(Claim::Product),
+            "," => last_argument(&tokens, at + 1),
             _ => None,
         };
         found.extend(claim.filter(|claim| !found.contains(claim)).into_iter().collect::<Vec<_>>());
@@ -301,6 +307,21 @@ fn has_tail(tokens: &[&str], begin: usize, end: usize) -> bool {
         }
     }
     false
+}
+
+/// True for a star between two values in brackets.
+fn is_product(tokens: &[&str], at: usize) -> bool {
+    let before = at.checked_sub(1).and_then(|before| tokens.get(before));
+    let is_value = |token: &&str| token.starts_with(|c: char| c.is_alphanumeric() || matches!(c, '_' | '('));
+    let starts = before.is_some_and(|token| *token == ")" || (is_value(token) && *token != "(" && *token != "return"));
+    let ends = tokens.get(at + 1).is_some_and(is_value);
+    let depth = |depth: i32, token: &&str| depth + i32::from(*token == "(") - i32::from(*token == ")");
+    starts && ends && tokens.get(..at).unwrap_or_default().iter().fold(0, depth) > 0
+}
+
+fn last_argument(tokens: &[&str], at: usize) -> Option<Claim> {
+    let (name, end) = type_name(tokens, at)?;
+    (tokens.get(end) == Some(&")")).then_some(Claim::LastArgument(name))
 }
 
 /// `(T *)` or `<T *>` before a call.

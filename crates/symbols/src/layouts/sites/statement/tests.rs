@@ -31,7 +31,7 @@ fn sizes_casts_and_assignments_are_found() {
     let x = || Claim::Assigned(named("x"));
     assert_eq!(of("struct a *x = malloc(sizeof(struct a));"), [x(), size_of(named("a"), Part::All)]);
     let target = Expression { stars: 1, ..named("x") };
-    assert_eq!(of("x = malloc(n * sizeof *x);"), [x(), size_of(target.clone(), Part::Factor)]);
+    assert_eq!(of("x = malloc(n * sizeof *x);"), [x(), Claim::Product, size_of(target.clone(), Part::Factor)]);
     assert_eq!(of("x = calloc(n, sizeof(*x));"), [x(), size_of(target, Part::Factor)]);
     let steps = vec![Step::Member("rows".into()), Step::Element];
     assert_eq!(
@@ -44,6 +44,15 @@ fn sizes_casts_and_assignments_are_found() {
     assert_eq!(of("return xmalloc(n);"), [Claim::Returned]);
     let pointer = Expression { pointers: 1, ..named("T") };
     assert_eq!(of("x = malloc(sizeof(T *));"), [x(), size_of(pointer, Part::All)]);
+}
+
+#[test]
+fn products_and_last_arguments_show_arrays() {
+    let last = Claim::LastArgument("Node".into());
+    assert_eq!(of("x = new_vector(L, n, Node);"), [Claim::Assigned(named("x")), last]);
+    assert!(of("x = get(n * 8);").contains(&Claim::Product) && of("x = get((n) * 8);").contains(&Claim::Product));
+    assert!(!of("node *x = get(n);").contains(&Claim::Product));
+    assert!(!of("x = (node *)get(n);").contains(&Claim::Product));
 }
 
 #[test]
