@@ -134,7 +134,8 @@ fn types_can_be_stated() {
     assert_eq!(of(&found, "bytes"), is("pair_t", "stated", 8));
     assert_eq!(of(&found, "two"), is("node", "stated", 4));
     assert_eq!(of(&found, "push"), is("pair_t", "stated", 300));
-    assert_eq!(of(&found, "orders"), is("", "", 1));
+    // `calloc` says how many.
+    assert_eq!(of(&found, "orders"), is("", "", 3000));
     for (stated, message) in [
         ("push", "expected SITE=TYPE"),
         ("push=node[0]", "a number of elements from 1"),
@@ -208,6 +209,7 @@ fn classes_vectors_and_maps_have_their_elements() {
         assert!(has("", "shop::Order", 255), "{compiler}: {inferred:?}");
         assert!(has("", "shop::Order", 1), "{compiler}: {inferred:?}");
         let node = inferred.iter().find(|one| one.1.contains("_Rb_tree_node<"));
-        assert_eq!(node.map(|one| one.2), Some(1), "{compiler}: {inferred:?}");
+        // clang describes types of templates only where they are used completely.
+        assert_eq!(node.map(|one| one.2), (compiler == "g++").then_some(1), "{compiler}: {inferred:?}");
     }
 }

@@ -235,7 +235,7 @@ impl View<'_, '_, '_> {
 
     fn size(&self, claim: &Claim) -> Option<Sized> {
         let Claim::SizeOf { operand, part } = claim else { return None };
-        let place = self.value(operand);
+        let place = if operand.is_type { None } else { self.value(operand) };
         let is_pointer = operand.pointers > 0;
         let found = if is_pointer { Type::Other } else { self.known(place.or_else(|| self.named(&operand.name))) };
         let text = format!("sizeof({}{})", "*".repeat(operand.stars), operand.name);

@@ -42,6 +42,8 @@ pub(super) enum Part {
 /// An expression as far as it is understood, or the name of a type: stars in front, a name, and what follows it.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub(super) struct Expression {
+    /// True for the name of a type after `struct` and its like.
+    pub(super) is_type: bool,
     /// How many stars precede it.
     pub(super) stars: usize,
     /// The name of a variable or a type.
@@ -417,6 +419,7 @@ fn backwards(tokens: &[&str], end: usize) -> Option<usize> {
 /// An expression from a token on, and where it ends.
 fn expression(tokens: &[&str], at: usize) -> Option<(Expression, usize)> {
     let mut found = Expression { stars: stars(tokens, at), ..Expression::default() };
+    found.is_type = tokens.get(at + found.stars).is_some_and(|token| is_qualifier(token));
     let (name, mut at) = type_name(tokens, at + found.stars)?;
     found.name = name;
     loop {

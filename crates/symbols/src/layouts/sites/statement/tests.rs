@@ -29,7 +29,10 @@ fn new_names_the_type() {
 #[test]
 fn sizes_casts_and_assignments_are_found() {
     let x = || Claim::Assigned(named("x"));
-    assert_eq!(of("struct a *x = malloc(sizeof(struct a));"), [x(), size_of(named("a"), Part::All)]);
+    assert_eq!(
+        of("struct a *x = malloc(sizeof(struct a));"),
+        [x(), size_of(Expression { is_type: true, ..named("a") }, Part::All)]
+    );
     let target = Expression { stars: 1, ..named("x") };
     assert_eq!(of("x = malloc(n * sizeof *x);"), [x(), Claim::Product, size_of(target.clone(), Part::Factor)]);
     assert_eq!(of("x = calloc(n, sizeof(*x));"), [x(), size_of(target, Part::Factor)]);
