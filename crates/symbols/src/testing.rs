@@ -64,6 +64,7 @@ pub fn fuzz_debug_data(bytes: &[u8], scratch: &Path) {
             [0, 1, 0x40, u64::MAX].iter().for_each(|address| examine_lines(&lines, *address));
         }
     }
+    let functions = function_names(&binary);
     // Types are read from files, whose companions are searched beside them.
     if std::fs::write(scratch, bytes).is_err() {
         return;
@@ -73,6 +74,11 @@ pub fn fuzz_debug_data(bytes: &[u8], scratch: &Path) {
         for name in names.iter().take(256) {
             let _ = types.layout(name, 8);
         }
+        for (name, size_bytes) in &functions {
+            for offset in [1, 5, size_bytes / 2, *size_bytes] {
+                let _ = types.infer(&[(name, offset), ("main", 1)], &[64, 128]);
+            }
+        }
         let all = types.records();
         let mut json = Vec::new();
         layouts::write_layouts(&all, &mut json).unwrap_or_else(|error| panic!("{error}"));
@@ -81,6 +87,14 @@ pub fn fuzz_debug_data(bytes: &[u8], scratch: &Path) {
         assert_eq!(back.len(), all.len(), "layouts get lost on the way through JSON");
         let _ = types.notes();
     });
+}
+
+/// The names of some functions, and their lengths.
+fn function_names(binary: &Binary) -> Vec<(String, u64)> {
+    let Ok(object) = ObjectFile::parse(binary, None) else { return Vec::new() };
+    let table = object.symbols();
+    let named = table.symbols().iter().take(64);
+    named.map(|symbol| (String::from_utf8_lossy(symbol.name).into_owned(), symbol.size_bytes)).collect()
 }
 
 fn examine_lines(lines: &Lines<'_>, address: u64) {

@@ -313,6 +313,7 @@ pub(super) const OF_FORMATS: &[(&str, &[&str])] = &[
     ("--type", &["cacheray"]),
     ("--program", &["cacheray", "xray"]),
     ("--remap", &["cacheray"]),
+    ("--type-of", &["cacheray"]),
 ];
 
 /// Options in place of which no input is named.
@@ -409,6 +410,7 @@ const OF_NAME: &[(&str, &[&str])] = &[
     ("EXPRESSION", &["s/GL_LINEAR/GL_NEAREST/", "s/a/b/", "s/.*/x/", "s,x,y,g", "s,x,@file(in0),"]),
     ("NAME=VALUE", &["note=x", "a=", "=", "k=v=w"]),
     ("NAME=BYTES", &["L1=32k", "x=1"]),
+    ("SITE=TYPE[N]", &["main=int", "f+0x1=Node[4]", "a.c:3=struct Node", "x=T[0]", "@object", "="]),
     ("THREAD=CORE,…", &["0=0,1=1", "1=0"]),
     ("STATISTIC=PERCENT", &["total=1%"]),
     ("OTHER", &["@trace"]),

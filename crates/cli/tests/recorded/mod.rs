@@ -8,6 +8,11 @@ pub(crate) struct Bench(tempfile::TempDir);
 
 impl Bench {
     pub(crate) fn new(source: &str) -> Self {
+        Self::of("gcc", "app.c", source)
+    }
+
+    /// The program of a file, by a compiler.
+    pub(crate) fn of(compiler: &str, file: &str, source: &str) -> Self {
         let tmp = Path::new(env!("CARGO_TARGET_TMPDIR"));
         let bench = Self(tempfile::tempdir_in(tmp).unwrap());
         let (exe, alone) = (env!("CARGO_BIN_EXE_anytrace"), bench.path("anytrace"));
@@ -15,8 +20,8 @@ impl Bench {
         if std::fs::hard_link(exe, &alone).is_err() {
             std::fs::copy(exe, &alone).unwrap();
         }
-        std::fs::write(bench.path("app.c"), source).unwrap();
-        bench.run(&["cacheray", "cc", "--", "gcc", "-g", "-O1", "-o", "app", "app.c"], 0);
+        std::fs::write(bench.path(file), source).unwrap();
+        bench.run(&["cacheray", "cc", "--", compiler, "-g", "-O1", "-o", "app", file], 0);
         bench
     }
 

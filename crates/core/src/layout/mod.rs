@@ -18,9 +18,11 @@
 
 mod lookup;
 mod names;
+mod origin;
 
 pub use lookup::Hit;
 pub use names::{bare_name, canonical_name, without_arguments};
+pub use origin::{Evidence, Inferred, Origin};
 
 /// Most fields of a layout; a type with more is cut there and marked so.
 pub const FIELDS_MAX: usize = 4096;
@@ -227,12 +229,22 @@ pub struct Layout {
     pub virtual_bases: Vec<String>,
     /// True when there are more fields than [`FIELDS_MAX`] or deeper ones than [`NESTING_MAX`].
     pub is_cut: bool,
+    /// Why a region is taken to have it.
+    pub origin: Origin,
 }
 
 impl Layout {
     /// One without fields.
     pub fn new(name: &str, kind: RecordKind, bytes: u64) -> Self {
-        Self { name: name.to_owned(), kind, bytes, fields: Vec::new(), virtual_bases: Vec::new(), is_cut: false }
+        Self {
+            name: name.to_owned(),
+            kind,
+            bytes,
+            fields: Vec::new(),
+            virtual_bases: Vec::new(),
+            is_cut: false,
+            origin: Origin::Named,
+        }
     }
 
     /// Adds a field; its parent is no longer a leaf. Returns its number, or `None` when there is no room: the layout is

@@ -48,16 +48,21 @@ pub(super) fn layout(index: &Index<'_>, place: Place, name: &str) -> Option<Layo
 /// The layout of an element of a variable, which is an array or a single one.
 pub(super) fn variable(index: &Index<'_>, place: Place) -> Option<Layout> {
     let mut builder = Builder { index, layout: Layout::new("", RecordKind::Scalar, 0), entries_left: ENTRIES_MAX };
-    let entry = builder.entry(place)?;
+    let element = builder.form(Some(declared(index, place)?))?.element;
+    layout(index, element?, &type_name(index, element))
+}
+
+/// The type that a variable is declared with.
+pub(super) fn declared(index: &Index<'_>, place: Place) -> Option<Place> {
+    let entry = index.unit(place.unit)?.entry(place.offset).ok()?;
     // A definition outside its class or namespace says only which declaration it is of.
-    let declared = || {
+    let declaration = || {
         let declaration = attribute(&entry.attrs, d::DW_AT_specification)?;
         index.unit(place.unit)?.entry(index.place(place, declaration)?.offset).ok()
     };
     let own = attribute(&entry.attrs, d::DW_AT_type);
-    let value = own.or_else(|| attribute(&declared()?.attrs, d::DW_AT_type))?;
-    let element = builder.form(index.place(place, value))?.element;
-    layout(index, element?, &type_name(index, element))
+    let value = own.or_else(|| attribute(&declaration()?.attrs, d::DW_AT_type))?;
+    index.place(place, value)
 }
 
 struct Builder<'i, 'a> {

@@ -352,6 +352,16 @@ impl<'a> Index<'a> {
         self.by_short_name.get(short).into_iter().flatten().map(|name| &**name)
     }
 
+    /// How many units there are.
+    pub(super) fn unit_count(&self) -> u32 {
+        u32::try_from(self.headers.len()).unwrap_or(u32::MAX)
+    }
+
+    /// Length of the sections that describe types, in bytes.
+    pub(super) fn info_bytes(&self) -> usize {
+        self.sections.info_bytes
+    }
+
     /// The bytes of a pointer; `None` without units.
     pub(super) fn pointer_bytes(&self) -> Option<u64> {
         self.headers.first().map(|header| u64::from(header.address_size()))

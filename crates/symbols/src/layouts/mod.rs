@@ -8,6 +8,7 @@ mod find;
 mod index;
 mod json;
 mod sections;
+mod sites;
 mod spelling;
 mod types;
 
@@ -19,9 +20,11 @@ use anytrace_core::{Error, InputOptions};
 
 pub use json::{read_layouts, write_layouts};
 
+use crate::sites::Site;
 use crate::{Binary, ObjectFile};
 use find::Finder;
 use sections::TypeSections;
+use sites::Sites;
 use types::Types;
 
 /// Type data of several files; for a type in several of them the first file decides.
@@ -31,8 +34,16 @@ pub struct TypeData<'a> {
 }
 
 enum Part<'a> {
-    Dwarf(Box<Types<'a>>),
+    Dwarf(Box<Program<'a>>),
     Listed(Finder),
+}
+
+/// A file with debug data.
+struct Program<'a> {
+    types: Types<'a>,
+    object: &'a ObjectFile<'a>,
+    /// Read when a site is asked for.
+    sites: Option<Sites>,
 }
 
 impl TypeData<'_> {
@@ -47,7 +58,7 @@ impl TypeData<'_> {
         let mut names: Vec<String> = Vec::new();
         for part in &self.parts {
             match part {
-                Part::Dwarf(types) => names.extend(types.names().map(str::to_owned)),
+                Part::Dwarf(program) => names.extend(program.types.names().map(str::to_owned)),
                 Part::Listed(finder) => names.extend(finder.names().map(str::to_owned)),
             }
         }
@@ -61,7 +72,7 @@ impl TypeData<'_> {
         let mut all = Vec::new();
         for part in &mut self.parts {
             match part {
-                Part::Dwarf(types) => all.extend(types.records()),
+                Part::Dwarf(program) => all.extend(program.types.records()),
                 Part::Listed(finder) => all.extend(finder.records()),
             }
         }
@@ -69,13 +80,32 @@ impl TypeData<'_> {
         all.dedup();
         all
     }
+
+    /// True where a program is known, so that types of allocations can be inferred.
+    pub fn has_code(&self) -> bool {
+        self.parts.iter().any(|part| matches!(part, Part::Dwarf(_)))
+    }
+
+    /// The type of blocks that are allocated at the first of these places, which is called from the next, with the
+    /// [`Origin`](anytrace_core::layout::Origin) `Inferred`: a record whose bytes divide all `sizes`. `None` where
+    /// nothing says which, or evidence conflicts. Reads source files, where debug data say that they are.
+    pub fn infer(&mut self, places: &[Site<'_>], sizes: &[u64]) -> Option<Arc<Layout>> {
+        self.parts.iter_mut().find_map(|part| match part {
+            Part::Dwarf(program) => {
+                let index = program.types.index();
+                let sites = program.sites.get_or_insert_with(|| Sites::new(index, program.object));
+                sites.infer(index, places, sizes).map(Arc::new)
+            }
+            Part::Listed(_) => None,
+        })
+    }
 }
 
 impl Layouts for TypeData<'_> {
     fn layout(&mut self, trace_name: &str, recorded_bytes: u64) -> Option<Arc<Layout>> {
         for part in &mut self.parts {
             let found = match part {
-                Part::Dwarf(types) => types.find(trace_name, recorded_bytes, &mut self.notes),
+                Part::Dwarf(program) => program.types.find(trace_name, recorded_bytes, &mut self.notes),
                 Part::Listed(finder) => finder.find(trace_name, recorded_bytes, &mut self.notes),
             };
             if found.is_some() {
@@ -114,17 +144,18 @@ pub fn with_type_data<T>(
         all.push(object.as_ref().map(TypeSections::load).transpose()?);
     }
     let mut parts = Vec::new();
-    for (number, (file, sections)) in files.iter().zip(&all).enumerate() {
-        match sections {
-            Some(sections) => {
-                parts.push(Part::Dwarf(Box::new(Types::new(sections, &mut notes)?)));
+    for (number, ((file, object), sections)) in files.iter().zip(&objects).zip(&all).enumerate() {
+        match (sections, object) {
+            (Some(sections), Some(object)) => {
+                let types = Types::new(sections, &mut notes)?;
+                parts.push(Part::Dwarf(Box::new(Program { types, object, sites: None })));
             }
-            None if number < named_count => parts.push(Part::Listed(Finder::new(read_layouts(file)?))),
-            None => {}
+            _ if number < named_count => parts.push(Part::Listed(Finder::new(read_layouts(file)?))),
+            _ => {}
         }
     }
     let is_empty = parts.iter().all(|part| match part {
-        Part::Dwarf(types) => types.is_empty(),
+        Part::Dwarf(program) => program.types.is_empty(),
         Part::Listed(_) => false,
     });
     if is_empty && !parts.is_empty() {

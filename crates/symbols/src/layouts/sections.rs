@@ -65,7 +65,7 @@ impl<'a> TypeSections<'a> {
 
 fn is_used(id: SectionId) -> bool {
     use SectionId as S;
-    // Of line programs the headers are read with each unit.
+    // Of line programs the headers are read with each unit; lines and ranges are for sites.
     matches!(
         id,
         S::DebugAbbrev
@@ -73,6 +73,8 @@ fn is_used(id: SectionId) -> bool {
             | S::DebugInfo
             | S::DebugLine
             | S::DebugLineStr
+            | S::DebugRanges
+            | S::DebugRngLists
             | S::DebugStr
             | S::DebugStrOffsets
             | S::DebugTypes

@@ -62,6 +62,11 @@ impl<'a> Types<'a> {
         found
     }
 
+    /// The list that types are built from.
+    pub(super) fn index(&self) -> &Index<'a> {
+        &self.index
+    }
+
     /// True when there are no types.
     pub(super) fn is_empty(&self) -> bool {
         self.index.is_empty()

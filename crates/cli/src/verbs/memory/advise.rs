@@ -10,10 +10,11 @@ use std::path::{Path, PathBuf};
 use anytrace_analysis::advise::{Measured, Surveyed, Tried, best_of_each, candidates, rank};
 use anytrace_analysis::cache::config::Config;
 use anytrace_analysis::remap::TypePlan;
-use anytrace_core::layout::Layouts;
+use anytrace_core::layout::{Layout, Layouts, Origin};
 use clap::Args;
 
 use super::caches::CacheArguments;
+use super::site_types::Traces;
 use super::type_data::TypeDataArguments;
 use crate::arguments::{InputArguments, ResultForm, TOP, rows};
 use crate::failure::Failure;
@@ -54,9 +55,19 @@ struct Advice {
     together: Option<(Vec<TypePlan>, Measured)>,
 }
 
+impl Advice {
+    /// The layout of the type that a proposal is for.
+    fn layout_of(&self, name: &str) -> Option<&Layout> {
+        let table = &self.surveyed.profile.table;
+        let number = (0..).zip(table.types()).find(|(_, one)| one.name.as_deref() == Some(name)).map(|(at, _)| at)?;
+        table.layout(number).map(|layout| &**layout)
+    }
+}
+
 pub(crate) fn run(options: &AdviseArguments) -> Result<Verdict, Failure> {
     let config = options.caches.load()?;
-    options.type_data.with(|layouts| {
+    let traces = Traces { files: &options.files, input: &options.input };
+    options.type_data.with(traces, |layouts| {
         let mut objects = Vec::new();
         let mut is_first = true;
         let verdict = for_each_file(&options.files, |path| {
@@ -89,7 +100,8 @@ fn advise(
     }
     let (surveyed, config, format, verdict) = survey(path, options, config, layouts)?;
     let before = surveyed.profile.caches.as_ref().map(Measured::of).unwrap_or_default();
-    let proposals = candidates(&surveyed, options.top);
+    let mut proposals = candidates(&surveyed, options.top);
+    proposals.retain(|one| !is_of_library(&surveyed, &one.plan.name));
     let mut again = Again { path, options, config: &config, layouts };
     let mut tried = again.try_all(proposals, &before)?;
     rank(&mut tried);
@@ -98,4 +110,11 @@ fn advise(
     let together = all.map(|found| (best, found));
     let advice = Advice { name, format, config, surveyed, before, tried, together };
     Ok((advice, verdict))
+}
+
+/// True for allocations of types that the C++ library declares: nobody changes those.
+fn is_of_library(surveyed: &Surveyed, name: &str) -> bool {
+    let layout = surveyed.profile.table.types().iter().find(|one| one.name.as_deref() == Some(name));
+    let layout = layout.and_then(|one| one.layout.as_ref()).filter(|layout| layout.origin != Origin::Named);
+    layout.is_some_and(|layout| ["std::", "__gnu_cxx::"].iter().any(|start| layout.name.starts_with(start)))
 }

@@ -6,6 +6,7 @@ use anytrace_analysis::cache::config::Config;
 use anytrace_analysis::cache::presets::Preset;
 use anytrace_analysis::type_profile::{TypeProfile, TypeProfiler};
 
+use super::site_types::Traces;
 use super::type_data::TypeDataArguments;
 use super::type_label::type_label;
 use super::{caches, opening};
@@ -19,7 +20,8 @@ use crate::units::{grouped, percent};
 pub(crate) fn highlights(path: &Path, programs: &[PathBuf], input: &InputArguments) -> Result<Highlights, Failure> {
     let name = path.display().to_string();
     let config = Preset::documented().config();
-    TypeDataArguments { binary: programs.to_vec() }.with(|layouts| {
+    let files = [path.to_owned()];
+    TypeDataArguments::of(programs).with(Traces { files: &files, input }, |layouts| {
         let opened = opening::open(path, input)?;
         let (simulation, line_bytes) = caches::typed_simulation(&config)?;
         let mut profiler = TypeProfiler::new(layouts, simulation, line_bytes);

@@ -12,6 +12,7 @@ use clap::{Args, ValueEnum};
 use super::live::{OfProgram, ProgramArguments};
 use super::opening;
 use super::places::Places;
+use super::site_types::Traces;
 use super::type_data::TypeDataArguments;
 use crate::arguments::{InputArguments, ResultForm, TOP, rows};
 use crate::failure::Failure;
@@ -72,7 +73,8 @@ struct Results {
 }
 
 pub(crate) fn run(options: &LifetimeArguments) -> Result<Verdict, Failure> {
-    options.type_data.with(|layouts| {
+    let traces = Traces { files: &options.files, input: &options.input };
+    options.type_data.with(traces, |layouts| {
         let mut objects = Vec::new();
         let mut is_first = true;
         let verdict = for_each_file(&options.files, |path| {

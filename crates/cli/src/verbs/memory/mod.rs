@@ -22,6 +22,7 @@ mod report;
 mod schedules;
 mod sharing;
 mod sim;
+mod site_types;
 mod type_data;
 mod type_label;
 mod types;

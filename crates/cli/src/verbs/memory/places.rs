@@ -67,7 +67,7 @@ impl Places {
         self.0.values().flatten().any(|place| place.location.is_some())
     }
 
-    /// `file.c:12` of the place itself, without folders; empty where it is unknown.
+    /// `file.c:12` of the place itself, without folders but a crate's; empty where it is unknown.
     pub(super) fn line(&self, number: TypeNumber) -> String {
         self.each(number).first().and_then(Place::line).unwrap_or_default()
     }
@@ -79,9 +79,31 @@ impl Place {
         type_label(&format!("{}+{:#x}", self.function, self.offset_bytes))
     }
 
-    /// `file.c:12`, without folders.
+    /// `file.c:12`, without folders but a crate's.
     pub(super) fn line(&self) -> Option<String> {
         let Location { file, line } = self.location.as_ref()?;
-        Some(format!("{}:{line}", file.rsplit('/').next().unwrap_or(file)))
+        Some(format!("{}:{line}", shown_file(file)))
+    }
+}
+
+/// A file's name; of Rust, where many files have the same, from the crate's folder on: `particles/src/main.rs`.
+fn shown_file(path: &str) -> &str {
+    let name = path.rfind('/').map_or(0, |at| at + 1);
+    let source = path.rfind("/src/").filter(|_| path.ends_with(".rs"));
+    let begin =
+        source.map_or(name, |source| path.get(..source).and_then(|before| before.rfind('/')).map_or(0, |at| at + 1));
+    path.get(begin..).unwrap_or(path)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn files_of_crates_have_the_crate() {
+        assert_eq!(shown_file("/home/me/particles/src/main.rs"), "particles/src/main.rs");
+        assert_eq!(shown_file("/home/me/particles/src/a/mod.rs"), "particles/src/a/mod.rs");
+        assert_eq!(shown_file("/home/me/app/src/main.c"), "main.c");
+        assert_eq!(shown_file("main.rs"), "main.rs");
     }
 }

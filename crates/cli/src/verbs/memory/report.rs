@@ -28,6 +28,7 @@ use clap::Args;
 
 use super::caches::CacheArguments;
 use super::places::Places;
+use super::site_types::Traces;
 use super::type_data::TypeDataArguments;
 use crate::Verdict;
 use crate::arguments::{InputArguments, OutputArguments, TOP, rows};
@@ -104,7 +105,8 @@ pub(crate) fn run(options: &ReportArguments) -> Result<Verdict, Failure> {
     // Check that the output can be written before the trace is read, which may take long.
     let mut out = Output::create(&options.output.output, options.output.force)?;
     let config = options.caches.load()?;
-    let (contents, verdict) = options.type_data.with(|layouts| passes::read(options, config, layouts))?;
+    let traces = Traces { files: std::slice::from_ref(&options.file), input: &options.input };
+    let (contents, verdict) = options.type_data.with(traces, |layouts| passes::read(options, config, layouts))?;
     out.write_all(page::html(&contents).as_bytes())?;
     out.flush()?;
     out.commit(verdict)

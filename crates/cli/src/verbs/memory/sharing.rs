@@ -18,6 +18,7 @@ pub(super) use threads::{core_name, note};
 
 use super::live::{OfProgram, ProgramArguments};
 use super::schedules::ScheduleArguments;
+use super::site_types::Traces;
 use super::type_data::TypeDataArguments;
 use crate::arguments::{InputArguments, ResultForm, TOP, byte_count, rows};
 use crate::failure::Failure;
@@ -88,7 +89,8 @@ pub(crate) fn run(options: &SharingArguments) -> Result<Verdict, Failure> {
         let made = format!("--size {size} is not a multiple of a set of {ways} lines of {line} bytes");
         paint::complain("note", format!("{made}: simulating {used} bytes in {sets} sets"));
     }
-    options.type_data.with(|layouts| run_with(options, layouts))
+    let traces = Traces { files: &options.files, input: &options.input };
+    options.type_data.with(traces, |layouts| run_with(options, layouts))
 }
 
 fn run_with(options: &SharingArguments, layouts: &mut dyn Layouts) -> Result<Verdict, Failure> {

@@ -9,26 +9,50 @@ use anytrace_core::{InputOptions, text};
 use anytrace_symbols::layouts::{TypeData, with_type_data};
 use clap::Args;
 
+use super::site_types::{SiteLayouts, Traces, read_all};
 use crate::failure::Failure;
 use crate::paint;
 
 /// Type data.
-#[derive(Debug, Clone, Args)]
+#[derive(Debug, Clone, Default, Args)]
 #[command(next_help_heading = "Type data")]
 pub(crate) struct TypeDataArguments {
     /// Program, library or object file with debug data (-g), for field names and sizes; or JSON from `types
     /// --layouts` or dwarf2json; may be repeated
     #[arg(short = 'm', long = "program", value_name = "PROGRAM", aliases = ["binary", "types-json"])]
     pub(crate) binary: Vec<PathBuf>,
+    /// Type of the blocks allocated at SITE: its name in the trace, its function or FILE:LINE; with [N], so many
+    /// elements in each. @FILE has such lines; may be repeated
+    #[arg(long = "type-of", value_name = "SITE=TYPE[N]", requires = "binary")]
+    type_of: Vec<String>,
+    /// Do not infer the types of allocations from the debug data and the source
+    #[arg(long)]
+    no_infer: bool,
 }
 
 impl TypeDataArguments {
-    /// Hands the layouts to `work`; without files those of no type. Reports what was noticed afterwards.
-    pub(super) fn with<T>(&self, work: impl FnOnce(&mut dyn Layouts) -> Result<T, Failure>) -> Result<T, Failure> {
+    /// For one program, without options.
+    pub(super) fn of(programs: &[PathBuf]) -> Self {
+        Self { binary: programs.to_vec(), ..Self::default() }
+    }
+
+    /// Hands the layouts for these traces to `work`; without files those of no type. Reports what was noticed
+    /// afterwards.
+    pub(super) fn with<T>(
+        &self,
+        traces: Traces<'_>,
+        work: impl FnOnce(&mut dyn Layouts) -> Result<T, Failure>,
+    ) -> Result<T, Failure> {
         if self.binary.is_empty() {
             return work(&mut NoLayouts);
         }
-        self.with_data(|data| work(data))
+        let stated = read_all(&self.type_of)?;
+        self.with_data(|data| {
+            let mut layouts = SiteLayouts::new(data, stated, !self.no_infer, &self.binary, traces)?;
+            let done = work(&mut layouts)?;
+            layouts.complain()?;
+            Ok(done)
+        })
     }
 
     /// The same for what needs all of them.

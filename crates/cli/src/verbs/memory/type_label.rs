@@ -4,6 +4,7 @@
 //! of letters. Headings, JSON and CSV have them in full.
 
 use anytrace_analysis::site_name::{SiteName, is_static};
+use anytrace_core::layout::Layout;
 use anytrace_core::span::Mangling;
 use anytrace_core::text::printable;
 use anytrace_symbols::demangle;
@@ -35,13 +36,30 @@ pub(super) fn type_label(name: &str) -> String {
     remarks.map_or_else(|| out.clone(), |(_, remarks)| format!("{out} ({}", printable(remarks)))
 }
 
+/// The same with the type of its elements, where the name is only that of a place: `fill+0x1c: Order [inferred from the
+/// source line]`.
+pub(super) fn typed_label(name: &str, layout: Option<&Layout>) -> String {
+    match layout.and_then(|layout| Some((layout, layout.origin.remark()?))) {
+        Some((layout, remark)) => format!("{}: {} [{remark}]", type_label(name), type_label(&layout.name)),
+        None => type_label(name),
+    }
+}
+
+/// The same in full, for headings.
+pub(super) fn typed_name(name: &str, layout: Option<&Layout>) -> String {
+    match layout.and_then(|layout| Some((layout, layout.origin.remark()?))) {
+        Some((layout, remark)) => format!("{}: {} [{remark}]", printable(name), printable(&layout.name)),
+        None => printable(name).to_string(),
+    }
+}
+
 fn label(name: &str) -> String {
     if let Some((variable, remark)) = name.rsplit_once(" (").filter(|_| is_static(name.as_bytes())) {
         return format!("{} ({}", label(variable), printable(remark));
     }
     let place = name.rfind("+0x").unwrap_or(name.len());
     let (function, place) = name.split_at(place);
-    let readable = demangle(function, Mangling::Demangled);
+    let readable = without_library_paths(&demangle(function, Mangling::Demangled));
     if readable.chars().count() + place.chars().count() <= LETTERS_MAX {
         return printable(&format!("{readable}{place}"));
     }
@@ -54,6 +72,42 @@ fn label(name: &str) -> String {
     let cut = without.chars().count() - room.saturating_sub(1);
     let end: String = without.chars().skip(cut).collect();
     printable(&format!("…{end}{place}"))
+}
+
+/// `Vec<app::Particle>` for `alloc::vec::Vec<app::Particle, alloc::alloc::Global>`: types of Rust's library need no path,
+/// and their allocator is nearly always the same. Paths of other crates stay.
+fn without_library_paths(name: &str) -> String {
+    let is_path = |letter: char| letter.is_alphanumeric() || matches!(letter, '_' | ':');
+    let mut kept = String::with_capacity(name.len());
+    let mut rest = name;
+    while let Some(first) = rest.chars().next() {
+        let end = match rest.find(|letter| !is_path(letter)) {
+            Some(0) => first.len_utf8(),
+            Some(end) => end,
+            None => rest.len(),
+        };
+        let (path, behind) = rest.split_at(end);
+        kept.push_str(without_library_path(path));
+        rest = behind;
+    }
+    kept.replace(", Global>", ">")
+}
+
+/// `Vec` for `alloc::vec::Vec`; any other path unchanged.
+fn without_library_path(path: &str) -> &str {
+    let starts = ["alloc::", "core::", "std::", "hashbrown::"];
+    if !starts.iter().any(|start| path.starts_with(start)) {
+        return path;
+    }
+    // The first part with a capital letter is a type, what follows is in it.
+    let mut begin = 0;
+    for part in path.split("::") {
+        if part.starts_with(|letter: char| letter.is_uppercase()) {
+            return path.get(begin..).unwrap_or(path);
+        }
+        begin += part.len() + 2;
+    }
+    path
 }
 
 /// `a<…>::b(…)` for `a<int>::b(long)`.
@@ -120,7 +174,19 @@ mod tests {
         }
         assert_eq!(
             type_label("_RNvMs_NtNtCsjrHSEGnQ3l9_3std6thread6threadNtB4_6Thread3new+0x5c"),
-            "<std::thread::thread::Thread>::new+0x5c"
+            "<Thread>::new+0x5c"
         );
+        for (full, short) in [
+            ("alloc::vec::Vec<app::Particle, alloc::alloc::Global>", "Vec<app::Particle>"),
+            ("core::option::Option<alloc::boxed::Box<app::Node>>", "Option<Box<app::Node>>"),
+            ("alloc::raw_vec::RawVec<T, A>::grow_one+0x5", "RawVec<T, A>::grow_one+0x5"),
+            (
+                "std::vector<std::string, std::allocator<std::string> >",
+                "std::vector<std::string, std::allocator<std::string> >",
+            ),
+            ("my::core::Thing", "my::core::Thing"),
+        ] {
+            assert_eq!(type_label(full), short);
+        }
     }
 }

@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 use anytrace_analysis::cache::config::Config;
 use anytrace_analysis::type_profile::{TypeProfile, TypeProfiler};
 use anytrace_core::access::TypeNumber;
-use anytrace_core::layout::{Layouts, bare_name, canonical_name};
+use anytrace_core::layout::{Layouts, Origin, bare_name, canonical_name};
 use anytrace_export::json::VERSION;
 use clap::{Args, ValueEnum};
 use serde_json::Value;
@@ -20,6 +20,7 @@ use super::caches::{CacheArguments, typed_simulation};
 use super::live::{OfProgram, ProgramArguments};
 use super::opening;
 use super::places::Places;
+use super::site_types::Traces;
 use super::type_data::TypeDataArguments;
 use crate::arguments::{CsvArguments, InputArguments, TOP, rows};
 use crate::failure::Failure;
@@ -94,7 +95,8 @@ pub(crate) fn run(options: &TypesArguments) -> Result<Verdict, Failure> {
         return layouts::run(options);
     }
     let config = options.caches.load()?;
-    options.type_data.with(|layouts| {
+    let traces = Traces { files: &options.files, input: &options.input };
+    options.type_data.with(traces, |layouts| {
         let mut out = terminal::stdout();
         let mut objects: Vec<Value> = Vec::new();
         let mut is_first = true;
@@ -148,12 +150,18 @@ fn one(
 /// The types that are wanted, those with most misses first, then most accesses.
 fn shown(profile: &TypeProfile, wanted: &[String]) -> Vec<TypeNumber> {
     let mut shown: Vec<TypeNumber> = (0..).zip(&profile.types).map(|(number, _)| number).collect();
-    shown.retain(|number| wanted.is_empty() || wanted.iter().any(|name| is_called(profile.table.name(*number), name)));
+    shown.retain(|number| wanted.is_empty() || wanted.iter().any(|name| is_wanted(profile, *number, name)));
     shown.sort_by_key(|number| {
         let counts = profile.types.get(*number as usize).map(|one| one.counts).unwrap_or_default();
         (std::cmp::Reverse((counts.misses, counts.accesses())), *number)
     });
     shown
+}
+
+/// True for a type that is called so, and for allocations whose elements are.
+fn is_wanted(profile: &TypeProfile, number: TypeNumber, wanted: &str) -> bool {
+    let of_elements = profile.table.layout(number).filter(|layout| layout.origin != Origin::Named);
+    is_called(profile.table.name(number), wanted) || of_elements.is_some_and(|layout| is_called(&layout.name, wanted))
 }
 
 /// True when a name of a trace is meant.

@@ -1,6 +1,6 @@
 //! `--program` and `--remap` for verbs that simulate: elements and fields as type data have them, layouts as they might be.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use anytrace_analysis::elements::{Elements, TypeTable};
 use anytrace_analysis::remap::{Remap, TypePlan};
@@ -10,7 +10,9 @@ use anytrace_core::{AccessSink, Error, Sink, Trace};
 use clap::Args;
 
 use super::remapping;
+use super::site_types::Traces;
 use super::type_data::TypeDataArguments;
+use crate::arguments::InputArguments;
 use crate::failure::Failure;
 use crate::paint;
 
@@ -34,17 +36,19 @@ impl WhatIfArguments {
     /// Emits a trace to `out` through the requested steps; returns the types found.
     pub(super) fn emit(
         &self,
-        name: &str,
+        (path, input): (&Path, &InputArguments),
         trace: Box<dyn Trace>,
         out: &mut dyn AccessSink,
         damage: &mut dyn Sink,
     ) -> Result<TypeTable, Failure> {
-        let failed = |error: Error| Failure::of(name, &error);
+        let name = path.display().to_string();
+        let failed = |error: Error| Failure::of(&name, &error);
         if !self.is_any() {
             trace.accesses(out, damage).map_err(failed)?;
             return Ok(TypeTable::default());
         }
-        self.type_data.with(|layouts: &mut dyn Layouts| {
+        let files = [path.to_owned()];
+        self.type_data.with(Traces { files: &files, input }, |layouts: &mut dyn Layouts| {
             let Some(path) = &self.remap else {
                 let mut elements = Elements::new(layouts, out);
                 trace.accesses(&mut elements, damage).map_err(failed)?;
@@ -56,7 +60,7 @@ impl WhatIfArguments {
             trace.accesses(&mut elements, damage).map_err(failed)?;
             let mut table = elements.into_table();
             table.forget_layouts(|name| plans.iter().any(|plan| super::types::is_called(name, &plan.name)));
-            complain(name, &plans, &remap);
+            complain(&name, &plans, &remap);
             Ok(table)
         })
     }

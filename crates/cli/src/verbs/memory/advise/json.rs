@@ -6,13 +6,14 @@ use anytrace_export::json::VERSION;
 use serde_json::{Map, Value, json};
 
 use super::super::remapping;
+use super::super::site_types::origin;
 use super::Advice;
 
 /// One trace's object.
 pub(super) fn object(advice: &Advice) -> Value {
     let of = |is_advice: bool| {
         let chosen = advice.tried.iter().filter(|one| one.is_advice() == is_advice);
-        chosen.map(tried).collect::<Vec<_>>()
+        chosen.map(|one| tried(one, advice)).collect::<Vec<_>>()
     };
     json!({
         "version": VERSION,
@@ -42,9 +43,10 @@ fn measured(measured: &Measured) -> Value {
     json!({"missed_lines": levels, "weighted": measured.weighted()})
 }
 
-fn tried(one: &Tried) -> Value {
+fn tried(one: &Tried, advice: &Advice) -> Value {
     let candidate = &one.candidate;
     let plan = &candidate.plan;
+    let layout = advice.layout_of(&plan.name);
     let fields = candidate.placed.iter().map(|(unit, one)| {
         json!({
             "field": unit.name,
@@ -60,6 +62,8 @@ fn tried(one: &Tried) -> Value {
     let cold = candidate.placed.iter().filter(|(_, one)| one.part > 0).map(|(unit, _)| unit.name.clone());
     json!({
         "type": plan.name,
+        "name": layout.map(|layout| layout.name.as_str()),
+        "inferred": origin(layout),
         "kind": candidate.kind.word(),
         "title": candidate.kind.title(),
         "reason": candidate.reason,

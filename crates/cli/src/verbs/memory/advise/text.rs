@@ -6,7 +6,7 @@ use anytrace_analysis::advise::{Measured, Tried};
 use anytrace_core::text::printable;
 
 use super::super::caches::described;
-use super::super::type_label::type_label;
+use super::super::type_label::{typed_label, typed_name};
 use super::Advice;
 use crate::table::{Align, Table};
 use crate::units::{counted, grouped};
@@ -28,7 +28,7 @@ pub(super) fn page(advice: &Advice) -> String {
         out.push_str(&format!("\n{}\n", nothing(advice)));
     }
     for (number, one) in (1..).zip(&good) {
-        out.push_str(&proposal(number, one));
+        out.push_str(&proposal(number, one, advice));
     }
     if let Some((_, together)) = &advice.together {
         out.push_str("\nBest layouts of all types combined\n");
@@ -37,7 +37,7 @@ pub(super) fn page(advice: &Advice) -> String {
     let poor: Vec<&Tried> = advice.tried.iter().filter(|one| !one.is_advice()).collect();
     if !poor.is_empty() {
         out.push_str("\nTried without gain\n");
-        out.push_str(&table_of(&poor));
+        out.push_str(&table_of(&poor, advice));
     }
     out
 }
@@ -79,10 +79,11 @@ fn changes(before: &Measured, after: &Measured) -> String {
     out
 }
 
-fn proposal(at: usize, one: &Tried) -> String {
+fn proposal(at: usize, one: &Tried, advice: &Advice) -> String {
     let candidate = &one.candidate;
     let name = printable(&candidate.plan.name);
-    let mut out = format!("\n{at}. {name}: {}\n", candidate.kind.title());
+    let label = typed_name(&candidate.plan.name, advice.layout_of(&candidate.plan.name));
+    let mut out = format!("\n{at}. {label}: {}\n", candidate.kind.title());
     out.push_str(&format!("   {}\n", printable(&candidate.reason)));
     out.push_str(&changes(&one.before, &one.after));
     let (old, new) = (one.before.of_type(&candidate.plan.name), one.after.of_type(&candidate.plan.name));
@@ -91,7 +92,7 @@ fn proposal(at: usize, one: &Tried) -> String {
     out
 }
 
-fn table_of(tried: &[&Tried]) -> String {
+fn table_of(tried: &[&Tried], advice: &Advice) -> String {
     let mut table = Table::new(&[
         ("weighed", Align::Right),
         ("missed lines", Align::Left),
@@ -109,7 +110,7 @@ fn table_of(tried: &[&Tried]) -> String {
         table.row(vec![
             format!("{:+.1}%", -one.gain * 100.0),
             lines.join(", "),
-            type_label(&one.candidate.plan.name),
+            typed_label(&one.candidate.plan.name, advice.layout_of(&one.candidate.plan.name)),
             one.candidate.kind.title().to_owned(),
         ]);
     }

@@ -79,13 +79,13 @@ pub(super) fn simulate_in(
     if let Some(trace) = opened.trace {
         if let [only] = simulations.as_mut_slice() {
             let mut lengths = RunLengths::new(only);
-            table = caches.what_if.emit(&name, trace, &mut lengths, &mut opened.reporter)?;
+            table = caches.what_if.emit((path, input), trace, &mut lengths, &mut opened.reporter)?;
             runs = lengths.finish();
         } else {
             let ways = orders.iter().copied().zip(simulations.iter_mut().map(|one| one as &mut dyn AccessSink));
             let mut interleaver = Interleaver::new(ways);
             let mut lengths = RunLengths::new(&mut interleaver);
-            table = caches.what_if.emit(&name, trace, &mut lengths, &mut opened.reporter)?;
+            table = caches.what_if.emit((path, input), trace, &mut lengths, &mut opened.reporter)?;
             runs = lengths.finish();
             interleaved = interleaver.finish().map_err(failed)?;
         }

@@ -4,6 +4,7 @@ use anytrace_analysis::type_profile::{Counts, Row, RowKind, Series, TypeCounts};
 use anytrace_core::access::TypeNumber;
 use serde_json::{Map, Value, json};
 
+use super::super::site_types::origin;
 use super::{JSON_VERSION, Results};
 
 /// One trace's object.
@@ -59,6 +60,7 @@ fn type_object(results: &Results, number: TypeNumber) -> Value {
     let value = json!({
         "type": profile.table.name(number),
         "name": layout.map(|layout| layout.name.as_str()),
+        "inferred": origin(layout.map(|layout| &**layout)),
         "kind": layout.map(|layout| layout.kind.word()),
         "size": layout.filter(|layout| layout.bytes > 0 || layout.fields.is_empty()).map(|layout| layout.bytes),
         "element_sizes": one.element_bytes.iter().map(|(bytes, regions)| json!({"size": bytes, "regions": regions})).collect::<Vec<_>>(),

@@ -8,7 +8,7 @@ use super::{ROWS_MAX, number};
 use crate::table::{Align, Table};
 use crate::units::{counted, percent};
 use crate::verbs::memory::caches::bytes;
-use crate::verbs::memory::type_label::type_label;
+use crate::verbs::memory::type_label::typed_label;
 
 /// Columns of the small picture of live bytes.
 const SPARKS: usize = 16;
@@ -45,7 +45,7 @@ pub(super) fn summary(results: &Results) -> String {
             number(one.elements),
             sizes(one),
             bytes(one.live_bytes_peak),
-            type_label(profile.table.name(at)),
+            typed_label(profile.table.name(at), profile.table.layout(at).map(|layout| &**layout)),
         ];
         row.extend(has_lines.then(|| printable(&results.places.line(at))));
         row.push(one.live.sparkline(SPARKS));

@@ -3,7 +3,6 @@
 use anytrace_analysis::type_profile::TypeCounts;
 use anytrace_core::access::TypeNumber;
 use anytrace_core::layout::Layout;
-use anytrace_core::text::printable;
 
 use super::super::Results;
 use super::declaration::size_of;
@@ -11,6 +10,7 @@ use super::fields::fields;
 use super::{ROWS_MAX, number};
 use crate::units::counted;
 use crate::verbs::memory::caches::bytes;
+use crate::verbs::memory::type_label::typed_name;
 
 /// Most rows of a type without type data, which may as well be an array of anything; as many as of others where it was
 /// asked for by name.
@@ -22,7 +22,7 @@ pub(super) fn type_page(results: &Results, at: TypeNumber, is_named: bool) -> St
     let Some(one) = profile.types.get(at as usize) else { return String::new() };
     let layout = profile.table.layout(at);
     let line = results.config.levels.first().map_or(64, |level| level.line);
-    let mut out = printable(profile.table.name(at));
+    let mut out = typed_name(profile.table.name(at), layout.map(|layout| &**layout));
     if let Some(layout) = layout {
         out.push_str(&format!(" ({} of {})", layout.kind.word(), size_of(layout)));
     }
