@@ -132,12 +132,10 @@ impl View<'_, '_, '_> {
         const BYTES_MIN: u64 = 24;
         /// So many different sizes are not.
         const SIZES_MIN: usize = 3;
-        let Type::Record { layout, record, .. } = found else { return false };
+        let Type::Record { layout, .. } = found else { return false };
         let is_named = |claim: &Claim| match claim {
             Claim::Product => true,
-            Claim::LastArgument(name) => {
-                matches!(self.known(self.named(name)), Type::Record { record: named, .. } if named == *record)
-            }
+            Claim::LastArgument(name) => is_same(&self.known(self.named(name)), found),
             _ => false,
         };
         let has_many = self.around.sizes.len() >= SIZES_MIN && layout.bytes >= BYTES_MIN;
