@@ -98,7 +98,7 @@ impl View<'_, '_, '_> {
         if !self.around.callee_is_allocator {
             return Outcome::Nothing;
         }
-        let new: Vec<(Type, String)> = claims.iter().filter_map(|claim| self.by_new(claim)).collect();
+        let new: Vec<(Type, String)> = claims.iter().filter_map(|claim| self.created(claim)).collect();
         if !new.is_empty() {
             return self.one_of(new.iter().map(|(found, text)| (found, text.as_str())), Evidence::SourceLine);
         }
@@ -241,7 +241,7 @@ impl View<'_, '_, '_> {
     }
 
     /// The type of a `new`, unless the blocks have other sizes.
-    fn by_new(&self, claim: &Claim) -> Option<(Type, String)> {
+    fn created(&self, claim: &Claim) -> Option<(Type, String)> {
         let Claim::New { name, is_array } = claim else { return None };
         let found = if name.ends_with('*') { Type::Other } else { self.known(self.named(name)) };
         let is_possible = match &found {
