@@ -163,6 +163,8 @@ pub unsafe extern "C" fn __tsan_func_exit() {
 #[unsafe(no_mangle)]
 pub extern "C" fn __tsan_ignore_thread_begin() {
     thread::with(|me| {
+        // What follows may let other threads go on, and is not looked at.
+        log::publish_of(me);
         me.quiet.fetch_add(1, Relaxed);
         if me.state() == READY {
             me.set_state(QUIET);
