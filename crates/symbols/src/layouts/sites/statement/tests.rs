@@ -86,7 +86,7 @@ fn what_is_no_allocation_says_nothing() {
         "x = y;",
         "f((char *)p + n);",
         "x += f(n);",
-        "(a * b);",
+        "a * b;",
         "a == f(n);",
         "))) = ((( sizeof",
         "sizeof(",
