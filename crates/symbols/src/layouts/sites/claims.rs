@@ -5,8 +5,8 @@ use anytrace_core::layout::{Evidence, Inferred, Layout, bare_name, canonical_nam
 use super::super::build;
 use super::super::index::{Index, Place};
 use super::full_name;
-use super::pointers::{Pointed, Shape, shape, stripped, target};
-use super::scopes::{Scope, member, template_arguments};
+use super::pointers::{Pointed, Shape, member, shape, stripped, target};
+use super::scopes::{Scope, template_arguments};
 use super::statement::{Claim, Expression, Part, Step, claims};
 
 /// Deepest nesting of anonymous members and bases.

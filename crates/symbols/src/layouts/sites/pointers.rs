@@ -1,9 +1,9 @@
-//! From pointers to what they point to.
+//! From types to others: what pointers point to, and the types of members.
 
 use gimli::{AttributeValue, DwTag, constants as d};
 
 use super::super::index::{Index, Place, attribute, has_flag};
-use super::scopes::template_arguments;
+use super::scopes::{children, template_arguments};
 
 /// Most names and qualifiers passed.
 const STEPS_MAX: usize = 32;
@@ -66,6 +66,19 @@ pub(super) fn shape(index: &Index<'_>, place: Place) -> Shape {
         Some(_) => Shape::Other,
         None => Shape::Void,
     }
+}
+
+/// The type of a member, by its name; those of anonymous members and bases included.
+pub(super) fn member(index: &Index<'_>, record: Place, wanted: &str, depth: usize) -> Option<Place> {
+    let members = children(index, record, d::DW_TAG_member);
+    if let Some((_, found)) = members.iter().find(|(name, _)| name == wanted) {
+        return Some(*found);
+    }
+    let inner = members.iter().filter(|(name, _)| name.is_empty()).map(|(_, place)| *place);
+    let bases = children(index, record, d::DW_TAG_inheritance);
+    let bases = bases.iter().map(|(_, place)| *place);
+    let deeper = depth.checked_sub(1)?;
+    inner.chain(bases).find_map(|place| member(index, stripped(index, place)?, wanted, deeper))
 }
 
 /// What a pointer, an array or a container points to, as declared: `None` for anything else.

@@ -307,21 +307,8 @@ pub(super) fn template_arguments(index: &Index<'_>, place: Place) -> Vec<(String
     children(index, place, d::DW_TAG_template_type_parameter)
 }
 
-/// The type of a member, by its name; those of anonymous members and bases included.
-pub(super) fn member(index: &Index<'_>, record: Place, wanted: &str, depth: usize) -> Option<Place> {
-    let members = children(index, record, d::DW_TAG_member);
-    if let Some((_, found)) = members.iter().find(|(name, _)| name == wanted) {
-        return Some(*found);
-    }
-    let inner = members.iter().filter(|(name, _)| name.is_empty()).map(|(_, place)| *place);
-    let bases = children(index, record, d::DW_TAG_inheritance);
-    let bases = bases.iter().map(|(_, place)| *place);
-    let deeper = depth.checked_sub(1)?;
-    inner.chain(bases).find_map(|place| member(index, super::pointers::stripped(index, place)?, wanted, deeper))
-}
-
 /// The direct children of a kind that have a type: their names, and those types.
-fn children(index: &Index<'_>, parent: Place, tag: DwTag) -> Vec<(String, Place)> {
+pub(super) fn children(index: &Index<'_>, parent: Place, tag: DwTag) -> Vec<(String, Place)> {
     let mut found = Vec::new();
     let _ = each_child(index, parent, |place, entry| {
         if entry.tag() == tag
