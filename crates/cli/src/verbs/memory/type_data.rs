@@ -21,9 +21,14 @@ pub(crate) struct TypeDataArguments {
     /// --layouts` or dwarf2json; may be repeated
     #[arg(short = 'm', long = "program", value_name = "PROGRAM", aliases = ["binary", "types-json"])]
     pub(crate) binary: Vec<PathBuf>,
-    /// Type of the blocks allocated at SITE: its name in the trace, its function or FILE:LINE; with [N], so many
-    /// elements in each. @FILE has such lines; may be repeated
-    #[arg(long = "type-of", value_name = "SITE=TYPE[N]", requires = "binary")]
+    // Not a doc comment, in which brackets are links.
+    #[arg(
+        long = "type-of",
+        value_name = "SITE=TYPE[N]",
+        requires = "binary",
+        help = "Type of the blocks allocated at SITE: its name in the trace, its function or FILE:LINE; with [N], so many \
+                elements in each. @FILE has such lines; may be repeated"
+    )]
     type_of: Vec<String>,
     /// Do not infer the types of allocations from the debug data and the source
     #[arg(long)]
