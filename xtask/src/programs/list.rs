@@ -75,7 +75,7 @@ pub(super) const PROGRAMS: &[Program] = &[
         but: &[],
         headers: &["sqlite3"],
         options: &["-DSQLITE_THREADSAFE=1", "-DSQLITE_OMIT_LOAD_EXTENSION"],
-        arguments: &["300"],
+        arguments: &["3000"],
         long: &["20000"],
         named: &["pcache1", "sqlite3Config (global)", "main (stack)"],
         unnamed: &["sqlite3MemMalloc+", "sqlite3Malloc+", "sqlite3DbMallocRaw"],
