@@ -63,7 +63,7 @@ static LOADS: AtomicU64 = AtomicU64::new(0);
 /// Looks at what is loaded, before a thread is created.
 pub(crate) fn look() {
     let loads = variables::loads();
-    if LOADS.swap(loads, Relaxed) == loads {
+    if LOADS.load(Relaxed) == loads {
         return;
     }
     thread::with(|me| {
@@ -73,6 +73,8 @@ pub(crate) fn look() {
         let is_strict = me.outside(|| variables::modules().iter().any(|module| has_own_ways(&module.place)));
         if let Entry::Entered(mut section) = Section::enter(me) {
             section.log().set_strict(is_strict);
+            // Only now: where the log could not be had, the next thread that is created looks again.
+            LOADS.store(loads, Relaxed);
         }
     });
 }

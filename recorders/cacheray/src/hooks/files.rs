@@ -118,7 +118,8 @@ library! {
         after |n| { unsafe { parts(reads, from, got(count as isize), got(n)) } };
     "send"(fd: c_int, from: *const c_void, bytes: usize, flags: c_int) -> isize, before { publish() },
         after |n| { reads(from, got(n)) };
-    "sendto"(fd: c_int, from: *const c_void, bytes: usize, flags: c_int, to: *const c_void, length: c_uint) -> isize, before { publish() },
+    "sendto"(fd: c_int, from: *const c_void, bytes: usize, flags: c_int, to: *const c_void, length: c_uint) -> isize,
+        before { publish() },
         after |n| { reads(from, got(n)) };
     "sendmsg"(fd: c_int, from: *const Message, flags: c_int) -> isize, before { publish() },
         after |n| { unsafe { message(reads, from, got(n)) } };

@@ -137,6 +137,10 @@ impl Inner {
     pub(crate) fn set_strict(&mut self, is_strict: bool) {
         self.is_strict = self.options.as_ref().and_then(|options| options.is_strict).unwrap_or(is_strict);
         self.call_in();
+        if self.is_strict {
+            // What threads have kept until now would stay behind what they append at once.
+            self.take_all();
+        }
     }
 
     /// The calling thread ends; what it does from now on is appended at once.
