@@ -22,13 +22,14 @@ pub(crate) fn names(linked: &str) -> Vec<String> {
     let demangled = demangle(linked, Mangling::Demangled);
     let mut all = vec![canonical_name(&demangled)];
     if demangled.len() >= SHORTENED_BYTES_MIN {
-        all.push(canonical_name(&without_brackets(&demangled)));
+        all.push(canonical_name(&without_brackets(&demangled, "")));
     }
     all
 }
 
-/// `a<>::b()` for `a<int>::b(long)`, as the recorder shortens names.
-fn without_brackets(name: &str) -> String {
+/// `a<…>::b(…)` for `a<int>::b(long)`, with a mark in place of what the brackets contain. Without a mark it is what the
+/// recorder makes of long names. The brackets of `operator<`, `operator->` and `operator()` do not count as brackets.
+pub fn without_brackets(name: &str, mark: &str) -> String {
     let mut kept = String::new();
     let mut depth = 0_usize;
     for (at, letter) in name.char_indices() {
@@ -38,6 +39,7 @@ fn without_brackets(name: &str) -> String {
             '<' | '(' if !is_operator => {
                 if depth == 0 {
                     kept.push(letter);
+                    kept.push_str(mark);
                 }
                 depth += 1;
             }
@@ -119,6 +121,13 @@ mod tests {
         let long = format!("a::b<{}>::operator<(c<d> const&)", "x<y>, ".repeat(50));
         assert_eq!(names(&long)[1], "a::b<>::operator<()");
         assert_eq!(names("f(int, std::vector<int>)"), ["f(int,std::vector<int>)"]);
+    }
+
+    #[test]
+    fn brackets_of_operators_stay() {
+        assert_eq!(without_brackets("a<int>::b(long)", "…"), "a<…>::b(…)");
+        assert_eq!(without_brackets("p<d<e>>::operator->(f)", "…"), "p<…>::operator->(…)");
+        assert_eq!(without_brackets("p::operator<(q<r> const&)", ""), "p::operator<()");
     }
 
     #[test]

@@ -8,6 +8,7 @@ use anytrace_core::layout::Layout;
 use anytrace_core::span::Mangling;
 use anytrace_core::text::printable;
 use anytrace_symbols::demangle;
+use anytrace_symbols::sites::without_brackets;
 
 /// Names of up to this many letters are shown unchanged.
 const LETTERS_MAX: usize = 72;
@@ -63,7 +64,7 @@ fn label(name: &str) -> String {
     if readable.chars().count() + place.chars().count() <= LETTERS_MAX {
         return printable(&format!("{readable}{place}"));
     }
-    let without = without_brackets(&readable);
+    let without = without_brackets(&readable, "…");
     let room = LETTERS_MAX.saturating_sub(place.chars().count());
     if without.chars().count() <= room {
         return printable(&format!("{without}{place}"));
@@ -108,34 +109,6 @@ fn without_library_path(path: &str) -> &str {
         begin += part.len() + 2;
     }
     path
-}
-
-/// `a<…>::b(…)` for `a<int>::b(long)`.
-fn without_brackets(name: &str) -> String {
-    let mut kept = String::new();
-    let mut depth = 0_usize;
-    for letter in name.chars() {
-        // The brackets of `operator<`, `operator->` and `operator()` do not count as brackets.
-        let is_operator = depth == 0 && (kept.ends_with("operator") || kept.ends_with('-'));
-        match letter {
-            '<' | '(' if !is_operator => {
-                if depth == 0 {
-                    kept.push(letter);
-                    kept.push('…');
-                }
-                depth += 1;
-            }
-            '>' | ')' if depth > 0 => {
-                depth -= 1;
-                if depth == 0 {
-                    kept.push(letter);
-                }
-            }
-            _ if depth == 0 => kept.push(letter),
-            _ => {}
-        }
-    }
-    kept
 }
 
 #[cfg(test)]
