@@ -1,4 +1,4 @@
-//! `convert --to din|lackey|xdin`: every output of accesses through the program, and lackey's traces by all verbs.
+//! `convert --to cacheray|din|lackey|xdin`: every output of accesses through the program, and lackey's traces by all verbs.
 
 #![allow(clippy::unwrap_used, reason = "a test may fail by panicking")]
 
@@ -51,6 +51,39 @@ fn the_accesses_of_one_format_become_a_trace_of_another() {
 }
 
 #[test]
+fn lackeys_accesses_become_a_cacheray_trace_with_its_code_addresses_beside_it() {
+    let folder = tempfile::tempdir().unwrap();
+    let (source, made) = (example("rows.lackey"), folder.path().join("rows.cacheray"));
+    let path = made.to_str().unwrap();
+    let output = run(&["convert", source.to_str().unwrap(), "-o", path]);
+    assert_eq!(output.status.code(), Some(0), "{}", text(&output.stderr));
+    assert!(text(&output.stderr).contains("fetches of instructions"), "{}", text(&output.stderr));
+    let check = run(&["check", path]);
+    assert_eq!(check.status.code(), Some(0), "{}", text(&check.stdout));
+    // The same data by the same instructions. Only lackey's trace has those that access nothing.
+    let rows = |file: &str| -> Vec<Value> {
+        let arguments = ["memory", "annotate", file, "--by", "instruction", "--top", "1000000", "--format", "json"];
+        let output = run(&arguments);
+        assert_eq!(output.status.code(), Some(0), "{}", text(&output.stderr));
+        let report: Value = serde_json::from_slice(&output.stdout).unwrap();
+        let mut rows = report["rows"].as_array().unwrap().clone();
+        rows.retain(|row| row["reads"].as_u64().unwrap() + row["writes"].as_u64().unwrap() > 0);
+        rows.iter_mut().for_each(|row| *row = serde_json::json!([row["address"], row["reads"], row["writes"]]));
+        rows.sort_by_key(Value::to_string);
+        rows
+    };
+    let found = rows(path);
+    assert!(found.len() >= 20, "{}", found.len());
+    assert_eq!(found, rows(source.to_str().unwrap()));
+    // Both or nothing: neither file is replaced unasked, and standard output gets the trace alone.
+    std::fs::remove_file(&made).unwrap();
+    let again = run(&["convert", source.to_str().unwrap(), "-o", path]);
+    assert_eq!((again.status.code(), made.exists()), (Some(2), false), "{}", text(&again.stderr));
+    assert!(text(&again.stderr).contains("rows.cacheray.pc exists"), "{}", text(&again.stderr));
+    assert_eq!(convert(&source, "cacheray", &[]).status.code(), Some(0));
+}
+
+#[test]
 fn every_access_is_a_line() {
     let kinds = &info(&example("rows.lackey"))["kinds"];
     let count = |kind: &str| kinds[kind].as_u64().unwrap_or(0);
@@ -83,7 +116,7 @@ fn outputs_of_accesses_are_offered_where_there_are_accesses() {
     let cacheray = refused(&convert(&example("boxes.cacheray"), "yaml", &[]));
     assert!(cacheray.contains("--to accepts cacheray, jsonl, din, lackey, xdin"), "{cacheray}");
     let lackey = refused(&convert(&example("rows.lackey"), "chrome", &[]));
-    assert!(lackey.contains("--to accepts lackey, jsonl, din, xdin, arrow, parquet\n"), "{lackey}");
+    assert!(lackey.contains("--to accepts lackey, jsonl, cacheray, din, xdin, arrow, parquet\n"), "{lackey}");
     let option = refused(&convert(&example("boxes.cacheray"), "din", &["--to-endian", "big"]));
     assert!(option.contains("--to-endian does not apply to din"), "{option}");
     let folder = tempfile::tempdir().unwrap();

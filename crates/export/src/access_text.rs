@@ -86,17 +86,17 @@ impl<L: AccessLines> AccessWriter for AccessText<'_, L> {
 
 /// Counts what a form of bare accesses cannot express.
 #[derive(Debug, Default)]
-struct LeftOut {
-    threads: u64,
-    types: u64,
-    regions_added: u64,
-    regions_removed: u64,
-    flags: u64,
+pub(crate) struct LeftOut {
+    pub(crate) threads: u64,
+    pub(crate) types: u64,
+    pub(crate) regions_added: u64,
+    pub(crate) regions_removed: u64,
+    pub(crate) flags: u64,
 }
 
 impl LeftOut {
     /// What was left out, one sentence each.
-    fn notes(&self) -> Vec<String> {
+    pub(crate) fn notes(&self) -> Vec<String> {
         let Self { threads, types, regions_added, regions_removed, flags } = *self;
         let regions = regions_added + regions_removed;
         let all = [

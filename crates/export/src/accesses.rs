@@ -7,6 +7,8 @@ use std::io::Write;
 
 use crate::access_text::AccessText;
 pub use crate::access_text::AccessWriter;
+use crate::cacheray::CacherayRecords;
+pub use crate::cacheray::records as cacheray_records;
 use crate::din::Din;
 use crate::lackey::Lackey;
 
@@ -23,7 +25,13 @@ pub struct AccessOutput {
 }
 
 /// Every output of accesses, by name.
-pub static OUTPUTS: [AccessOutput; 3] = [
+pub static OUTPUTS: [AccessOutput; 4] = [
+    AccessOutput {
+        name: "cacheray",
+        extension: "cacheray",
+        help: "cacheray's records of reads and writes; code addresses beside it, where instructions are known",
+        open: |out| Box::new(CacherayRecords::new(out)),
+    },
     AccessOutput {
         name: "din",
         extension: "din",

@@ -35,6 +35,7 @@
 mod access_text;
 pub mod accesses;
 pub mod arrow;
+mod cacheray;
 pub mod cells;
 pub mod chrome;
 mod columns;

@@ -293,7 +293,7 @@ pub(super) const BECOME: &[(&[&str], &[&str])] = &[
     (&["chrome", "perfetto", "speedscope", "firefox", "folded", "pprof", "svg", "csv", "otlp"], SPANS),
     (TABLES, &["apitrace", "cacheray", "casemate", "heph", "lackey", "xray"]),
     (&["apitrace"], APITRACE),
-    (&["cacheray"], &["cacheray"]),
+    (&["cacheray"], ACCESSES),
     (&["casemate"], CASEMATE),
     (&["heph"], HEPH),
     (&["xray"], XRAY),

@@ -1,14 +1,18 @@
-//! `anytrace convert --to din|lackey|xdin`: a trace's memory accesses for other programs' cache simulators.
+//! `anytrace convert --to cacheray|din|lackey|xdin`: a trace's memory accesses for other programs' cache simulators, or as
+//! the trace of another recorder.
+
+mod codes;
 
 use anytrace_core::{Format, Input, TargetOptions};
 use anytrace_export::accesses::{AccessOutput, by_name};
+use codes::{CodesFile, WithCodes};
 
 use super::forms::{may_mean, refuse_others};
 use super::{put_in_place, reporter};
 use crate::arguments::ConvertArguments;
 use crate::failure::Failure;
 use crate::open::{self, Opened};
-use crate::output::Output;
+use crate::output::{Output, commit_all};
 use crate::progress::Progress;
 use crate::report::Reporter;
 use crate::{Verdict, paint};
@@ -39,16 +43,33 @@ impl Chosen {
         mut output: Output,
     ) -> Result<Verdict, Failure> {
         let mut reporter = reporter(&opened, options)?;
+        let mut codes = self.codes_file(options)?;
         let (records, notes) = match opened {
-            Opened::Trace(format, input) => self.emit(format, input, options, &mut output, &mut reporter)?,
+            Opened::Trace(format, input) => {
+                self.emit(format, input, options, &mut output, codes.as_mut(), &mut reporter)?
+            }
             // JSON lines were refused by `chosen`.
             Opened::Empty(_) | Opened::Jsonl(..) => (0, Vec::new()),
         };
         let is_nothing = records == 0 && reporter.verdict() == Verdict::Breach;
+        let codes = codes.map_or(Ok(None), CodesFile::finish)?;
         let verdict = put_in_place(output, is_nothing, &reporter, options)?;
+        if verdict.has_result() {
+            commit_all(codes.into_iter().collect())?;
+        }
         let shown = anytrace_core::text::printable(&options.file.display().to_string());
         notes.iter().for_each(|note| paint::complain("note", format!("{shown}: {note}")));
         Ok(verdict)
+    }
+
+    /// Where code addresses go: beside a trace of the form that has them there, where that is a file.
+    fn codes_file(&self, options: &ConvertArguments) -> Result<Option<CodesFile>, Failure> {
+        let path = &options.output.output;
+        let is_file = path.as_os_str() != "-" && std::fs::metadata(path).map_or(true, |meta| meta.is_file());
+        if self.0.name != "cacheray" || !is_file {
+            return Ok(None);
+        }
+        CodesFile::create(path, options.output.force).map(Some)
     }
 
     /// Emits the accesses of a trace; returns the number of records read and what the output has no room for.
@@ -58,6 +79,7 @@ impl Chosen {
         input: Input,
         options: &ConvertArguments,
         output: &mut Output,
+        codes: Option<&mut CodesFile>,
         reporter: &mut Reporter,
     ) -> Result<(u64, Vec<String>), Failure> {
         let name = input.name().to_owned();
@@ -65,7 +87,11 @@ impl Chosen {
         let trace = open::enter(format, input, &options.input)?;
         let mut writer = (self.0.open)(output);
         let failed = |error| Failure::of(&name, &error);
-        let summary = trace.accesses(&mut *writer, reporter).map_err(failed)?;
+        let summary = match codes {
+            Some(codes) => trace.accesses(&mut WithCodes { out: &mut *writer, codes }, reporter),
+            None => trace.accesses(&mut *writer, reporter),
+        };
+        let summary = summary.map_err(failed)?;
         let notes = writer.finish().map_err(failed)?;
         Ok((summary.records, notes))
     }

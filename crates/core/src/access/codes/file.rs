@@ -400,13 +400,13 @@ impl<W: Write> CodeWriter<W> {
         self.block(b'A', &payload)
     }
 
-    /// Ends the file.
+    /// Ends the file, and returns the destination.
     ///
     /// # Errors
     /// I/O.
-    pub fn finish(mut self) -> std::io::Result<()> {
+    pub fn finish(mut self) -> std::io::Result<W> {
         self.end_block()?;
-        self.out.flush()
+        self.out.into_inner().map_err(std::io::IntoInnerError::into_error)
     }
 }
 
