@@ -24,6 +24,10 @@ const PEERS: &[(&str, &[&str])] = &[
     // Its package brings libEGL, which programs written by `apitrace to-c` load.
     ("eglinfo", &["mesa-utils", "libegl1", "libgl1-mesa-dri"]),
     ("valgrind", &["valgrind"]),
+    // Programs that strip others and find what was stripped.
+    ("objcopy", &["binutils"]),
+    ("xz", &["xz-utils"]),
+    ("debuginfod-find", &["debuginfod"]),
     // Programs that draw, for what `apitrace gltrim` keeps of them.
     ("glmark2", &["glmark2-x11"]),
     ("glmark2-es2", &["glmark2-es2-x11"]),

@@ -1,6 +1,6 @@
 //! Object files and debug data: turns addresses into names. Knows no trace format.
 //!
-//! Three levels: [`Binary`] owns a file's bytes; [`ObjectFile`] finds sections, relocates them and lists symbols;
+//! Three levels: [`Binary`] owns a file's bytes, [`Program`] those of its separate debug files, too; [`ObjectFile`] finds sections, relocates them and lists symbols;
 //! [`DebugData`] and [`Lines`] turn addresses into places in source code, [`layouts`] describes the layout of types in
 //! memory. [`demangle`] is for names from a linker.
 //!
@@ -25,6 +25,7 @@ mod layout;
 pub mod layouts;
 mod object_file;
 mod places;
+mod program;
 mod relocate;
 pub mod sites;
 mod sources;
@@ -37,5 +38,6 @@ pub use debug_data::{DebugData, Frame, Lines};
 pub use demangle::demangle;
 pub use object_file::{ObjectFile, Section};
 pub use places::CodeFiles;
+pub use program::{Objects, Program};
 pub use sources::{Sources, runs};
 pub use symbol_table::{Symbol, SymbolTable};

@@ -77,6 +77,16 @@ impl<'a> ObjectFile<'a> {
         self.file.is_little_endian()
     }
 
+    /// True when it has a section of that name, with contents.
+    pub(crate) fn has_section(&self, section_name: &str) -> bool {
+        self.file.section_by_name(section_name).is_some_and(|section| section.size() > 0)
+    }
+
+    /// True when it has a symbol table other than that of what it exports: strip removes it.
+    pub(crate) fn has_symbols(&self) -> bool {
+        self.file.symbols().next().is_some()
+    }
+
     /// A section by its name (`.text`; on Mach-O the segment does not matter), decompressed, with relocations applied:
     /// those of relocatable files, and of linked files the dynamic relocations for a program loaded at 0.
     ///

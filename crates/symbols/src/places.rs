@@ -8,7 +8,7 @@ use anytrace_core::text::shown;
 use anytrace_core::{Error, InputOptions};
 use object::{Object, ObjectSegment};
 
-use crate::{Binary, ObjectFile, demangle};
+use crate::{Binary, ObjectFile, Program, demangle};
 
 /// Where the loaders of Linux put programs that may be anywhere: as linked, by Valgrind, without randomization.
 const USUAL_BASES: [u64; 3] = [0, 0x10_8000, 0x5555_5555_4000];
@@ -98,18 +98,19 @@ impl CodeFiles<'_> {
         codes: &[u64],
         wanted: &[usize],
         places: &mut [Place],
-    ) -> Result<Option<String>, Error> {
-        let binary = Binary::open(&mapped.path, InputOptions::default())?;
-        let object = ObjectFile::parse(&binary, None)?;
+    ) -> Result<Vec<String>, Error> {
+        let program = Program::open(&mapped.path, InputOptions::default())?;
+        let objects = program.objects(None)?;
+        let object = &objects.own;
         let shown_path = mapped.path.display();
         if let Some(module) = mapped.module.filter(|module| !module.build_id.is_empty())
             && object.build_id().is_some_and(|own| own != module.build_id)
         {
             let note = format!("{shown_path} was built anew since the trace was recorded: its functions have no names");
-            return if mapped.is_named { Err(Error::usage(note)) } else { Ok(Some(note)) };
+            return if mapped.is_named { Err(Error::usage(note)) } else { Ok(vec![note]) };
         }
-        let symbols = object.symbols();
-        let debug = object.debug_data()?;
+        let symbols = objects.symbols();
+        let debug = objects.debug_data()?;
         // Without debug data, or with damaged ones, symbols remain.
         let lines = debug.lines().ok();
         let of_run: Vec<u64> = wanted.iter().filter_map(|at| codes.get(*at).copied()).collect();
@@ -145,7 +146,7 @@ impl CodeFiles<'_> {
                 };
             }
         }
-        Ok(None)
+        Ok(program.notes().to_vec())
     }
 }
 

@@ -8,7 +8,7 @@ use anytrace_core::span::{Location, Mangling};
 use anytrace_core::text::shown;
 use anytrace_core::{Error, InputOptions};
 
-use crate::{Binary, ObjectFile, demangle};
+use crate::{Program, demangle};
 
 /// A place that a call returns to: a function's name, as its file has it or demangled, and bytes from its begin.
 pub type Site<'n> = (&'n str, u64);
@@ -74,13 +74,13 @@ pub fn locations(programs: &[&Path], sites: &[Site<'_>]) -> Result<Vec<Option<Lo
     }
     let mut found: Vec<Vec<Location>> = vec![Vec::new(); sites.len()];
     for path in programs {
-        let binary = Binary::open(path, InputOptions::default())?;
-        if !binary.is_object() {
+        let program = Program::open(path, InputOptions::default())?;
+        if !program.binary().is_object() {
             continue;
         }
-        let object = ObjectFile::parse(&binary, None)?;
-        let symbols = object.symbols();
-        let debug = object.debug_data()?;
+        let objects = program.objects(None)?;
+        let symbols = objects.symbols();
+        let debug = objects.debug_data()?;
         // Without debug data there is nothing to find here.
         let Ok(lines) = debug.lines() else { continue };
         for symbol in symbols.symbols() {

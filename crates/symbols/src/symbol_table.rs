@@ -45,6 +45,15 @@ impl<'a> SymbolTable<'a> {
         if symbols.is_empty() {
             symbols = collect(file.dynamic_symbols());
         }
+        Self::sorted(symbols, ignored)
+    }
+
+    /// The symbols of both.
+    pub(crate) fn with(self, other: Self) -> Self {
+        Self::sorted([self.symbols, other.symbols].concat(), self.ignored)
+    }
+
+    fn sorted(mut symbols: Vec<Symbol<'a>>, ignored: u64) -> Self {
         symbols.sort_by_key(|symbol| (symbol.address, symbol.size_bytes));
         symbols.dedup_by(|next, kept| {
             let is_same = next.address == kept.address;

@@ -8,6 +8,7 @@ use gimli::{DwarfFileType, DwarfSections, EndianSlice, RunTimeEndian, SectionId}
 use object::Object;
 
 use crate::object_file::{failed, unpacked};
+use crate::program::separate;
 use crate::{Binary, ObjectFile, relocate};
 
 pub(super) type Bytes<'a> = EndianSlice<'a, RunTimeEndian>;
@@ -92,7 +93,7 @@ pub(super) fn companions(
     let sections = TypeSections::load(&object)?;
     let mut found = Vec::new();
     if sections.info_bytes == 0 {
-        if let Some(debug) = debug_link(path, &object, options, notes)? {
+        if let Some(debug) = separate(file, options, notes).debug {
             let further = companions(Path::new(debug.name()), &debug, options, notes)?;
             found.push(debug);
             found.extend(further);
@@ -119,32 +120,4 @@ pub(super) fn companions(
         }
     }
     Ok(found)
-}
-
-/// The file that `.gnu_debuglink` names: beside the program, in `.debug`, or in Debian's folder.
-fn debug_link(
-    path: &Path,
-    object: &ObjectFile<'_>,
-    options: InputOptions,
-    notes: &mut Vec<String>,
-) -> Result<Option<Binary>, Error> {
-    let Ok(Some((name, _))) = object.file.gnu_debuglink() else { return Ok(None) };
-    let name = String::from_utf8_lossy(name).into_owned();
-    // A name, not a path: a file must not lead elsewhere.
-    let Some(name) = Path::new(&name).file_name().map(PathBuf::from) else { return Ok(None) };
-    let folder = path.parent().unwrap_or(Path::new(""));
-    let absolute = std::path::absolute(folder).unwrap_or_default();
-    let below = absolute.strip_prefix("/").unwrap_or(&absolute).to_owned();
-    let places =
-        [folder.join(&name), folder.join(".debug").join(&name), Path::new("/usr/lib/debug").join(below).join(&name)];
-    match places.into_iter().find(|place| place.is_file() && place != path) {
-        Some(place) => {
-            let binary = Binary::open(&place, options)?;
-            Ok(binary.is_object().then_some(binary))
-        }
-        None => {
-            notes.push(format!("{}: its debug data are in {}, which is missing", object.name, name.display()));
-            Ok(None)
-        }
-    }
 }

@@ -4,10 +4,10 @@ use std::collections::BTreeMap;
 use std::io::Write;
 
 use anytrace_core::span::Mangling;
-use anytrace_core::{Error, Input};
-use anytrace_symbols::{Binary, ObjectFile};
+use anytrace_core::{Error, Input, InputOptions};
+use anytrace_symbols::{Binary, ObjectFile, Program};
 
-use super::functions::{Namer, address_name, debug_data};
+use super::functions::{Namer, address_name, debug_data, stripped};
 use super::sleds::sleds;
 use super::yaml;
 
@@ -29,29 +29,38 @@ pub fn extract(input: Input, options: ExtractOptions<'_>, out: &mut dyn Write) -
     let binary = Binary::from_input(input)?;
     let mut notes = Vec::new();
     let entries =
-        if binary.is_object() { from_object(&binary, options, &mut notes)? } else { from_yaml(&binary, options)? };
+        if binary.is_object() { from_object(binary, options, &mut notes)? } else { from_yaml(&binary, options)? };
     yaml::write(&entries, out)?;
     Ok(notes)
 }
 
 fn from_object(
-    binary: &Binary,
+    binary: Binary,
     options: ExtractOptions<'_>,
     notes: &mut Vec<String>,
 ) -> Result<Vec<yaml::Entry>, Error> {
-    let object = ObjectFile::parse(binary, options.architecture)?;
-    let sleds = sleds(&object)?;
+    let sleds = sleds(&ObjectFile::parse(&binary, options.architecture)?)?;
     let Some(mangling) = options.names else {
         return Ok(sleds.into_iter().map(|sled| yaml::Entry { sled, name: String::new() }).collect());
     };
-    let debug = debug_data(&object, notes);
-    let namer = Namer::new(&object, debug.as_ref(), mangling, notes);
+    let program = Program::of(binary, InputOptions::default());
+    let objects = program.objects(options.architecture)?;
+    notes.extend_from_slice(program.notes());
+    let debug = debug_data(&objects, notes);
+    let namer = Namer::new(&objects, debug.as_ref(), mangling, notes);
     let mut known: BTreeMap<u32, String> = BTreeMap::new();
-    let named = sleds.into_iter().map(|sled| {
-        let name = known.entry(sled.id).or_insert_with(|| namer.name(sled.function)).clone();
-        yaml::Entry { sled, name }
-    });
-    Ok(named.collect())
+    let mut nameless = 0;
+    let mut named = Vec::with_capacity(sleds.len());
+    for sled in sleds {
+        let name = known.entry(sled.id).or_insert_with(|| {
+            let name = namer.name(sled.function);
+            nameless += usize::from(name == address_name(sled.function));
+            name
+        });
+        named.push(yaml::Entry { sled, name: name.clone() });
+    }
+    notes.extend(stripped(objects.own.name(), &objects, nameless, known.len()));
+    Ok(named)
 }
 
 fn from_yaml(binary: &Binary, options: ExtractOptions<'_>) -> Result<Vec<yaml::Entry>, Error> {

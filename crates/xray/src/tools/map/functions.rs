@@ -2,7 +2,7 @@
 
 use anytrace_core::Error;
 use anytrace_core::span::{Location, Mangling};
-use anytrace_symbols::{Binary, DebugData, Lines, ObjectFile, SymbolTable, demangle};
+use anytrace_symbols::{DebugData, Lines, Objects, Program, SymbolTable, demangle};
 
 use super::sleds::{Sled, sleds};
 use super::yaml;
@@ -25,7 +25,12 @@ pub struct Function {
 }
 
 /// Functions of an object file or a YAML map, in order of their numbers.
-pub(super) fn functions(binary: &Binary, mangling: Mangling, notes: &mut Vec<String>) -> Result<Vec<Function>, Error> {
+pub(super) fn functions(
+    program: &Program,
+    mangling: Mangling,
+    notes: &mut Vec<String>,
+) -> Result<Vec<Function>, Error> {
+    let binary = program.binary();
     if !binary.is_object() {
         let mut functions: Vec<Function> = Vec::new();
         for entry in yaml::read(binary)? {
@@ -41,12 +46,12 @@ pub(super) fn functions(binary: &Binary, mangling: Mangling, notes: &mut Vec<Str
         functions.dedup_by_key(|function| function.id);
         return Ok(functions);
     }
-    let object = ObjectFile::parse(binary, None)?;
-    let sleds = sleds(&object)?;
-    let debug = debug_data(&object, notes);
-    let namer = Namer::new(&object, debug.as_ref(), mangling, notes);
-    let firsts = firsts(&sleds);
-    Ok(firsts
+    let objects = program.objects(None)?;
+    let sleds = sleds(&objects.own)?;
+    notes.extend_from_slice(program.notes());
+    let debug = debug_data(&objects, notes);
+    let namer = Namer::new(&objects, debug.as_ref(), mangling, notes);
+    let found: Vec<Function> = firsts(&sleds)
         .map(|sled| Function {
             id: sled.id,
             address: sled.function,
@@ -55,7 +60,24 @@ pub(super) fn functions(binary: &Binary, mangling: Mangling, notes: &mut Vec<Str
             first_instruction: namer.lines.as_ref().and_then(|lines| lines.location(sled.function)),
             column: namer.lines.as_ref().map_or(0, |lines| lines.column(sled.function)),
         })
-        .collect())
+        .collect();
+    let nameless = found.iter().filter(|function| function.name == address_name(function.address)).count();
+    notes.extend(stripped(binary.name(), &objects, nameless, found.len()));
+    Ok(found)
+}
+
+/// What to do about functions without names, in a sentence.
+pub(super) fn stripped(name: &str, objects: &Objects<'_>, nameless: usize, all: usize) -> Option<String> {
+    let id = objects.own.build_id().map_or_else(String::new, |id| {
+        let digits: String = id.iter().map(|byte| format!("{byte:02x}")).collect();
+        format!(" (build id {digits})")
+    });
+    (nameless > 0).then(|| {
+        format!(
+            "{name}: {nameless} of {all} functions have no name: it was stripped{id}, and its debug file was found \
+             neither beside it nor in /usr/lib/debug; ANYTRACE_DEBUG_DIR names further folders, DEBUGINFOD_URLS servers"
+        )
+    })
 }
 
 /// The first sled of each function.
@@ -70,8 +92,8 @@ pub(super) fn address_name(address: u64) -> String {
 }
 
 /// Debug data as far as they are readable: without them names are still known.
-pub(super) fn debug_data<'a>(object: &ObjectFile<'a>, notes: &mut Vec<String>) -> Option<DebugData<'a>> {
-    match object.debug_data() {
+pub(super) fn debug_data<'a>(objects: &Objects<'a>, notes: &mut Vec<String>) -> Option<DebugData<'a>> {
+    match objects.debug_data() {
         Ok(data) => Some(data).filter(|data| !data.is_empty()),
         Err(error) => {
             notes.push(format!("{error}; functions have no source locations"));
@@ -89,7 +111,7 @@ pub(super) struct Namer<'a> {
 
 impl<'a> Namer<'a> {
     pub(super) fn new(
-        object: &ObjectFile<'a>,
+        objects: &Objects<'a>,
         debug: Option<&'a DebugData<'_>>,
         mangling: Mangling,
         notes: &mut Vec<String>,
@@ -101,7 +123,7 @@ impl<'a> Namer<'a> {
                 None
             }
         };
-        Self { symbols: object.symbols(), lines, mangling }
+        Self { symbols: objects.symbols(), lines, mangling }
     }
 
     /// In the peer's order: the symbol table first, then debug data, then the address itself.

@@ -10,7 +10,7 @@ use std::collections::BTreeMap;
 
 use anytrace_core::span::{Location, Mangling, SymbolSource, Symbols};
 use anytrace_core::{Error, InputOptions};
-use anytrace_symbols::Binary;
+use anytrace_symbols::Program;
 
 pub use extract::{ExtractOptions, extract};
 pub use functions::Function;
@@ -53,8 +53,8 @@ pub fn load(sources: &[SymbolSource], mangling: Mangling) -> Result<Map, Error> 
         if object > u32::MAX >> LOCAL_BITS {
             return Err(Error::usage(format!("expected an object number from 0 to 255, found {object}")));
         }
-        let binary = Binary::open(&source.path, InputOptions::default())?;
-        let functions = functions::functions(&binary, mangling, &mut map.notes)?;
+        let program = Program::open(&source.path, InputOptions::default())?;
+        let functions = functions::functions(&program, mangling, &mut map.notes)?;
         if map.objects.insert(object, functions).is_some() {
             let path = source.path.display();
             return Err(Error::usage(format!(
