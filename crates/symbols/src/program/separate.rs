@@ -56,7 +56,7 @@ impl Search<'_, '_> {
         let (link, is_stripped) = (self.link(), !self.object.has_symbols());
         let debug = self.local(link.as_ref(), notes).or_else(|| {
             // A program with symbols was not stripped; nobody keeps debug data of what was compiled without.
-            (is_stripped || link.is_some()).then(|| self.from_servers(notes)).flatten()
+            (is_stripped || link.is_some()).then(|| self.ask_servers(notes)).flatten()
         });
         if let (None, Some(link)) = (&debug, link) {
             let (name, missing) = (self.object.name(), link.name.display());
@@ -148,7 +148,7 @@ impl Search<'_, '_> {
     }
 
     /// Has elfutils' program ask the servers; it knows their protocol, and keeps what it gets where [`fetched`] finds it.
-    fn from_servers(&self, notes: &mut Vec<String>) -> Option<Binary> {
+    fn ask_servers(&self, notes: &mut Vec<String>) -> Option<Binary> {
         let servers = servers()?;
         let (name, id) = (self.object.name(), hexadecimal(self.object.build_id()?));
         let command = Command::new("debuginfod-find").args(["debuginfo", &id]).stdin(Stdio::null()).output();
