@@ -48,6 +48,7 @@ pub mod quantiles;
 pub mod remap;
 pub mod reuse;
 pub mod runs;
+pub mod select;
 pub mod sharing;
 pub mod site_name;
 pub mod stack_runs;

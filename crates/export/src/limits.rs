@@ -1,9 +1,7 @@
 //! The limits of the programs that read our outputs, and how much of a trace exceeds them.
 //!
 //! A limit is listed where it was measured or is documented. [`Measured`] sits between a trace and an output: it counts
-//! what exceeds the output's limits, and leaves out spans of depths that are not selected.
-
-use std::ops::Range;
+//! what exceeds the output's limits.
 
 use anytrace_core::span::{Edge, EdgeBatch, EdgeFlags, EdgeKind, Location, NameId, SpanSource, Track, TrackId, Value};
 use anytrace_core::{Error, SpanSink};
@@ -88,16 +86,11 @@ pub struct LimitCounts {
     pub deeper: u64,
     /// Spans, instants and counters written.
     pub events: u64,
-    /// Spans left out because their depth is not selected.
-    pub left_out: u64,
 }
 
 /// What exceeds the limits, one sentence each; `bytes` is the length of the output.
 pub fn notes(limits: &[Limit], found: &LimitCounts, bytes: u64) -> Vec<String> {
     let mut notes = Vec::new();
-    if found.left_out > 0 {
-        notes.push(format!("{} spans outside --depth were left out", found.left_out));
-    }
     for Limit { consumer, measure, most, effect, .. } in limits {
         let note = match measure {
             Measure::Depth if found.deeper > 0 => format!(
@@ -118,16 +111,13 @@ pub fn notes(limits: &[Limit], found: &LimitCounts, bytes: u64) -> Vec<String> {
     notes
 }
 
-/// Counts everything sent to an output, and leaves out spans of depths that are not selected.
+/// Counts everything sent to an output.
 pub struct Measured<'a> {
     inner: Box<dyn Timeline + 'a>,
-    wanted: Option<Range<u64>>,
     /// The least depth that is beyond a limit.
     too_deep: u64,
     lanes: Vec<Lane>,
     found: LimitCounts,
-    /// The remainder of a batch.
-    kept: EdgeBatch,
 }
 
 /// A track's open spans.
@@ -169,12 +159,11 @@ impl Lane {
 }
 
 impl<'a> Measured<'a> {
-    /// Wraps an output. `wanted`: how many spans may be around a span; `None` is any number.
-    pub fn new(inner: Box<dyn Timeline + 'a>, limits: &[Limit], wanted: Option<Range<u64>>) -> Self {
+    /// Wraps an output.
+    pub fn new(inner: Box<dyn Timeline + 'a>, limits: &[Limit]) -> Self {
         let depths = limits.iter().filter(|limit| limit.measure == Measure::Depth).map(|limit| limit.most);
         let too_deep = depths.min().unwrap_or(u64::MAX);
-        let (lanes, found, kept) = (Vec::new(), LimitCounts::default(), EdgeBatch::default());
-        Self { inner, wanted, too_deep, lanes, found, kept }
+        Self { inner, too_deep, lanes: Vec::new(), found: LimitCounts::default() }
     }
 
     /// The counts.
@@ -220,33 +209,11 @@ impl SpanSink for Measured<'_> {
     }
 
     fn edges(&mut self, batch: &EdgeBatch) -> Result<(), Error> {
-        let Some(wanted) = self.wanted.clone() else {
-            for edge in batch.edges() {
-                let depth = self.lanes.get_mut(edge.track as usize).map_or(0, |lane| lane.depth(batch, edge));
-                self.count(edge, depth);
-            }
-            return self.inner.edges(batch);
-        };
-        let mut kept = std::mem::take(&mut self.kept);
-        kept.clear();
-        for (edge, identity) in batch.identified() {
+        for edge in batch.edges() {
             let depth = self.lanes.get_mut(edge.track as usize).map_or(0, |lane| lane.depth(batch, edge));
-            let is_span = matches!(edge.kind, EdgeKind::Begin | EdgeKind::End);
-            if is_span && !wanted.contains(&depth) {
-                self.found.left_out += u64::from(edge.kind == EdgeKind::Begin);
-                continue;
-            }
             self.count(edge, depth);
-            kept.push(*edge);
-            batch.attributes(edge).for_each(|(key, value)| kept.attribute(key, value));
-            if let Some((own, parent)) = identity {
-                // The parent of the outermost selected depth is not in the output.
-                kept.identify(own, parent.filter(|_| depth > wanted.start));
-            }
         }
-        let done = if kept.is_empty() { Ok(()) } else { self.inner.edges(&kept) };
-        self.kept = kept;
-        done
+        self.inner.edges(batch)
     }
 }
 
@@ -311,9 +278,9 @@ mod tests {
         batch
     }
 
-    fn run(wanted: Option<Range<u64>>, is_complete: bool) -> (Vec<(EdgeKind, u64)>, LimitCounts) {
+    fn run(is_complete: bool) -> (Vec<(EdgeKind, u64)>, LimitCounts) {
         let mut out = Vec::new();
-        let mut measured = Measured::new(Box::new(Kept(&mut out)), &[DEEP], wanted);
+        let mut measured = Measured::new(Box::new(Kept(&mut out)), &[DEEP]);
         measured.track(0, &Track::default()).unwrap();
         measured.edges(&batch(is_complete)).unwrap();
         let found = measured.found();
@@ -324,23 +291,12 @@ mod tests {
     #[test]
     fn spans_that_are_too_deep_are_counted_and_stay() {
         for is_complete in [false, true] {
-            let (out, found) = run(None, is_complete);
+            let (out, found) = run(is_complete);
             assert_eq!(out.len(), if is_complete { 4 } else { 7 });
-            assert_eq!(found, LimitCounts { deeper: 1, events: 4, left_out: 0 });
+            assert_eq!(found, LimitCounts { deeper: 1, events: 4 });
             let said = notes(&[DEEP], &found, 0);
             assert!(said.len() == 1 && said[0].starts_with("1 spans are nested deeper than 2 levels"), "{said:?}");
         }
-    }
-
-    #[test]
-    fn spans_of_other_depths_are_left_out_and_counted() {
-        use EdgeKind::{Begin, End, Instant};
-        let (out, found) = run(Some(0..2), false);
-        assert_eq!(out, [(Begin, 0), (Begin, 1), (Instant, 5), (End, 19), (End, 20)]);
-        assert_eq!(found, LimitCounts { deeper: 0, events: 3, left_out: 1 });
-        assert_eq!(run(Some(1..2), false).0, [(Begin, 1), (Instant, 5), (End, 19)]);
-        assert_eq!(run(Some(0..1), true).0, [(Begin, 0), (Instant, 5)]);
-        assert!(notes(&[DEEP], &found, 0)[0].starts_with("1 spans outside"));
     }
 
     #[test]

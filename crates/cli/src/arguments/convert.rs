@@ -1,10 +1,10 @@
 //! Options of `convert` for tables and timelines, one of them of every verb that writes CSV.
 
+use anytrace_core::TimeBound;
 use anytrace_export::cells::Cells;
 use clap::Args;
 
-use super::{RANGE, number_range};
-use crate::symbols::SymbolArguments;
+use super::{RANGE, SpanArguments, time_range};
 
 /// How text is written in CSV.
 #[derive(Debug, Clone, Copy, Default, Args)]
@@ -43,22 +43,27 @@ pub(crate) struct TableOutputArguments {
 #[derive(Debug, Clone, Args)]
 #[command(next_help_heading = "Timelines (chrome, csv, firefox, folded, perfetto, speedscope, svg)")]
 pub(crate) struct TimelineOutputArguments {
-    /// Nest the target of a tail call inside its caller
-    #[arg(long)]
-    pub(crate) tail_chains: bool,
-    /// Nesting depths
-    #[arg(long, value_name = "A..B", value_parser = number_range, help = format!("Only spans at these nesting depths \
-          (0 is outermost): {RANGE}; the others are counted in a note"))]
-    pub(crate) depth: Option<std::ops::Range<u64>>,
     #[command(flatten)]
     pub(crate) csv: CsvArguments,
     #[command(flatten)]
-    pub(crate) symbols: SymbolArguments,
+    pub(crate) spans: SpanArguments,
+    /// Lengths of spans
+    #[arg(long, value_name = "A..B", value_parser = time_range, help = format!("Lengths of spans {RANGE}: plain numbers in \
+          the trace's unit, or with ns, us, ms, s; the trace is read twice"))]
+    pub(crate) duration: Option<(TimeBound, TimeBound)>,
 }
 
 impl TimelineOutputArguments {
     /// True when one of the options is given.
     pub(crate) fn is_asked_for(&self) -> bool {
-        self.tail_chains || self.depth.is_some() || self.csv.is_given() || !self.symbols.sources().is_empty()
+        let spans = &self.spans;
+        spans.tail_chains || !spans.symbols.sources().is_empty() || self.csv.is_given() || !self.conditions().is_empty()
+    }
+
+    /// The conditions that are given.
+    pub(crate) fn conditions(&self) -> Vec<&'static str> {
+        let mut all = self.spans.conditions();
+        all.extend(self.duration.map(|_| "--duration"));
+        all
     }
 }

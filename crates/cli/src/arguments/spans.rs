@@ -14,7 +14,7 @@ use super::{
 use crate::symbols::SymbolArguments;
 
 /// Which spans, and what they are called.
-#[derive(Debug, Args)]
+#[derive(Debug, Clone, Args)]
 #[command(next_help_heading = "Spans (all conditions must hold)")]
 pub(crate) struct SpanArguments {
     /// A thread (Heph: a stream); may be repeated
@@ -48,6 +48,17 @@ impl SpanArguments {
     pub(crate) fn has_plain_time(&self) -> bool {
         let is_plain = |bound| matches!(bound, TimeBound::Native(_));
         self.time.is_some_and(|(from, to)| is_plain(from) || is_plain(to))
+    }
+
+    /// The conditions that are given.
+    pub(crate) fn conditions(&self) -> Vec<&'static str> {
+        let all = [
+            ("--thread", !self.thread.is_empty()),
+            ("--time", self.time.is_some()),
+            ("--name", self.name.is_some()),
+            ("--depth", self.depth.is_some()),
+        ];
+        all.into_iter().filter(|(_, is_given)| *is_given).map(|(name, _)| name).collect()
     }
 
     /// The library's filter.

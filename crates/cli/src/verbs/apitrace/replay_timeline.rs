@@ -40,7 +40,7 @@ impl TimelineFile {
     pub(super) fn open<'t>(&'t mut self, spool: &'t mut LateSpool) -> Measured<'t> {
         let cells = anytrace_export::cells::Cells::default();
         let outlet = Outlet { out: &mut self.out, spool, title: &self.title, cells };
-        Measured::new((self.form.open)(outlet), self.form.limits, None)
+        Measured::new((self.form.open)(outlet), self.form.limits)
     }
 
     /// Puts it in place. `found`: what was written, which may be more than some programs read.

@@ -83,9 +83,10 @@ fn refuse(
 ) -> Result<(), Failure> {
     refuse_others(opened, output.name, target, options)?;
     let timeline = &options.timeline_output;
-    if timeline.depth.is_some() || timeline.csv.is_given() {
+    if !timeline.conditions().is_empty() || timeline.csv.is_given() {
         return Err(Failure::usage(
-            "--depth and --csv-raw apply only to timelines: --to chrome, perfetto and the like; a table has every span",
+            "conditions on spans (--thread, --time, --name, --depth, --duration) and --csv-raw apply only to timelines: \
+             --to chrome, perfetto and the like; a table has every span",
         ));
     }
     Ok(())
@@ -131,8 +132,8 @@ impl Names {
         let (span_options, _) = match self.loaded.take() {
             Some(loaded) => self.loaded.insert(loaded),
             None => {
-                let (symbols, named) = options.timeline_output.symbols.load_counted(format)?.unzip();
-                let tail_chains = options.timeline_output.tail_chains;
+                let (symbols, named) = options.timeline_output.spans.symbols.load_counted(format)?.unzip();
+                let tail_chains = options.timeline_output.spans.tail_chains;
                 self.loaded.insert((SpanOptions { tail_chains, symbols, ..SpanOptions::default() }, named))
             }
         };

@@ -1,6 +1,7 @@
 //! `anytrace convert --to chrome|perfetto|…`: a trace's spans for other programs' timelines.
 
-use anytrace_core::{Format, Input, SpanOptions, Target, TargetOptions};
+use anytrace_analysis::select::{Lengths, Selected};
+use anytrace_core::{Format, Input, SpanOptions, SpanSink, Target, TargetOptions};
 use anytrace_export::limits::{self, Measured};
 use anytrace_export::timeline::{Outlet, Timeline, TimelineOutput, by_name};
 
@@ -11,7 +12,7 @@ use crate::failure::Failure;
 use crate::open::{self, Opened};
 use crate::output::{LateSpool, Output};
 use crate::progress::Progress;
-use crate::report::Reporter;
+use crate::report::{Reporter, Way};
 use crate::{Verdict, paint};
 
 /// A timeline output that was asked for.
@@ -30,8 +31,8 @@ pub(super) fn chosen(
         let is_meant = options.timeline_output.is_asked_for();
         return if is_meant {
             Err(Failure::usage(
-                "--tail-chains, --depth, --csv-raw and --program apply only to timelines: --to chrome, perfetto and \
-                 the like; --tail-chains and --program also to tables",
+                "--thread, --time, --name, --depth, --duration, --tail-chains, --csv-raw and --program apply only to \
+                 timelines: --to chrome, perfetto and the like; --tail-chains and --program also to tables",
             ))
         } else {
             Ok(None)
@@ -54,17 +55,21 @@ impl Chosen {
         let cells = options.timeline_output.csv.cells();
         let mut spool = LateSpool::default();
         let outlet = Outlet { out: &mut output, spool: &mut spool, title: &title, cells };
-        let mut timeline = Measured::new((self.0.open)(outlet), self.0.limits, options.timeline_output.depth.clone());
+        let mut timeline = Measured::new((self.0.open)(outlet), self.0.limits);
         let mut reporter = reporter(&opened, options)?;
-        let records = match opened {
-            Opened::Trace(format, input) => spans(format, input, options, &mut timeline, &mut reporter)?,
+        let (records, left_out) = match opened {
+            Opened::Trace(format, input) => chosen_spans(format, input, options, &mut timeline, &mut reporter)?,
             // JSON lines were refused by `chosen`.
-            Opened::Empty(_) | Opened::Jsonl(..) => 0,
+            Opened::Empty(_) | Opened::Jsonl(..) => (0, 0),
         };
         timeline.finish().map_err(|error| Failure::of(&name, &error))?;
         let found = timeline.found();
         drop(timeline);
-        let notes = limits::notes(self.0.limits, &found, output.position());
+        let mut notes = limits::notes(self.0.limits, &found, output.position());
+        if left_out > 0 {
+            let conditions = options.timeline_output.conditions().join(", ");
+            notes.insert(0, format!("{left_out} spans outside {conditions} were left out"));
+        }
         let is_nothing = records == 0 && reporter.verdict() == Verdict::Breach;
         let verdict = put_in_place(output, is_nothing, &reporter, options)?;
         let shown = anytrace_core::text::printable(&name);
@@ -73,21 +78,51 @@ impl Chosen {
     }
 }
 
+/// Emits the spans that are asked for; returns the number of records read, and how many spans were left out.
+fn chosen_spans(
+    format: &'static dyn Format,
+    input: Input,
+    options: &ConvertArguments,
+    timeline: &mut Measured<'_>,
+    reporter: &mut Reporter,
+) -> Result<(u64, u64), Failure> {
+    let given = &options.timeline_output;
+    if given.conditions().is_empty() {
+        return Ok((spans(format, input, options, timeline, reporter)?, 0));
+    }
+    let filter = || given.spans.filter(given.duration);
+    let lengths = given.duration.map(|_| lengths(format, options, Lengths::new(timeline, filter()))).transpose()?;
+    let mut selected = Selected::new(timeline, filter(), lengths);
+    let records = spans(format, input, options, &mut selected, reporter)?;
+    Ok((records, selected.left_out()))
+}
+
+/// Reads the trace for the lengths of its spans. What is wrong with it is reported when it is read again.
+fn lengths(format: &'static dyn Format, options: &ConvertArguments, mut lengths: Lengths) -> Result<Lengths, Failure> {
+    if options.file.as_os_str() == "-" {
+        return Err(Failure::usage("--duration reads the trace twice: standard input can be read once only"));
+    }
+    let Opened::Trace(_, input) = open::open(&options.file, &options.input)? else { return Ok(lengths) };
+    let mut nowhere = Reporter::new("", Some(format), Way::Keep, options.input.limit);
+    spans(format, input, options, &mut lengths, &mut nowhere)?;
+    Ok(lengths)
+}
+
 /// Emits the spans of a trace; returns the number of records read.
 fn spans(
     format: &'static dyn Format,
     input: Input,
     options: &ConvertArguments,
-    timeline: &mut dyn Timeline,
+    out: &mut dyn SpanSink,
     reporter: &mut Reporter,
 ) -> Result<u64, Failure> {
     let name = input.name().to_owned();
-    let (symbols, named) = options.timeline_output.symbols.load_counted(format)?.unzip();
-    let span_options =
-        SpanOptions { tail_chains: options.timeline_output.tail_chains, symbols, ..SpanOptions::default() };
+    let given = &options.timeline_output.spans;
+    let (symbols, named) = given.symbols.load_counted(format)?.unzip();
+    let span_options = SpanOptions { tail_chains: given.tail_chains, symbols, ..SpanOptions::default() };
     let _progress = Progress::watch(&input);
     let trace = open::enter(format, input, &options.input)?;
-    let summary = trace.spans(&span_options, timeline, reporter).map_err(|error| Failure::of(&name, &error))?;
+    let summary = trace.spans(&span_options, out, reporter).map_err(|error| Failure::of(&name, &error))?;
     if let Some(named) = named {
         named.complain(&name);
     }
