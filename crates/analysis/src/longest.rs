@@ -1,20 +1,39 @@
-//! The longest calls, each with its complete stack.
+//! The longest calls, of all and of each name, each with its complete stack.
 
-use anytrace_core::span::Span;
+use anytrace_core::span::{NameId, Span};
 
 use crate::pass::{About, Engine};
 use crate::top::Top;
+
+/// What makes a span long.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Measure {
+    /// From its begin to its end.
+    Length,
+    /// Without the spans inside it: what only contains others is short.
+    SelfTime,
+}
+
+impl Measure {
+    fn of(self, span: &Span) -> u64 {
+        match self {
+            Self::Length => span.duration(),
+            Self::SelfTime => span.self_time,
+        }
+    }
+}
 
 /// The engine: the `limit` longest spans; of equal ones those that ended first. Their stacks are in the pass's table.
 #[derive(Debug)]
 pub struct Longest {
     top: Top<Span>,
+    measure: Measure,
 }
 
 impl Longest {
     /// Keeps this many.
-    pub fn new(limit: usize) -> Self {
-        Self { top: Top::new(limit) }
+    pub fn new(limit: usize, measure: Measure) -> Self {
+        Self { top: Top::new(limit), measure }
     }
 
     /// The spans, longest first.
@@ -26,7 +45,42 @@ impl Longest {
 impl Engine for Longest {
     fn spans(&mut self, spans: &[Span], _about: About<'_>) {
         for span in spans {
-            self.top.offer(span.duration(), || *span);
+            self.top.offer(self.measure.of(span), || *span);
+        }
+    }
+}
+
+/// The engine: the `limit` longest spans of each name. Memory grows with names, not with spans.
+#[derive(Debug)]
+pub struct Outliers {
+    limit: usize,
+    measure: Measure,
+    by_name: Vec<Top<Span>>,
+}
+
+impl Outliers {
+    /// Keeps this many of each.
+    pub fn new(limit: usize, measure: Measure) -> Self {
+        Self { limit, measure, by_name: Vec::new() }
+    }
+
+    /// The spans of a name, longest first. They are gone then.
+    pub fn take(&mut self, name: NameId) -> Vec<Span> {
+        let of_name = self.by_name.get_mut(name as usize);
+        of_name.map(|top| std::mem::replace(top, Top::new(0)).into_sorted()).unwrap_or_default()
+    }
+}
+
+impl Engine for Outliers {
+    fn spans(&mut self, spans: &[Span], _about: About<'_>) {
+        for span in spans {
+            let at = span.name as usize;
+            if at >= self.by_name.len() {
+                self.by_name.resize_with(at + 1, || Top::new(self.limit));
+            }
+            if let Some(top) = self.by_name.get_mut(at) {
+                top.offer(self.measure.of(span), || *span);
+            }
         }
     }
 }
@@ -44,7 +98,7 @@ mod tests {
     fn the_longest_are_those_of_the_obvious_version() {
         for seed in 1..20 {
             let edges = random_edges(&mut Random(seed), 3, 6, 300);
-            let mut longest = Longest::new(10);
+            let mut longest = Longest::new(10, Measure::Length);
             let mut pass = Pass::new(SpanFilter::default(), true, vec![&mut longest]);
             play(&edges, TimeUnit::Nanoseconds, &mut pass);
             let stacks = pass.finish().stacks.unwrap();
@@ -57,6 +111,29 @@ mod tests {
             for span in spans {
                 let same = slow.iter().find(|slow| slow.seq == span.seq).unwrap();
                 assert_eq!(stacks.path(span.stack), same.path);
+            }
+        }
+    }
+
+    #[test]
+    fn each_name_has_its_own_longest() {
+        for (seed, measure) in (1..20).zip([Measure::Length, Measure::SelfTime].into_iter().cycle()) {
+            let edges = random_edges(&mut Random(seed), 3, 6, 300);
+            let mut outliers = Outliers::new(4, measure);
+            let mut pass = Pass::new(SpanFilter::default(), true, vec![&mut outliers]);
+            play(&edges, TimeUnit::Nanoseconds, &mut pass);
+            pass.finish();
+            let slow = obvious(&edges);
+            for name in 0..7 {
+                let of = |length: u64, own: u64| if measure == Measure::Length { length } else { own };
+                let same = slow.iter().filter(|span| span.name() == name);
+                let mut wanted: Vec<u64> = same.map(|span| of(span.duration(), span.self_time)).collect();
+                wanted.sort_unstable_by(|a, b| b.cmp(a));
+                wanted.truncate(4);
+                let found: Vec<u64> =
+                    outliers.take(name).iter().map(|span| of(span.duration(), span.self_time)).collect();
+                assert_eq!(found, wanted, "{name}");
+                assert!(outliers.take(name).is_empty());
             }
         }
     }

@@ -152,6 +152,7 @@ const HEPH: &[&str] = &[
     "flame FILE --format folded",
     "stats FILE",
     "stats FILE --by thread --longest 10 --gaps --migrations --events",
+    "stats FILE --outliers 3 --self",
     "timeline FILE",
     "heph spans FILE",
     "heph stats FILE",

@@ -11,7 +11,7 @@ use anytrace_analysis::filter::SpanFilter;
 use anytrace_analysis::flame::{FlameGraph, Side, StackWeights, Weight};
 use anytrace_analysis::gaps::Gaps;
 use anytrace_analysis::histogram::Histograms;
-use anytrace_analysis::longest::Longest;
+use anytrace_analysis::longest::{Longest, Measure};
 use anytrace_analysis::migrations::Migrations;
 use anytrace_analysis::overview::Overview;
 use anytrace_analysis::pass::Pass;
@@ -58,7 +58,7 @@ fn assert_engines_agree_on(format: &str, name: &str, bytes: Vec<u8>, tail_chains
     let (mut by_name, mut by_thread, mut by_both) =
         (Accounting::new(By::Name), Accounting::new(By::Thread), Accounting::new(By::NameAndThread));
     let (mut weights, mut counts) = (StackWeights::new(Weight::Time), StackWeights::new(Weight::Count));
-    let (mut histograms, mut longest) = (Histograms::new(Box::new(|_| true)), Longest::new(5));
+    let (mut histograms, mut longest) = (Histograms::new(Box::new(|_| true)), Longest::new(5, Measure::Length));
     let (mut gaps, mut migrations, mut events) =
         (Gaps::new(TimeBound::Open, 5), Migrations::default(), Events::default());
     let mut overview = Overview::default();
@@ -160,9 +160,9 @@ fn the_three_forms_of_stats_have_the_same_figures() {
 #[test]
 fn parts_are_there_when_asked_for() {
     let plain = json(&["stats", TAIL, "--format", "json"]);
-    let keys = ["histograms", "longest", "gaps", "migrations", "events", "attributes"];
+    let keys = ["histograms", "longest", "outliers", "gaps", "migrations", "events", "attributes"];
     assert!(keys.iter().all(|key| plain.get(key).is_none()));
-    let all = ["--histogram", ".", "--longest", "3", "--gaps", "--migrations", "--events"];
+    let all = ["--histogram", ".", "--longest", "3", "--outliers", "2", "--gaps", "--migrations", "--events"];
     let full = json(&[&["stats", TAIL, "--format", "json"], &all[..]].concat());
     assert!(keys.iter().all(|key| full.get(key).is_some()), "{full}");
     assert_eq!(full["longest"].as_array().unwrap().len(), 3);
@@ -171,6 +171,41 @@ fn parts_are_there_when_asked_for() {
     assert_eq!(refused.status.code(), Some(2));
     let several = json(&["stats", TAIL, THREADS, "--format", "json"]);
     assert_eq!(several.as_array().map(Vec::len), Some(2));
+}
+
+#[test]
+fn each_name_has_its_outliers_against_its_median() {
+    let value = json(&["stats", THREADS, "--format", "json", "--outliers", "3"]);
+    let (rows, groups) = (value["rows"].as_array().unwrap(), value["outliers"].as_array().unwrap());
+    assert_eq!(rows.len(), groups.len());
+    let lengths = |group: &Value, key: &str| -> Vec<u64> {
+        group["spans"].as_array().unwrap().iter().map(|span| span[key].as_u64().unwrap()).collect()
+    };
+    for (row, group) in rows.iter().zip(groups) {
+        assert_eq!((&group["name"], &group["p50"], &group["count"]), (&row["name"], &row["p50"], &row["count"]));
+        let found = lengths(group, "duration");
+        assert_eq!(found.len() as u64, row["count"].as_u64().unwrap().min(3));
+        assert!(found.is_sorted_by(|a, b| a >= b) && found[0] == row["max"].as_u64().unwrap());
+        assert!(
+            group["spans"]
+                .as_array()
+                .unwrap()
+                .iter()
+                .all(|span| span["stack"].as_array().unwrap().last() == row.get("name"))
+        );
+    }
+    let page = text(&run(&["stats", THREADS, "--outliers", "3", "--top", "2"]).stdout);
+    assert!(page.contains("#3: 4 spans, median 57.43 µs") && page.contains("1.0 x"), "{page}");
+    assert!(!page.contains("#1: ") && !page.contains("#6: "), "one span is no outlier, --top holds: {page}");
+    // What only contains others is not long by itself.
+    let longest = |more: &[&str]| {
+        let value = json(&[&["stats", THREADS, "--format", "json", "--longest", "5"], more].concat());
+        value["longest"].as_array().unwrap().clone()
+    };
+    let own: Vec<u64> = longest(&["--self"]).iter().map(|span| span["self"].as_u64().unwrap()).collect();
+    assert!(own.is_sorted_by(|a, b| a >= b));
+    assert_ne!(longest(&["--self"]), longest(&[]));
+    assert_eq!(run(&["stats", THREADS, "--self"]).status.code(), Some(2));
 }
 
 /// Calls inside one another have stacks whose length together is the square of their number.

@@ -60,7 +60,7 @@ report {heph} -o {out}
 ! stats --format csv {heph}
 ! stats --format csv --csv-raw {heph}
 ! stats --format json {heph}
-! stats --longest 3 --gaps --histogram . {heph}
+! stats --longest 3 --outliers 2 --gaps --histogram . {heph}
 ! stats --against {relay} {heph}
 ! flame {heph}
 ! timeline {heph}

@@ -103,6 +103,7 @@ const SPANS: &[&str] = &[
     "flame FILE --force -o OUT --reverse",
     "stats FILE",
     "stats FILE --by thread --longest 10 --gaps --migrations --events",
+    "stats FILE --outliers 3 --self",
     "stats FILE --against FILE",
     "stats FILE --against OTHER",
     "timeline FILE",

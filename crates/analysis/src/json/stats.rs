@@ -11,7 +11,7 @@ use super::{details, events};
 use crate::events::Events;
 use crate::gaps::Gaps;
 use crate::histogram::Histograms;
-use crate::longest::Longest;
+use crate::longest::{Longest, Outliers};
 use crate::migrations::Migrations;
 use crate::pass::Done;
 
@@ -29,6 +29,8 @@ pub struct Stats<'a> {
     pub histograms: Option<&'a Histograms>,
     /// The longest spans.
     pub longest: Option<Longest>,
+    /// The longest spans of each row's name.
+    pub outliers: Option<Outliers>,
     /// Idle time.
     pub gaps: Option<Gaps>,
     /// Processors by thread.
@@ -39,7 +41,7 @@ pub struct Stats<'a> {
 
 /// One trace's object.
 pub fn stats(results: Stats<'_>) -> Value {
-    let Stats { file, format, done, rows, histograms, longest, gaps, migrations, events } = results;
+    let Stats { file, format, done, rows, histograms, longest, outliers, gaps, migrations, events } = results;
     let directory = &done.directory;
     let source = directory.source();
     let times = source.unit;
@@ -72,11 +74,35 @@ pub fn stats(results: Stats<'_>) -> Value {
     };
     put("histograms", histograms.map(|histograms| details::histograms(histograms, directory)));
     put("longest", longest.map(|longest| details::longest(&longest.into_spans(), done)));
+    put("outliers", outliers.map(|outliers| outliers_of(rows, outliers, done)));
     put("gaps", gaps.map(|gaps| details::gaps(gaps, directory)));
     put("migrations", migrations.map(|migrations| details::migrations(migrations, directory)));
     put("events", events.map(|events| events::events(events, directory)));
     put("attributes", events.map(|events| events::attributes(events, directory)));
     object
+}
+
+/// The longest spans of each row, beside the row's median.
+fn outliers_of(rows: &[Row], mut outliers: Outliers, done: &Done) -> Value {
+    let named = rows.iter().filter_map(|row| Some((row, row.name?)));
+    let groups: Vec<_> = named.map(|(row, name)| (row, name, outliers.take(name))).collect();
+    // All at once: what limits the length of stacks counts over all of them.
+    let all: Vec<_> = groups.iter().flat_map(|(.., spans)| spans.iter().copied()).collect();
+    let Value::Array(mut shown) = details::longest(&all, done) else { return Value::Null };
+    let mut shown = shown.drain(..);
+    let times = done.directory.source().unit;
+    let group = |(row, name, spans): (&Row, _, Vec<_>)| {
+        let place = done.directory.location(name);
+        json!({
+            "name": text(done.directory.name(name)),
+            "file": place.map(|place| &place.file),
+            "line": place.map(|place| place.line),
+            "count": row.count,
+            "p50": times.number(row.get(Statistic::P50)),
+            "spans": shown.by_ref().take(spans.len()).collect::<Vec<_>>(),
+        })
+    };
+    groups.into_iter().map(group).collect()
 }
 
 fn row_object(row: &Row, directory: &Directory) -> Value {

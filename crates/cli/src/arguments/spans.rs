@@ -6,7 +6,7 @@ use anytrace_analysis::accounting::Statistic;
 use anytrace_analysis::filter::SpanFilter;
 use anytrace_analysis::threshold::Threshold;
 use anytrace_core::{NameMatch, TimeBound};
-use clap::{Args, ValueEnum};
+use clap::{ArgGroup, Args, ValueEnum};
 
 use super::{
     CsvArguments, IndexUseArguments, InputArguments, RANGE, TOP, number_range, rows, thread_id, time_bound, time_range,
@@ -144,6 +144,7 @@ impl SortArgument {
 
 /// `stats`.
 #[derive(Debug, Args)]
+#[command(group(ArgGroup::new("listed").args(["longest", "outliers"]).multiple(true)))]
 pub(crate) struct StatsArguments {
     /// Traces; - is standard input
     #[arg(required = true, value_name = "FILE")]
@@ -170,6 +171,12 @@ pub(crate) struct StatsArguments {
     /// List the N longest spans with their stacks
     #[arg(long, value_name = "N")]
     pub(crate) longest: Option<usize>,
+    /// List the N longest spans of each name with their stacks, beside the median of that name
+    #[arg(long, value_name = "N", conflicts_with = "by")]
+    pub(crate) outliers: Option<usize>,
+    /// With --longest and --outliers: what is long without the spans inside it, in place of what contains others
+    #[arg(long = "self", requires = "listed")]
+    pub(crate) by_self: bool,
     /// List idle times of at least MIN between a thread's outermost spans (or those at the first depth of --depth)
     #[arg(long, value_name = "MIN", num_args = 0..=1, require_equals = true, default_missing_value = "1", value_parser = time_bound)]
     pub(crate) gaps: Option<TimeBound>,
@@ -180,7 +187,7 @@ pub(crate) struct StatsArguments {
     #[arg(long)]
     pub(crate) events: bool,
     /// Compare with another trace, by name
-    #[arg(long = "against", alias = "compare", value_name = "BASE", conflicts_with_all = ["histogram", "longest", "gaps", "migrations", "events"])]
+    #[arg(long = "against", alias = "compare", value_name = "BASE", conflicts_with_all = ["histogram", "longest", "outliers", "gaps", "migrations", "events"])]
     pub(crate) compare: Option<PathBuf>,
     /// Exit with 1 if any name's statistic grew by more than this since BASE, such as total=10%; may be repeated
     #[arg(long, value_name = "STATISTIC=PERCENT", requires = "compare", value_parser = span_threshold)]
@@ -193,6 +200,15 @@ pub(crate) struct StatsArguments {
     pub(crate) spans: SpanArguments,
     #[command(flatten)]
     pub(crate) input: InputArguments,
+}
+
+impl StatsArguments {
+    /// True when lists are asked for besides the table.
+    pub(crate) fn has_more_than_the_table(&self) -> bool {
+        let lists =
+            [self.longest.is_some(), self.outliers.is_some(), self.gaps.is_some(), self.migrations, self.events];
+        self.histogram.is_some() || lists.contains(&true)
+    }
 }
 
 fn span_threshold(text: &str) -> Result<Threshold<Statistic>, String> {

@@ -12,7 +12,7 @@ use anytrace_analysis::events::Events;
 use anytrace_analysis::gaps::Gaps;
 use anytrace_analysis::histogram::Histograms;
 use anytrace_analysis::json::{Stats, stats};
-use anytrace_analysis::longest::Longest;
+use anytrace_analysis::longest::{Longest, Measure, Outliers};
 use anytrace_analysis::migrations::Migrations;
 use anytrace_analysis::pass::{Engine, Pass};
 
@@ -36,6 +36,7 @@ struct Results {
     rows_left: usize,
     histograms: Option<Histograms>,
     longest: Option<Longest>,
+    outliers: Option<Outliers>,
     gaps: Option<Gaps>,
     migrations: Option<Migrations>,
     events: Option<Events>,
@@ -47,8 +48,7 @@ pub(crate) fn run(options: &StatsArguments) -> Result<Verdict, Failure> {
     if let Some(other) = &options.compare {
         return compare::run(options, other);
     }
-    let has_details = options.histogram.is_some() || options.longest.is_some() || options.gaps.is_some();
-    if options.format == StatsForm::Csv && (has_details || options.migrations || options.events) {
+    if options.format == StatsForm::Csv && options.has_more_than_the_table() {
         return Err(Failure::usage("--format csv has only the table; use --format json for everything"));
     }
     let mut objects = Vec::new();
@@ -71,35 +71,36 @@ pub(crate) fn run(options: &StatsArguments) -> Result<Verdict, Failure> {
 }
 
 fn one(path: &Path, options: &StatsArguments) -> Result<Results, Failure> {
-    let has_details = options.histogram.is_some() || options.longest.is_some() || options.gaps.is_some();
-    if !has_details
-        && !options.migrations
-        && !options.events
+    if !options.has_more_than_the_table()
         && let Some((read, accounting)) = in_parts(path, options)?
     {
         let (rows, rows_left) = rows(accounting, &read, options);
         let name = path.display().to_string();
-        let (histograms, longest, gaps, migrations, events) = (None, None, None, None, None);
-        return Ok(Results { name, read, rows, rows_left, histograms, longest, gaps, migrations, events });
+        let (histograms, longest, outliers, gaps, migrations, events) = (None, None, None, None, None, None);
+        return Ok(Results { name, read, rows, rows_left, histograms, longest, outliers, gaps, migrations, events });
     }
     let mut accounting = Accounting::new(by(options.by));
     let mut histograms = options.histogram.clone().map(|regex| Histograms::new(matching(regex)));
-    let mut longest = options.longest.map(Longest::new);
+    let measure = if options.by_self { Measure::SelfTime } else { Measure::Length };
+    let mut longest = options.longest.map(|limit| Longest::new(limit, measure));
+    let mut outliers = options.outliers.map(|limit| Outliers::new(limit, measure));
     let mut gaps = options.gaps.map(|min| Gaps::new(min, options.top.unwrap_or(GAPS_LISTED)));
     let mut migrations = options.migrations.then(Migrations::default);
     let mut events = options.events.then(Events::default);
     let mut engines: Vec<&mut dyn Engine> = vec![&mut accounting];
     engines.extend(histograms.as_mut().map(|engine| engine as &mut dyn Engine));
     engines.extend(longest.as_mut().map(|engine| engine as &mut dyn Engine));
+    engines.extend(outliers.as_mut().map(|engine| engine as &mut dyn Engine));
     engines.extend(gaps.as_mut().map(|engine| engine as &mut dyn Engine));
     engines.extend(migrations.as_mut().map(|engine| engine as &mut dyn Engine));
     engines.extend(events.as_mut().map(|engine| engine as &mut dyn Engine));
     // Only the longest calls need their stacks, whose table grows with their number.
-    let pass = Pass::new(options.spans.filter(options.duration), options.longest.is_some(), engines);
+    let with_stacks = options.longest.is_some() || options.outliers.is_some();
+    let pass = Pass::new(options.spans.filter(options.duration), with_stacks, engines);
     let read = read_spans(path, &options.spans, &options.input, pass)?;
     let (rows, rows_left) = rows(accounting, &read, options);
     let name = path.display().to_string();
-    Ok(Results { name, read, rows, rows_left, histograms, longest, gaps, migrations, events })
+    Ok(Results { name, read, rows, rows_left, histograms, longest, outliers, gaps, migrations, events })
 }
 
 /// The table alone, of a trace with an index.
@@ -142,6 +143,7 @@ fn object(results: &mut Results) -> Value {
         rows: &results.rows,
         histograms: results.histograms.as_ref(),
         longest: results.longest.take(),
+        outliers: results.outliers.take(),
         gaps: results.gaps.take(),
         migrations: results.migrations.as_ref(),
         events: results.events.as_ref(),

@@ -3,8 +3,10 @@
 mod events;
 mod histograms;
 
+use anytrace_analysis::accounting::{Row, Statistic};
 use anytrace_analysis::directory::Directory;
 use anytrace_analysis::gaps::Gaps;
+use anytrace_analysis::longest::Outliers;
 use anytrace_analysis::migrations::Migrations;
 use anytrace_analysis::pass::Done;
 use anytrace_core::span::Span;
@@ -20,8 +22,7 @@ const STACK_SHOWN: usize = 12;
 
 /// The longest spans, outermost caller first.
 pub(super) fn longest(spans: Vec<Span>, done: &Done) -> String {
-    let directory = &done.directory;
-    let times = Times(directory.source().unit);
+    let times = Times(done.directory.source().unit);
     let mut table = Table::new(&[
         ("length", Align::Right),
         ("self", Align::Right),
@@ -30,25 +31,74 @@ pub(super) fn longest(spans: Vec<Span>, done: &Done) -> String {
         ("stack", Align::Left),
     ]);
     for span in spans {
-        let path = done.stacks.as_ref().map(|stacks| stacks.path(span.stack)).unwrap_or_default();
-        let shown = path.iter().skip(path.len().saturating_sub(STACK_SHOWN)).map(|&name| directory.shown_name(name));
-        let mut stack = shown.collect::<Vec<_>>().join(" > ");
-        if path.len() > STACK_SHOWN {
-            stack = format!("({} more) > {stack}", path.len() - STACK_SHOWN);
-        }
-        let flags: Vec<_> = span.flags.words().collect();
-        if !flags.is_empty() {
-            stack.push_str(&format!("  [{}]", flags.join(", ")));
-        }
         table.row(vec![
             times.length(u128::from(span.duration())),
             times.length(u128::from(span.self_time)),
-            since(span.start, directory),
-            thread(directory, directory.thread_of(span.track)),
-            stack,
+            since(span.start, &done.directory),
+            thread(&done.directory, done.directory.thread_of(span.track)),
+            stack(&span, done),
         ]);
     }
     heading("Longest spans") + &table.render()
+}
+
+/// The longest spans of each name that has several, against its median.
+pub(super) fn outliers(rows: &[Row], mut outliers: Outliers, done: &Done) -> String {
+    let directory = &done.directory;
+    let times = Times(directory.source().unit);
+    let mut out = String::new();
+    for (row, name) in rows.iter().filter_map(|row| Some((row, row.name?))).filter(|(row, _)| row.count > 1) {
+        let median = row.get(Statistic::P50);
+        let mut table = Table::new(&[
+            ("length", Align::Right),
+            ("of median", Align::Right),
+            ("self", Align::Right),
+            ("begins", Align::Right),
+            ("record", Align::Right),
+            ("thread", Align::Left),
+            ("stack", Align::Left),
+        ]);
+        for span in outliers.take(name) {
+            let length = u128::from(span.duration());
+            // In tenths, rounded; nothing is a multiple of a median of nothing.
+            let tenths = (length * 10 + median / 2).checked_div(median);
+            table.row(vec![
+                times.length(length),
+                tenths.map_or_else(|| "-".to_owned(), |tenths| format!("{}.{} x", grouped(tenths / 10), tenths % 10)),
+                times.length(u128::from(span.self_time)),
+                since(span.start, directory),
+                grouped(u128::from(span.seq)),
+                thread(directory, directory.thread_of(span.track)),
+                stack(&span, done),
+            ]);
+        }
+        let place = directory.location(name).map_or_else(String::new, |place| {
+            format!(" at {}:{}", anytrace_core::text::printable(&place.file), place.line)
+        });
+        let shown = directory.shown_name(name);
+        out.push_str(&heading(&format!(
+            "{shown}{place}: {}, median {}",
+            counted(row.count, "span"),
+            times.length(median)
+        )));
+        out.push_str(&table.render());
+    }
+    if out.is_empty() { heading("Outliers: no name has several spans") } else { out }
+}
+
+/// The names around a span and its own, outermost first, and what is special about its end.
+fn stack(span: &Span, done: &Done) -> String {
+    let path = done.stacks.as_ref().map(|stacks| stacks.path(span.stack)).unwrap_or_default();
+    let shown = path.iter().skip(path.len().saturating_sub(STACK_SHOWN)).map(|&name| done.directory.shown_name(name));
+    let mut stack = shown.collect::<Vec<_>>().join(" > ");
+    if path.len() > STACK_SHOWN {
+        stack = format!("({} more) > {stack}", path.len() - STACK_SHOWN);
+    }
+    let flags: Vec<_> = span.flags.words().collect();
+    if !flags.is_empty() {
+        stack.push_str(&format!("  [{}]", flags.join(", ")));
+    }
+    stack
 }
 
 /// Idle time by thread, and the longest gaps.

@@ -21,13 +21,16 @@ pub(super) fn page(results: Results, is_first: bool) -> String {
     for note in notes(&results) {
         out.push_str(&format!("  {note}\n"));
     }
-    let Results { read, histograms, longest, gaps, migrations, events, .. } = results;
+    let Results { read, rows, histograms, longest, outliers, gaps, migrations, events, .. } = results;
     let done = read.done;
     if let Some(histograms) = histograms {
         out.push_str(&details::histograms(&histograms, &done.directory));
     }
     if let Some(longest) = longest {
         out.push_str(&details::longest(longest.into_spans(), &done));
+    }
+    if let Some(outliers) = outliers {
+        out.push_str(&details::outliers(&rows, outliers, &done));
     }
     if let Some(gaps) = gaps {
         out.push_str(&details::gaps(gaps, &done));
