@@ -9,7 +9,7 @@ mod oracle;
 
 use std::fmt::Write;
 
-use anytrace_casemate::model::{Checker, Options, Quirk, Quirks};
+use anytrace_casemate::model::{BbmLevel, Checker, Options, Quirk, Quirks};
 use oracle::{State, Step, Verdict, compare_states};
 
 /// The slow model's options as the engine's.
@@ -39,6 +39,7 @@ fn options(theirs: &oracle::Options) -> Options {
         (Quirk::LocalTlbiFires, quirks.local_tlbi_fires),
         (Quirk::ThreadOwnedStopsTable, quirks.thread_owned_stops_table),
         (Quirk::AnyAttribute, quirks.any_attribute),
+        (Quirk::StaleIgnored, quirks.stale_ignored),
     ];
     let quirks = switches.iter().fold(Quirks::ARCHITECTURE, |set, (quirk, is_on)| set.with(*quirk, *is_on));
     Options {
@@ -46,6 +47,7 @@ fn options(theirs: &oracle::Options) -> Options {
         is_racy: theirs.racy,
         ignores_uninitialised: theirs.ignore_uninit,
         no_sysreg: theirs.no_sysreg,
+        bbm: [BbmLevel::Zero, BbmLevel::One, BbmLevel::Two][usize::from(theirs.bbm)],
         goes_on: false,
     }
 }
@@ -65,7 +67,12 @@ fn state(checker: &Checker, thread: u32) -> State {
     let unclean: Vec<_> =
         unclean.iter().map(|e| format!("{:#x}={}/{}", e.address, e.progress.letters(), e.thread)).collect();
     let locks: Vec<_> = checker.root_locks().into_iter().map(lock).collect();
-    State { roots: roots.join(","), locks, unclean: unclean.join(" ") }
+    let stale: Vec<_> = checker
+        .stale_entries()
+        .iter()
+        .map(|e| format!("{:#x}={}/{} {}", e.address, e.progress.letters(), e.thread, e.lost.words()))
+        .collect();
+    State { roots: roots.join(","), locks, unclean: unclean.join(" "), stale: stale.join("; ") }
 }
 
 /// The engine's answer. The state before the breach is that of a second run that ends there.

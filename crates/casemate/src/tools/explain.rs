@@ -245,6 +245,9 @@ impl Story {
                 cell.value,
                 descriptor_words(cell.descriptor())
             )?;
+            if let Some(stale) = &found.stale {
+                writeln!(out, "    stale permissions ({}): was {:#x}", stale.progress.letters(), stale.old)?;
+            }
             if cell.is_frozen {
                 writeln!(out, "    an entry above it is being removed")?;
             }

@@ -16,6 +16,7 @@ pub(crate) fn options_of(seed: u64, base: Options) -> Options {
     if rng.chance(65) {
         return options;
     }
+    options.bbm = if base == Options::compat() { 0 } else { rng.pick(&[0, 0, 1, 2]) };
     options.racy = rng.chance(25);
     options.ignore_uninit = rng.chance(25);
     options.no_sysreg = rng.chance(25);
