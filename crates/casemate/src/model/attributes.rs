@@ -373,8 +373,7 @@ fn output_mask(level: u8) -> u64 {
 mod tests {
     use super::*;
 
-    const REGISTERS: Registers =
-        Registers { control: 0, is_same_type: false, bbm: BbmLevel::Zero, is_resized: false };
+    const REGISTERS: Registers = Registers { control: 0, is_same_type: false, bbm: BbmLevel::Zero, is_resized: false };
 
     fn change(stage: u8, old: u64, new: u64) -> LiveChange {
         let deciding = deciding(stage, 3, old, new, REGISTERS);
@@ -409,7 +408,8 @@ mod tests {
         let old = 0x4020_0401;
         let new = old | 1 << 17;
         let deciding = deciding(2, 2, old, new, REGISTERS);
-        let change = LiveChange { stage: 2, level: 2, old, new, deciding, deciding_architecture: deciding, obstacle: None };
+        let change =
+            LiveChange { stage: 2, level: 2, old, new, deciding, deciding_architecture: deciding, obstacle: None };
         assert_eq!(change.words(true).unwrap(), "reserved bits (bit 17) 0x0 -> 0x1");
     }
 

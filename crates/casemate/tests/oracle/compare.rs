@@ -13,10 +13,10 @@ use super::verdict::{State, Verdict, final_state, verdict};
 pub(crate) fn options_of(seed: u64, base: Options) -> Options {
     let mut rng = Rng::new(seed.rotate_left(31) ^ 0x0f0f);
     let mut options = base;
+    options.bbm = if base == Options::compat() { 0 } else { rng.pick(&[0, 1, 1, 2]) };
     if rng.chance(65) {
         return options;
     }
-    options.bbm = if base == Options::compat() { 0 } else { rng.pick(&[0, 0, 1, 2]) };
     options.racy = rng.chance(25);
     options.ignore_uninit = rng.chance(25);
     options.no_sysreg = rng.chance(25);

@@ -216,9 +216,8 @@ impl Model {
     fn change_live(&mut self, act: Act, address: u64, place: &Descriptor, old: u64, new: u64) -> Result<(), Fault> {
         let quirks = self.options.quirks;
         let control = if place.stage == Stage::One { Sysreg::TcrEl2 } else { Sysreg::VtcrEl2 };
-        let exploded = self.explode(act, place, new);
         let old = (old, self.explode(act, place, old)?.shape);
-        let exploded = exploded?;
+        let exploded = self.explode(act, place, new)?;
         let new = (new, exploded.shape);
         let is_size = matches!(old.1, Shape::Table(_)) != matches!(new.1, Shape::Table(_));
         let judgement = Judgement {

@@ -146,7 +146,8 @@ impl Model {
         let pending = self.pending.remove(at);
         let Some(entry) = self.memory.get(cell).copied() else { return Ok(()) };
         let Some(desc) = entry.desc.filter(|_| pending.is_resized) else { return Ok(()) };
-        if let Ok(Shape::Table(next)) = explode(desc.input, pending.first, desc.level, desc.stage).map(|old| old.shape) {
+        if let Ok(Shape::Table(next)) = explode(desc.input, pending.first, desc.level, desc.stage).map(|old| old.shape)
+        {
             let tree = Tree { root: entry.owner, stage: desc.stage };
             self.traverse(act, tree, (next, desc.input, desc.level + 1), Visit::Unmark)?;
         }
@@ -180,8 +181,7 @@ impl Model {
             let Some(entry) = self.memory.pte(pending.cell) else { continue };
             let holder = self.lock_of(entry.owner).and_then(|lock| self.held.get(&lock)).map(|held| held.thread);
             if !pending.written {
-                pending.written =
-                    pending.writer == act.thread || self.options.racy || holder == Some(act.thread);
+                pending.written = pending.writer == act.thread || self.options.racy || holder == Some(act.thread);
             } else if reach == Reach::Full {
                 match pending.sent.remove(&act.thread) {
                     Some(true) => done.push(pending.cell),
@@ -285,7 +285,8 @@ impl Model {
             };
             let names = [('r', "read"), ('w', "write"), ('x', "execute"), ('R', "read at EL0"), ('W', "write at EL0")];
             let names = names.into_iter().chain([('X', "execute at EL0")]);
-            let lost: Vec<_> = names.filter(|(letter, _)| pending.lost.contains(letter)).map(|(_, name)| name).collect();
+            let lost: Vec<_> =
+                names.filter(|(letter, _)| pending.lost.contains(letter)).map(|(_, name)| name).collect();
             format!("{:#x}={progress}/{} {}", pending.cell, pending.writer, lost.join(", "))
         };
         all.iter().map(line).collect::<Vec<_>>().join("; ")

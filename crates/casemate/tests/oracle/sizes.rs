@@ -4,9 +4,11 @@ use std::collections::BTreeSet;
 
 use anytrace_casemate::Sysreg;
 
-use super::descriptor::{ACCESS_FLAG, Descriptor, Judgement, PAGE, Shape, Stage, WORDS, bits_need_bbm, entry_bytes, explode};
-use super::model::{Act, Model};
+use super::descriptor::{
+    ACCESS_FLAG, Descriptor, Judgement, PAGE, Shape, Stage, WORDS, bits_need_bbm, entry_bytes, explode,
+};
 use super::memory::Automaton;
+use super::model::{Act, Model};
 use super::pending::{Changed, Rights, output};
 use super::tables::Visit;
 use super::verdict::Fault;
@@ -57,9 +59,8 @@ impl Model {
             let offset = offset + i * entry_bytes(level);
             let found = self.memory.get(cell).copied();
             let value = found.filter(|cell| cell.initialised).map_or(0, |cell| cell.value);
-            let is_unclean = found.is_some_and(|cell| {
-                cell.is_pte && matches!(cell.automaton, Automaton::Unclean { .. })
-            });
+            let is_unclean =
+                found.is_some_and(|cell| cell.is_pte && matches!(cell.automaton, Automaton::Unclean { .. }));
             let is_cached = value & ACCESS_FLAG != 0 || found.is_some_and(|cell| cell.is_pte && cell.was_accessed);
             match explode(0, value, level, stage).map(|desc| desc.shape) {
                 Ok(Shape::Table(next)) => {

@@ -184,7 +184,15 @@ impl<W: Watch> Checker<W> {
             }
         } else {
             let location = (location != NOWHERE).then_some(location);
-            self.found.push(Violation { breach, severity, location, also_at: Vec::new(), more: 0, change: None, stale: None });
+            self.found.push(Violation {
+                breach,
+                severity,
+                location,
+                also_at: Vec::new(),
+                more: 0,
+                change: None,
+                stale: None,
+            });
         }
         if severity == Severity::Error && !self.options.goes_on { Err(Stop) } else { Ok(()) }
     }

@@ -1,6 +1,6 @@
 //! Blocks and tables that take each other's place without a break, as FEAT_BBM allows (see [`attributes`]).
 
-use super::stale::{Inherited, InPlace};
+use super::stale::{InPlace, Inherited};
 use super::walk::Visit;
 use super::{Checker, Flow};
 use crate::model::attributes::{self, BbmLevel, NO_CONFLICT, Obstacle};
