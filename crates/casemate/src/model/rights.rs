@@ -58,6 +58,9 @@ impl Rights {
     const USER_WRITE: Self = Self(16);
     const USER_EXECUTE: Self = Self(32);
 
+    /// Bits on which the rights of a block or page depend.
+    pub(crate) const BITS: u64 = USER | WRITE | DIRTY | XN_LOW | XN_HIGH;
+
     /// What a valid block or page of a stage permits.
     pub(crate) fn of(stage: u8, value: u64, regime: Regime) -> Self {
         let has = |mask| value & mask != 0;

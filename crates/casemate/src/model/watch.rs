@@ -60,6 +60,8 @@ pub enum Miss {
     NotLocked,
     /// The thread is not the one that invalidated the entry.
     OtherThread,
+    /// The thread neither wrote the live entry nor has the lock of its root.
+    OtherWriter,
     /// A DSB of loads, or one of stores only where a full one is needed.
     WeakBarrier,
     /// A barrier for one core only.

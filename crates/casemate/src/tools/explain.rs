@@ -331,6 +331,7 @@ fn reason(miss: Miss) -> &'static str {
     match miss {
         Miss::NotLocked => "lock-not-held",
         Miss::OtherThread => "not-the-invalidator",
+        Miss::OtherWriter => "not-the-writer",
         Miss::WeakBarrier => "weak-barrier",
         Miss::LocalBarrier => "local-barrier",
         Miss::NoTlbiBefore => "no-tlbi-before",

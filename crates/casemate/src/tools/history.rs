@@ -94,6 +94,7 @@ pub fn miss_words(miss: Miss) -> &'static str {
     match miss {
         Miss::NotLocked => "the thread does not hold the lock of the entry's root",
         Miss::OtherThread => "a different thread invalidated the entry",
+        Miss::OtherWriter => "the thread neither wrote the entry nor holds the lock of its root",
         Miss::WeakBarrier => "the DSB is too weak here: a full one (ISH) is needed",
         Miss::LocalBarrier => "the DSB is for this core only",
         Miss::NoTlbiBefore => "a TLBI must come before the next DSB takes effect",

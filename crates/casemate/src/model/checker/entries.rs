@@ -9,6 +9,7 @@ use crate::model::descriptor::{ACCESS_FLAG, Descriptor, SOFTWARE_BITS};
 use crate::model::locks::Entry;
 use crate::model::memory::{NOWHERE, Table, position};
 use crate::model::quirk::Quirk;
+use crate::model::rights::Rights;
 use crate::model::watch::{Change, Watch};
 use crate::wire::record::{MemoryOrder, Sysreg};
 
@@ -138,6 +139,10 @@ impl<W: Watch> Checker<W> {
         if is_cached {
             let sets_marker = table.level < 3 && !old & new & NO_CONFLICT != 0;
             let is_resized = self.bbm() == BbmLevel::One && sets_marker;
+            // Rights depend on registers of all threads: most changes need no look at them.
+            if (old ^ new) & Rights::BITS == 0 && !is_resized && self.stale.get(word).is_none() {
+                return;
+            }
             let (granted, levels) = (self.rights(table, old), 1 << table.level);
             self.changed_in_place(InPlace { thread, cell: word, table, old, new, granted, is_resized, levels });
         } else if before != after {

@@ -12,7 +12,7 @@ use crate::model::quirk::Quirk;
 use crate::model::rights::{Regime, Rights};
 use crate::model::stale::{Request, Stale};
 use crate::model::unclean::Progress;
-use crate::model::watch::{Change, Watch};
+use crate::model::watch::{Change, Miss, Watch};
 
 /// How memory gets another owner.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -185,12 +185,17 @@ impl<W: Watch> Checker<W> {
     #[cold]
     pub(super) fn sync_stale(&mut self, thread: u32, sync: &Sync) -> Flow {
         match sync {
-            Sync::Full | Sync::Stores => self.dsb_stale(thread, matches!(sync, Sync::Full)),
-            Sync::Tlbi(tlbi) if tlbi.is_broadcast => {
-                self.tlbi_stale(thread, tlbi);
-                Ok(())
-            }
-            _ => Ok(()),
+            Sync::Full | Sync::Stores => return self.dsb_stale(thread, matches!(sync, Sync::Full)),
+            Sync::Tlbi(tlbi) => self.tlbi_stale(thread, tlbi),
+            Sync::Loads => self.miss_stale(Miss::WeakBarrier),
+            Sync::Local => self.miss_stale(Miss::LocalBarrier),
+        }
+        Ok(())
+    }
+
+    fn miss_stale(&mut self, miss: Miss) {
+        if W::IS_ON {
+            self.stale.waiting.iter().for_each(|cell| self.watch.miss(*cell, miss));
         }
     }
 
@@ -205,20 +210,25 @@ impl<W: Watch> Checker<W> {
                     stale.is_written = true;
                     self.stale.waiting.remove(&cell);
                     self.report_stale(cell, Change::StaleAdvanced(Progress::Dsbed));
+                } else if W::IS_ON {
+                    self.watch.miss(cell, Miss::OtherWriter);
                 }
                 continue;
             }
-            let Some(at) = stale.requests.iter().position(|request| request.thread == thread && is_full) else {
+            let Some(at) = stale.requests.iter().position(|request| request.thread == thread) else { continue };
+            if !is_full {
+                if W::IS_ON {
+                    self.watch.miss(cell, Miss::WeakBarrier);
+                }
                 continue;
-            };
+            }
             if stale.requests.swap_remove(at).is_full {
                 self.drop_stale(thread, cell, table)?;
                 self.report_stale(cell, Change::Fresh);
                 continue;
             }
             stale.is_stage_two_done = true;
-            let is_idle = stale.requests.is_empty();
-            if is_idle {
+            if stale.requests.is_empty() {
                 self.stale.waiting.remove(&cell);
             }
             self.report_stale(cell, Change::StaleAdvanced(Progress::TlbiIpaDsbed));
@@ -232,15 +242,14 @@ impl<W: Watch> Checker<W> {
         let named = self.named_id(thread, tlbi);
         for cell in cells {
             let (Some(table), Some(stale)) = (self.table_of(cell), self.stale.get(cell)) else { continue };
-            if !stale.is_written || table.stage != tlbi.stage || !self.drops(tlbi, named, cell, table, stale) {
+            if let Some(miss) = self.stale_miss(tlbi, named, (cell, table), stale) {
+                if W::IS_ON {
+                    self.watch.miss(cell, miss);
+                }
                 continue;
             }
-            let is_full = match (tlbi.stage, tlbi.drops) {
-                (1, _) | (_, Drops::Both) => true,
-                (_, Drops::StageOne) if stale.is_stage_two_done => true,
-                (_, Drops::StageTwo) if !stale.is_stage_two_done => false,
-                _ => continue,
-            };
+            // What drops stage 1 drops both once stage 2 is gone.
+            let is_full = tlbi.stage == 1 || tlbi.drops != Drops::StageTwo;
             let Some(stale) = self.stale.cells.get_mut(&cell) else { continue };
             match stale.requests.iter_mut().find(|request| request.thread == thread) {
                 Some(request) => request.is_full |= is_full,
@@ -252,19 +261,34 @@ impl<W: Watch> Checker<W> {
         }
     }
 
-    /// True when a TLBI drops what TLBs may contain for an entry.
-    fn drops(&self, tlbi: &Tlbi, named: Option<u64>, cell: u64, table: Table, stale: &Stale) -> bool {
+    /// Why a TLBI drops nothing of what TLBs may contain for an entry.
+    fn stale_miss(&self, tlbi: &Tlbi, named: Option<u64>, at: (u64, Table), stale: &Stale) -> Option<Miss> {
+        let (cell, table) = at;
+        if table.stage != tlbi.stage {
+            return Some(Miss::WrongStage);
+        }
+        if !tlbi.is_broadcast {
+            return Some(Miss::NotBroadcast);
+        }
+        if let Some(operand) = tlbi.operand {
+            let miss = self.address_miss(tlbi, operand, (table, position(cell)), stale.old);
+            let hint = tlbi.level_hint().filter(|_| !self.has(Quirk::TtlIgnored));
+            let is_other = hint.is_some_and(|level| stale.levels != 1 << level);
+            if miss.is_some() || is_other {
+                return miss.or(Some(Miss::WrongLevel));
+            }
+        }
         let names_id = tlbi.operand.is_some() || tlbi.by_id && !self.has(Quirk::ByIdPromoted);
         let id = || self.roots.id_of(table.stage, table.root, self.has(Quirk::StageBlindIds));
         if names_id && (named.is_none() || named != id()) {
-            return false;
+            return Some(Miss::WrongId);
         }
-        let Some(operand) = tlbi.operand else { return true };
-        if self.address_miss(tlbi, operand, (table, position(cell)), stale.old).is_some() {
-            return false;
+        match (tlbi.stage, tlbi.drops) {
+            _ if !stale.is_written => Some(Miss::NoBarrierBefore),
+            (2, Drops::StageOne) if !stale.is_stage_two_done => Some(Miss::StageOneOnly),
+            (2, Drops::StageTwo) if stale.is_stage_two_done => Some(Miss::StageTwoAgain),
+            _ => None,
         }
-        let hint = tlbi.level_hint().filter(|_| !self.has(Quirk::TtlIgnored));
-        hint.is_none_or(|level| stale.levels == 1 << level)
     }
 
     /// True when TLBs may contain an entry as part of a block above it.
