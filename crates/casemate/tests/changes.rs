@@ -166,7 +166,7 @@ fn block_changes(stage: u8) -> Vec<Change> {
 /// The table at 15000: it maps what a block at the address 40_0000 maps.
 fn full_table(stage: u8) -> String {
     let attributes = page(stage) & 0x7fc;
-    let entry = |at: u64| write(0x15000 + 8 * at, 0x40_0003 + 0x1000 * at | attributes);
+    let entry = |at: u64| write(0x15000 + 8 * at, (0x40_0003 + 0x1000 * at) | attributes);
     (0..512).map(entry).collect()
 }
 
