@@ -3,8 +3,8 @@
 //! Arm ARM D8.17.1, "Using break-before-make when updating translation table entries" (rule RWHZWS and statement
 //! IWZRHR), lists the changes that need it: memory type, cacheability, shareability, output address and its address
 //! space (unless both values are read-only and the memory at both addresses is equal, which no trace shows), block size
-//! and block to table, and a global entry in place of a non-global one. It does not list permissions, execute-never, the
-//! access flag, the dirty state and software bits. D8.17.2 (rules RKFLJB, RHHCXC, RKHRBC) lifts the rules of block size
+//! and block to table, and a global entry in place of a non-global one. It does not list permissions, execute-never,
+//! the access flag, the dirty state and software bits. D8.17.2 (rules RKFLJB, RHHCXC, RKHRBC) lifts the rules of block size
 //! and of the contiguous bit where FEAT_BBM is implemented. The document itself was not available; the list is based on
 //! secondary sources: a public transcription of the manual that names these rules, `pgattr_change_is_safe` and
 //! `kvm_pgtable_stage2_relax_perms` of Linux with their comments, and the reference model. Bits without a name here are
@@ -35,7 +35,7 @@ pub enum BbmLevel {
     /// A change of size needs a break.
     #[default]
     Zero,
-    /// A block with nT may take the place of a table, and a table that of a block with nT; the contiguous bit may change.
+    /// A block with nT and a table may take each other's place, and the contiguous bit may change.
     One,
     /// Tables and blocks may take each other's place.
     Two,

@@ -1,4 +1,4 @@
-//! Live entries whose TLB maintenance is not complete: they were changed in place, and TLBs may contain the value before.
+//! Live entries whose TLB maintenance is not complete: they were changed in place, and TLBs may contain an old value.
 //!
 //! A change in place needs no break, but what it takes away is gone only after a DSB, a TLBI and a DSB (Arm ARM D8.17,
 //! rule RGPPYH, by way of a transcription of the manual). Until then the entry has *stale permissions*. The same record

@@ -2,6 +2,7 @@
 //! rules.
 
 mod entries;
+mod handover;
 mod locking;
 mod registers;
 mod resize;
@@ -24,8 +25,8 @@ use super::threads::Threads;
 use super::unclean::UncleanEntries;
 use super::watch::Watch;
 use crate::wire::record::{Barrier, HintKind, MemoryOrder, Transition};
-use stale::Use;
-pub use stale::{Handover, StaleUse};
+use handover::Use;
+pub use handover::{Handover, StaleUse};
 use sync::Sync;
 
 /// Places listed with one violation; more are counted.

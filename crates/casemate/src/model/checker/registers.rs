@@ -1,6 +1,6 @@
 //! System registers, roots, and the hints about tables.
 
-use super::stale::Handover;
+use super::handover::Handover;
 use super::walk::Visit;
 use super::{Checker, Flow, Stop};
 use crate::model::bits::Bits;

@@ -4,7 +4,7 @@
 //! complete, entirely entered and owned by no thread, its flags answer for all its words at once and only valid entries
 //! are visited; otherwise words are visited one by one, in the reference's order.
 
-use super::stale::Handover;
+use super::handover::Handover;
 use super::{Checker, Flow, Stop};
 use crate::model::bits::Bits;
 use crate::model::breach::breach;
