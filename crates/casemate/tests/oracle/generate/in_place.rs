@@ -195,7 +195,7 @@ impl Recipe<'_> {
         let attributes = block & !0x0000_ffff_ffff_f003;
         let odd = self.rng.pick(&[0, 7, 511, 600, 600, 600, 600, 600]);
         let flipped = self.rng.pick(&[0x80, 1 << 54, 0x400, 0x4, 0x100, 0x1000, 1 << 52, 1 << 55, 1, 1, 0x800]);
-        let all = self.rng.pick(&[0, 0, 0, 0x80, 1 << 52, 0x400]);
+        let all = self.rng.pick(&[0, 0, 0x80, 0x80, 1 << 52, 0x400]);
         for at in 0..512 {
             let value = (OUTPUT + at * PAGE) | attributes | 3;
             let value = value ^ all ^ if at == odd { flipped } else { 0 };
@@ -203,10 +203,23 @@ impl Recipe<'_> {
         }
     }
 
+    /// All that one page needs, by its address and often with a level.
+    fn hinted_maintenance(&mut self, stage: u8) {
+        let op = if stage == 2 { TlbiOp::Ipas2e1is } else { TlbiOp::Vae2is };
+        let hint = self.rng.pick(&[0, 7, 7, 6]);
+        self.dsb();
+        self.act(Transition::Tlbi { op, operand: Operand::Value(hint << 44 | self.input() >> 12) });
+        self.dsb();
+        if stage == 2 {
+            self.tlbi(TlbiOp::Vmalle1is);
+            self.dsb();
+        }
+    }
+
     /// A block and a table take each other's place, with or without nT, maintenance, and uses of both.
     fn resized(&mut self) {
         let stage = self.open_chain();
-        let has_second = self.rng.chance(40);
+        let has_second = self.rng.chance(60);
         if has_second {
             self.second_root();
         }
@@ -233,9 +246,14 @@ impl Recipe<'_> {
                     self.write(entry, block ^ flipped);
                 }
                 6 | 7 => {
-                    // An entry of the table, by the rules.
+                    // An entry of the table, by the rules or in place.
                     let at = self.rng.pick(&[0, 7, 511]);
                     self.slots[3] = at;
+                    if self.rng.chance(40) {
+                        let flipped = self.rng.pick(&[0x80, 0x1000, 0x4, 0x480, 0x1400]);
+                        self.write(table + 8 * at, ((OUTPUT + at * PAGE) | attributes | 3) ^ flipped);
+                        continue;
+                    }
                     self.write(table + 8 * at, 0);
                     self.some_maintenance(stage, 5);
                     if self.rng.chance(30) {
@@ -249,7 +267,11 @@ impl Recipe<'_> {
                     self.clean_all();
                     self.write(entry, if is_table { table | 3 } else { block });
                 }
-                _ => self.some_handover(has_second),
+                _ => {
+                    self.slots[3] = 0;
+                    self.hinted_maintenance(stage);
+                    self.some_handover(has_second);
+                }
             }
             let steps = self.rng.pick(&[0, 0, 3, 3, 5, 6]);
             match self.rng.chance(60) {
