@@ -472,3 +472,34 @@ fn a_table_whose_place_a_block_took_stays_until_tlbs_forget_it() {
     let remade = format!("{}{clean}{}", write(BLOCK, 0), write(BLOCK, block ^ 0x20_0000));
     assert_eq!(run(&remade), None);
 }
+
+#[test]
+fn pages_in_place_of_a_block_inherit_what_tlbs_have_of_it() {
+    let two = Options { bbm: BbmLevel::Two, ..Options::ARCHITECTURE };
+    let block = page(2) & 0x7fc | 0x40_0001;
+    let [start, end] = tree_parts(2, BLOCK, block);
+    let run = |flipped: u64, steps: &str| {
+        let attributes = page(2) & 0x7fc ^ flipped;
+        let entry = |at: u64| write(0x15000 + 8 * at, (0x40_0003 + 0x1000 * at) | attributes);
+        let table: String = (0..512).map(entry).collect();
+        let log = format!("{start}{table}{end}{SECOND}{}{steps}", write(BLOCK, 0x15003));
+        verdict(&log, two).violations.first().map(|found| found.breach.name())
+    };
+    // Pages are read-only where the block was not: TLBs may grant writes, and have the block at its level.
+    let maps = "(mem-write 60 1 release 23000 4007ff)";
+    let by_page = |hint: u64| {
+        let value = hint << 44 | 0x200;
+        format!(
+            "(barrier 50 0 dsb ish)(tlbi 51 0 ipas2e1is {value:x})(barrier 52 0 dsb ish)(tlbi 53 0 vmalle1is)
+             (barrier 54 0 dsb ish)"
+        )
+    };
+    assert_eq!(run(0x80, maps), STALE);
+    assert_eq!(run(0x80, &(by_page(0) + maps)), None);
+    assert_eq!(run(0x80, &(by_page(7) + maps)), STALE, "level 3 alone");
+    assert_eq!(run(0x80, &(by_page(6) + maps)), STALE, "level 2 alone");
+    assert_eq!(run(0, maps), None);
+    // Pages with AF = 0 are in TLBs as part of the block.
+    let moved = write(0x15000, 0x80_0003 | page(2) & 0x3fc);
+    assert_eq!(run(0x400, &moved), Some("bbm-valid-valid"));
+}
