@@ -32,6 +32,12 @@ const CASES: &[(&str, bool, &str, &str)] = &[
     ("bbm-valid-valid", true, "(mem-write 20 0 plain 3000 50001)", ""),
     ("bbm-valid-valid", true, "(mem-write 20 0 plain 4000 51003)", "compat"),
     (
+        "stale-permissions",
+        true,
+        "(mem-write 20 0 release 4000 504c3)(mem-write 21 0 release 4000 50443)(mem-init 22 0 50000 1000)",
+        "",
+    ),
+    (
         "bbm-unclean-valid",
         true,
         "(mem-write 20 0 plain 4000 0)(barrier 21 0 dsb ish)(mem-write 22 0 plain 4000 51003)",

@@ -127,6 +127,7 @@ fn explain_names_the_missing_step_and_the_near_miss() {
 
 /// In place: other permissions of the live entry, or another type of memory.
 const PERMISSIONS: &str = "(mem-write (id 9) (tid 0) (mem-order release) (address 0x4000) (value 0x50743))\n";
+const CONTIGUOUS: &str = "(mem-write (id 9) (tid 0) (mem-order release) (address 0x4000) (value 0x100000000507c3))\n";
 const TYPE: &str = "(mem-write (id 9) (tid 0) (mem-order release) (address 0x4000) (value 0x507c7))\n";
 
 #[test]
@@ -134,6 +135,7 @@ fn every_verb_uses_the_rule_set_that_is_asked_for() {
     let files = Files::new();
     std::fs::write(files.path("perm.log"), format!("{TREE}{PERMISSIONS}")).unwrap();
     std::fs::write(files.path("type.log"), format!("{TREE}{TYPE}")).unwrap();
+    std::fs::write(files.path("size.log"), format!("{TREE}{CONTIGUOUS}")).unwrap();
     for (words, file, code) in [
         ("check", "perm.log", 0),
         ("check --rules architecture", "perm.log", 0),
@@ -148,6 +150,16 @@ fn every_verb_uses_the_rule_set_that_is_asked_for() {
         ("minimise -o - --rules strict", "perm.log", 0),
         ("minimise -o -", "type.log", 0),
         ("check --rules strict --compat", "perm.log", 2),
+        ("check", "size.log", 1),
+        ("check --bbm 0 --rules strict", "size.log", 1),
+        ("check --bbm 1", "size.log", 0),
+        ("check --bbm 2", "size.log", 0),
+        ("check --bbm 3", "size.log", 2),
+        ("explain --bbm 1", "size.log", 0),
+        ("minimise -o - --bbm 2", "size.log", 1),
+        ("check --bbm 1 --compat", "size.log", 2),
+        ("check --bbm 1 --rules strict", "size.log", 2),
+        ("walk --bbm 2 --rules strict --root 0x1000", "size.log", 2),
     ] {
         assert_eq!(files.run(&format!("{words} {file}")).status.code(), Some(code), "{words} {file}");
     }

@@ -257,6 +257,12 @@ pub(super) const APART: &[(&str, &[&str], &[&str])] = &[
         &["--format"],
         &["--trace", "--no-trace", "--condensed", "--print", "--diff", "--all-cells", "--watch", "--quiet", "--color"],
     ),
+    ("casemate check", &["--bbm"], &["--compat", "--rules"]),
+    ("casemate explain", &["--bbm"], &["--compat", "--rules"]),
+    ("casemate minimise", &["--bbm"], &["--compat", "--rules"]),
+    ("casemate state", &["--bbm"], &["--compat", "--rules"]),
+    ("casemate timeline", &["--bbm"], &["--compat", "--rules"]),
+    ("casemate walk", &["--bbm"], &["--compat", "--rules"]),
     ("apitrace leaks", &["--format"], &["--compat"]),
     ("apitrace stats", &["--plot"], &["--format"]),
     ("memory numa", &["--map"], &["--nodes"]),
@@ -374,6 +380,7 @@ const OF_OPTION: &[(&str, &str, &[&str])] = &[
 /// Values by their name in the help.
 const OF_NAME: &[(&str, &[&str])] = &[
     ("4|8", &["4", "8"]),
+    ("0|1|2", &["0", "1", "2"]),
     ("dec|hex", &["dec", "hex"]),
     ("canonical|positional|pretty", &["canonical", "positional", "pretty"]),
     ("PROGRAM", &["@object", "@layouts", "@layouts"]),

@@ -1,14 +1,16 @@
 //! The fields of a live descriptor, and which of their changes need break-before-make.
 //!
-//! Arm ARM, "Using break-before-make when updating translation table entries", lists the changes that need it: memory
-//! type, cacheability, shareability, output address (unless both values are read-only and the memory at both addresses
-//! is equal, which no trace shows), block size and block to table, the contiguous bit, and a global entry in place of a
-//! non-global one. It does not list permissions, execute-never, the access flag, the dirty state and software bits. The
-//! document itself was not available; the list is based on secondary sources: `pgattr_change_is_safe` and
+//! Arm ARM D8.17.1, "Using break-before-make when updating translation table entries" (rule RWHZWS and statement
+//! IWZRHR), lists the changes that need it: memory type, cacheability, shareability, output address and its address
+//! space (unless both values are read-only and the memory at both addresses is equal, which no trace shows), block size
+//! and block to table, and a global entry in place of a non-global one. It does not list permissions, execute-never,
+//! the access flag, the dirty state and software bits. D8.17.2 (rules RKFLJB, RHHCXC, RKHRBC) lifts the rules of block size
+//! and of the contiguous bit where FEAT_BBM is implemented. The document itself was not available; the list is based on
+//! secondary sources: a public transcription of the manual that names these rules, `pgattr_change_is_safe` and
 //! `kvm_pgtable_stage2_relax_perms` of Linux with their comments, and the reference model. Bits without a name here are
 //! reserved, and a change of one counts as a change that needs a break.
 
-use super::descriptor::{ACCESS_FLAG, ADDRESS_MASK, Descriptor};
+use super::descriptor::{ACCESS_FLAG, ADDRESS_MASK, Descriptor, entry_bytes};
 
 /// nG of stage 1.
 const NOT_GLOBAL: u64 = 1 << 11;
@@ -21,7 +23,67 @@ const WRITE: u64 = 1 << 7;
 /// PBHA: hardware may use these bits only if TCR_EL2.HWUn or VTCR_EL2.HWUn, bits 28:25, allow it.
 const PBHA: u64 = 0xf << 59;
 /// Distinguishes a table from a block.
-const TYPE: u64 = 1 << 1;
+pub(crate) const TYPE: u64 = 1 << 1;
+/// The entry is one of a set that TLBs may hold as one.
+const CONTIGUOUS: u64 = 1 << 52;
+/// nT of a block: TLBs hold it in no way that conflicts with another size. Part of the address in other descriptors.
+pub(crate) const NO_CONFLICT: u64 = 1 << 16;
+
+/// The support of FEAT_BBM for changes of size, as ID_AA64MMFR2_EL1.BBM has it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default)]
+pub enum BbmLevel {
+    /// A change of size needs a break.
+    #[default]
+    Zero,
+    /// A block with nT and a table may take each other's place, and the contiguous bit may change.
+    One,
+    /// Tables and blocks may take each other's place.
+    Two,
+}
+
+/// Why a block and a table may not take each other's place without a break.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Obstacle {
+    /// FEAT_BBM has level 0.
+    Level,
+    /// FEAT_BBM has level 1, and the block's nT is 0.
+    NotMarked,
+    /// The TLB maintenance for an earlier change of size is not complete.
+    Pending,
+    /// An entry of the table maps its addresses differently.
+    Differs {
+        /// The entry.
+        location: u64,
+        /// Its changed bits that need a break.
+        deciding: u64,
+    },
+    /// An entry of the new table maps nothing, although TLBs may contain the block.
+    Unmapped {
+        /// The entry.
+        location: u64,
+    },
+    /// An entry of the old table is unclean.
+    Unclean {
+        /// The entry.
+        location: u64,
+    },
+}
+
+impl Obstacle {
+    /// For people; empty where nothing but the level of FEAT_BBM is at fault.
+    pub fn words(self, stage: u8) -> String {
+        match self {
+            Self::Level => String::new(),
+            Self::NotMarked => "nT of the block is 0, and FEAT_BBM level 1 requires it".to_owned(),
+            Self::Pending => "TLB maintenance for the last change of size is not complete".to_owned(),
+            Self::Differs { location, deciding } => {
+                format!("the entry at {location:#x} maps differently: {}", names(stage, deciding))
+            }
+            Self::Unmapped { location } => format!("the entry at {location:#x} maps nothing"),
+            Self::Unclean { location } => format!("the entry at {location:#x} is not clean"),
+        }
+    }
+}
 
 /// What a field belongs to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -48,6 +110,9 @@ const fn bits(high: u32, low: u32) -> u64 {
     (u64::MAX >> (63 - high)) & (u64::MAX << low)
 }
 
+/// nT has its bit in the address of other descriptors.
+const NO_CONFLICT_ROW: FieldRow = FieldRow(Scope::Leaf, "block size marker", "nT", NO_CONFLICT, true);
+
 /// More specific rows come first: of rows that share bits, the first one applies.
 const ROWS: &[FieldRow] = &[
     FieldRow(Scope::All, "block or table", "bit 1", TYPE, true),
@@ -62,7 +127,7 @@ const ROWS: &[FieldRow] = &[
     FieldRow(Scope::Two, "XS attribute", "FnXS", bits(11, 11), true),
     FieldRow(Scope::One, "guarded page", "GP", bits(50, 50), false),
     FieldRow(Scope::Leaf, "dirty state", "DBM", DIRTY, false),
-    FieldRow(Scope::Leaf, "contiguous", "Contiguous", bits(52, 52), true),
+    FieldRow(Scope::Leaf, "contiguous", "Contiguous", CONTIGUOUS, true),
     FieldRow(Scope::One, "execute-never", "UXN, PXN", bits(54, 53), false),
     FieldRow(Scope::Two, "execute-never", "XN", bits(54, 53), false),
     FieldRow(Scope::Leaf, "software bits", "bits for software", bits(58, 55), false),
@@ -115,6 +180,10 @@ pub(crate) struct Registers {
     pub(crate) control: u64,
     /// True when both values of AttrIndx name the same type in every MAIR_EL2 that the trace wrote.
     pub(crate) is_same_type: bool,
+    /// What changes of size need.
+    pub(crate) bbm: BbmLevel,
+    /// TLBs may contain the entry in another size.
+    pub(crate) is_resized: bool,
 }
 
 /// The changed bits that need break-before-make; 0 if the change may be made in place.
@@ -127,6 +196,8 @@ pub(crate) fn deciding(stage: u8, level: u8, old: u64, new: u64, registers: Regi
     if is_table(old) {
         return (old ^ new) & !TABLE_FREE[stage_at];
     }
+    // A block that may be in TLBs as pages too must not lose nT where that is what prevents conflicts.
+    let loses_marker = registers.bbm == BbmLevel::One && registers.is_resized && old & !new & NO_CONFLICT != 0;
     let mut deciding = (old ^ new) & !LEAF_FREE[stage_at];
     // Only a global entry next to a cached non-global one is a conflict.
     if stage == 1 && new & NOT_GLOBAL != 0 {
@@ -135,7 +206,25 @@ pub(crate) fn deciding(stage: u8, level: u8, old: u64, new: u64, registers: Regi
     if stage == 1 && registers.is_same_type {
         deciding &= !ATTR_INDEX;
     }
+    if registers.bbm != BbmLevel::Zero {
+        deciding &= !CONTIGUOUS;
+    }
+    if registers.bbm != BbmLevel::Zero && level < 3 && !loses_marker {
+        deciding &= !NO_CONFLICT;
+    }
     deciding | (old ^ new) & PBHA & (registers.control >> 25 << 59)
+}
+
+/// Names of the fields of a block or page that contain some bits.
+fn names(stage: u8, bits: u64) -> String {
+    let (mut names, mut taken) = (Vec::new(), 0);
+    for row in ROWS.iter().filter(|row| applies(row.0, stage, false)) {
+        if bits & row.3 & !taken != 0 {
+            names.push(row.1);
+        }
+        taken |= row.3;
+    }
+    names.join(", ")
 }
 
 /// True when a bit changes that hardware may use for its own purposes.
@@ -167,8 +256,10 @@ pub struct LiveChange {
     pub new: u64,
     /// The changed bits that need a break by the rules in use.
     pub deciding: u64,
-    /// The same bits by [`crate::model::Options::ARCHITECTURE`].
+    /// The same bits by [`crate::model::Options::ARCHITECTURE`], with the level of FEAT_BBM in use.
     pub deciding_architecture: u64,
+    /// Why a block and a table may not take each other's place.
+    pub obstacle: Option<Obstacle>,
 }
 
 /// A field that changes.
@@ -196,6 +287,11 @@ impl LiveChange {
             return vec![self.field(&ROWS[0], TYPE)];
         }
         let (mut fields, mut taken) = (Vec::new(), 0);
+        let is_block = self.level < 3 && !is_table(self.old);
+        if is_block && (self.old ^ self.new) & NO_CONFLICT != 0 {
+            fields.push(self.field(&NO_CONFLICT_ROW, NO_CONFLICT));
+            taken = NO_CONFLICT;
+        }
         let rows = ROWS.iter().filter(|row| applies(row.0, self.stage, is_table(self.old)));
         for row in rows {
             let mask = row.3 & !taken & if row.1 == "output address" { output_mask(self.level) } else { u64::MAX };
@@ -235,7 +331,11 @@ impl LiveChange {
     pub fn words(&self, needs_break: bool) -> Option<String> {
         let fields = self.fields();
         let words = fields.iter().filter(|field| field.needs_break == needs_break).map(FieldChange::words);
-        let words: Vec<String> = words.collect();
+        let mut words: Vec<String> = words.collect();
+        let why = self.obstacle.map_or(String::new(), |obstacle| obstacle.words(self.stage));
+        if let Some(first) = words.first_mut().filter(|_| needs_break && !why.is_empty()) {
+            *first = format!("{first} ({why})");
+        }
         (!words.is_empty()).then(|| words.join("; "))
     }
 }
@@ -253,6 +353,13 @@ impl FieldChange {
     }
 }
 
+/// The block or page of the next level that maps the same as a part of a block: `at` is its number.
+pub(crate) fn part(block: u64, level: u8, at: usize) -> u64 {
+    let kind = if level == 2 { 3 } else { 1 };
+    let output = (block & output_mask(level)).wrapping_add(entry_bytes(level + 1).wrapping_mul(at as u64));
+    block & !ADDRESS_MASK & !3 | output & ADDRESS_MASK | kind
+}
+
 /// The output address of a block or page.
 fn output_mask(level: u8) -> u64 {
     match level {
@@ -266,10 +373,11 @@ fn output_mask(level: u8) -> u64 {
 mod tests {
     use super::*;
 
+    const REGISTERS: Registers = Registers { control: 0, is_same_type: false, bbm: BbmLevel::Zero, is_resized: false };
+
     fn change(stage: u8, old: u64, new: u64) -> LiveChange {
-        let registers = Registers { control: 0, is_same_type: false };
-        let deciding = deciding(stage, 3, old, new, registers);
-        LiveChange { stage, level: 3, old, new, deciding, deciding_architecture: deciding }
+        let deciding = deciding(stage, 3, old, new, REGISTERS);
+        LiveChange { stage, level: 3, old, new, deciding, deciding_architecture: deciding, obstacle: None }
     }
 
     #[test]
@@ -298,10 +406,24 @@ mod tests {
     #[test]
     fn blocks_have_reserved_bits_below_their_address() {
         let old = 0x4020_0401;
-        let new = old | 1 << 16;
-        let registers = Registers { control: 0, is_same_type: false };
-        let deciding = deciding(2, 2, old, new, registers);
-        let change = LiveChange { stage: 2, level: 2, old, new, deciding, deciding_architecture: deciding };
-        assert_eq!(change.words(true).unwrap(), "reserved bits (bit 16) 0x0 -> 0x1");
+        let new = old | 1 << 17;
+        let deciding = deciding(2, 2, old, new, REGISTERS);
+        let change =
+            LiveChange { stage: 2, level: 2, old, new, deciding, deciding_architecture: deciding, obstacle: None };
+        assert_eq!(change.words(true).unwrap(), "reserved bits (bit 17) 0x0 -> 0x1");
+    }
+
+    #[test]
+    fn the_marker_of_a_block_is_free_until_it_hides_a_conflict() {
+        let (plain, marked) = (0x4020_0401, 0x4021_0401);
+        let of = |bbm, is_resized, old, new| deciding(2, 2, old, new, Registers { bbm, is_resized, ..REGISTERS });
+        assert_eq!(of(BbmLevel::Zero, false, plain, marked), NO_CONFLICT);
+        assert_eq!(of(BbmLevel::One, false, plain, marked), 0);
+        assert_eq!(of(BbmLevel::One, true, plain, marked), 0);
+        assert_eq!(of(BbmLevel::One, false, marked, plain), 0);
+        assert_eq!(of(BbmLevel::One, true, marked, plain), NO_CONFLICT);
+        assert_eq!(of(BbmLevel::Two, true, marked, plain), 0);
+        assert_eq!(deciding(2, 3, 0x403, 0x1_0403, Registers { bbm: BbmLevel::Two, ..REGISTERS }), NO_CONFLICT);
+        assert_eq!(of(BbmLevel::One, false, plain, plain | CONTIGUOUS), 0);
     }
 }

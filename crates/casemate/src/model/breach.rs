@@ -56,6 +56,8 @@ macro_rules! breaches {
 breaches! {
     fire BBM_VALID_VALID "bbm-valid-valid" "BBM valid->valid"
         "a live entry is changed without break-before-make";
+    fire STALE_PERMISSIONS "stale-permissions" "page handed over while TLBs may grant its old permissions"
+        "memory gets another owner before rights that an entry lost in place are gone from every TLB";
     fire BBM_UNCLEAN_VALID "bbm-unclean-valid" "BBM invalid unclean->valid"
         "an entry is made valid before its old value is gone from every TLB";
     fire BBM_UNCLEAN_CHILDREN "bbm-unclean-children" "BBM write table descriptor with unclean children"

@@ -1,6 +1,8 @@
 //! The rule sets: every point where the reference departs from the architecture or from the format's document has a
 //! named switch.
 
+use super::attributes::BbmLevel;
+
 /// A departure of the reference that can be switched on and off.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[non_exhaustive]
@@ -49,6 +51,8 @@ pub enum Quirk {
     ThreadOwnedStopsTable,
     /// A live block or page may not change in place at all, except for its software bits.
     AnyAttribute,
+    /// Rights that an entry lost in place are gone at once.
+    StaleIgnored,
 }
 
 /// A switch, described for people.
@@ -173,6 +177,10 @@ quirks! {
         "a live block or page needs break-before-make for every change outside bits 58:55, a live table for every change"
         "only for the changes that the architecture lists; permissions, execute-never, the access flag, the dirty state and ignored bits may change in place"
         "Arm ARM D8.16.1; chapter, section Changes in place";
+    compat StaleIgnored "stale-ignored"
+        "rights that a live block or page loses in place are gone at once"
+        "they are gone after DSB, TLBI and DSB; before that, the memory may not be handed to another owner"
+        "Arm ARM D8.16 (TLB maintenance); chapter, section Stale permissions";
 }
 
 impl Quirk {
@@ -199,7 +207,7 @@ impl Quirks {
     /// document.
     pub const STRICT: Self = Self(Self::ARCHITECTURE.0 | 1 << Quirk::AnyAttribute as u32);
     /// All switches: the behavior of the reference.
-    pub const COMPAT: Self = Self((1 << 22) - 1);
+    pub const COMPAT: Self = Self((1 << 23) - 1);
 
     /// True when the reference's behavior is selected.
     #[inline]
@@ -224,6 +232,8 @@ pub struct Options {
     pub ignores_uninitialised: bool,
     /// Registers that were never written have no default (`-S`).
     pub no_sysreg: bool,
+    /// The level of FEAT_BBM. [`Quirk::AnyAttribute`] and [`Quirk::AfInverted`] ignore it.
+    pub bbm: BbmLevel,
     /// Continue after a violation, with the recovery described in the book, instead of stopping there.
     pub goes_on: bool,
 }
@@ -235,6 +245,7 @@ impl Options {
         is_racy: false,
         ignores_uninitialised: false,
         no_sysreg: false,
+        bbm: BbmLevel::Zero,
         goes_on: false,
     };
     /// The strict rules.
@@ -255,7 +266,7 @@ mod tests {
 
     #[test]
     fn every_switch_has_one_row_and_is_on_in_compat() {
-        assert_eq!(QUIRKS.len(), 22);
+        assert_eq!(QUIRKS.len(), 23);
         for (at, row) in QUIRKS.iter().enumerate() {
             assert_eq!(row.quirk as usize, at, "{}", row.name);
             assert_eq!(Quirk::from_name(row.name), Some(row.quirk));

@@ -2,7 +2,9 @@
 
 use super::checker::Checker;
 use super::memory::{PAGE_BYTES, WORDS, position};
+use super::rights::Rights;
 use super::roots::Root;
+use super::stale::Stale;
 use super::unclean::Progress;
 use super::watch::{TablePlace, Watch};
 use super::{Descriptor, entry_bytes};
@@ -57,6 +59,28 @@ impl Cell {
     /// Bytes of input addresses it covers.
     pub fn bytes(&self) -> u64 {
         entry_bytes(self.place.level)
+    }
+}
+
+/// A live entry that was changed in place, and whose TLB maintenance is not complete.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct StaleView {
+    /// Its address.
+    pub address: u64,
+    /// The first value that TLBs may contain.
+    pub old: u64,
+    /// The rights that TLBs may grant and the entry does not.
+    pub lost: Rights,
+    /// How far the maintenance has come.
+    pub progress: Progress,
+    /// The thread that changed it last.
+    pub thread: u32,
+}
+
+impl StaleView {
+    fn new(address: u64, stale: &Stale) -> Self {
+        let Stale { old, lost, thread, .. } = *stale;
+        Self { address, old, lost, thread, progress: stale.progress() }
     }
 }
 
@@ -127,6 +151,16 @@ impl<W: Watch> Checker<W> {
             thread: unclean.thread,
         };
         self.unclean.all().into_iter().map(view).collect()
+    }
+
+    /// Stale entries, newest first.
+    pub fn stale_entries(&self) -> Vec<StaleView> {
+        self.stale.all().into_iter().map(|(address, stale)| StaleView::new(address, stale)).collect()
+    }
+
+    /// What is stale about an entry.
+    pub fn stale_entry(&self, address: u64) -> Option<StaleView> {
+        self.stale.get(address).map(|stale| StaleView::new(address, stale))
     }
 
     /// Threads that wrote registers or used DSBs, by number.

@@ -3,6 +3,7 @@
 
 use super::attributes::LiveChange;
 use super::memory::Table;
+use super::rights::Rights;
 use super::unclean::Progress;
 
 /// A change of one entry.
@@ -21,6 +22,17 @@ pub enum Change {
     MadeValid,
     /// A live entry was changed in place, which needed no break, or written again with its value.
     Rewritten(LiveChange),
+    /// A change in place of a live entry: TLBs may grant the rights that it lost, or hold it in another size.
+    Stale {
+        /// The first value that TLBs may contain.
+        old: u64,
+        /// The rights.
+        lost: Rights,
+    },
+    /// A barrier or TLBI counted for a stale entry.
+    StaleAdvanced(Progress),
+    /// TLBs contain nothing but the entry's value.
+    Fresh,
     /// An invalid entry got a different invalid value.
     RewrittenInvalid,
     /// A rule was broken; checking continued as if the entry were in this state.
@@ -48,6 +60,8 @@ pub enum Miss {
     NotLocked,
     /// The thread is not the one that invalidated the entry.
     OtherThread,
+    /// The thread neither wrote the live entry nor has the lock of its root.
+    OtherWriter,
     /// A DSB of loads, or one of stores only where a full one is needed.
     WeakBarrier,
     /// A barrier for one core only.

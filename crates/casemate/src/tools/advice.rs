@@ -1,7 +1,7 @@
 //! What is missing when a rule is broken, and what a correct sequence would have been.
 
 use super::check::Found;
-use crate::model::{Cell, CellState, LiveChange, Progress, entry_bytes};
+use crate::model::{Cell, CellState, LiveChange, Obstacle, Progress, entry_bytes};
 
 /// What is missing, and a correct sequence of steps.
 pub(crate) fn of(found: &Found, cell: Option<&Cell>) -> (String, Vec<String>) {
@@ -22,6 +22,15 @@ pub(crate) fn of(found: &Found, cell: Option<&Cell>) -> (String, Vec<String>) {
             let mut steps = vec!["write an invalid value".to_owned()];
             steps.extend(cleaning(cell, Progress::Unguarded));
             steps.push("write the new value".to_owned());
+            (missing, steps)
+        }
+        ("stale-permissions", cell) => {
+            let progress = found.stale.map_or(Progress::Unguarded, |stale| stale.progress);
+            let rest = |from| cell.map_or_else(Vec::new, |cell| cleaning(cell, from));
+            let missing = format!("{} before the memory gets another owner", rest(progress).join(", then "));
+            let mut steps = vec!["change the permissions in place".to_owned()];
+            steps.extend(rest(Progress::Unguarded));
+            steps.push("hand the memory over".to_owned());
             (missing, steps)
         }
         ("bbm-unclean-children", _) => (
@@ -46,10 +55,28 @@ fn missing_break(change: Option<&LiveChange>) -> String {
     let what =
         if names.is_empty() { "it is written".to_owned() } else { format!("its {} may change", names.join(" and ")) };
     let mut missing = format!("{break_needed} {what}");
+    if let Some(other) = change.obstacle.and_then(without_break) {
+        missing.push_str(other);
+    }
     if names == ["output address"] && change.is_read_only() {
         missing.push_str(" (both values are read-only: none is needed if the memory behind them is equal, which a trace does not show)");
     }
     missing
+}
+
+/// What would permit a change of size without a break.
+fn without_break(obstacle: Obstacle) -> Option<&'static str> {
+    match obstacle {
+        Obstacle::Level => None,
+        Obstacle::NotMarked => Some(
+            "; or set nT of the block, clean TLBs, and change the size then (a new block needs nT when it is written)",
+        ),
+        Obstacle::Pending => Some("; or complete the TLB maintenance of the last change of size: dsb, tlbi, dsb"),
+        Obstacle::Differs { .. } | Obstacle::Unmapped { .. } => {
+            Some("; no break is needed for a table that maps every address as the block does")
+        }
+        Obstacle::Unclean { .. } => Some("; no break is needed once the entries of the table are clean"),
+    }
 }
 
 /// The steps that remain from a state.

@@ -2,7 +2,7 @@
 
 use anytrace_core::{Diagnostic, Error, Input, OpenOptions, Severity, Sink, text};
 
-use crate::model::{Breach, Checker, LiveChange, Options, Violation, Watch};
+use crate::model::{Breach, Checker, LiveChange, Options, StaleUse, Violation, Watch};
 use crate::wire::output::claim_text;
 use crate::wire::record::{Record, Source};
 use crate::wire::walk::{Here, Item, Walk};
@@ -111,6 +111,8 @@ pub struct Found {
     pub location: Option<u64>,
     /// For a change of a live entry without a break: the change, and which attribute decides.
     pub change: Option<LiveChange>,
+    /// For memory that is handed over too early: how, and what TLBs may still grant.
+    pub stale: Option<StaleUse>,
     /// Entries above the location, and further places.
     pub related: Vec<Related>,
     /// Further places not listed.
@@ -314,6 +316,7 @@ fn describe<W: Watch>(
         source_line: record.source.file_line().map(|(file, line)| (text::escaped(file), line)),
         location: violation.location,
         change: violation.change,
+        stale: violation.stale,
         related: above.chain(also).collect(),
         more: violation.more.saturating_sub(violation.also_at.len() as u64),
         text: short(record.text),

@@ -245,6 +245,9 @@ impl Story {
                 cell.value,
                 descriptor_words(cell.descriptor())
             )?;
+            if let Some(stale) = &found.stale {
+                writeln!(out, "    stale permissions ({}): was {:#x}", stale.progress.letters(), stale.old)?;
+            }
             if cell.is_frozen {
                 writeln!(out, "    an entry above it is being removed")?;
             }
@@ -328,6 +331,7 @@ fn reason(miss: Miss) -> &'static str {
     match miss {
         Miss::NotLocked => "lock-not-held",
         Miss::OtherThread => "not-the-invalidator",
+        Miss::OtherWriter => "not-the-writer",
         Miss::WeakBarrier => "weak-barrier",
         Miss::LocalBarrier => "local-barrier",
         Miss::NoTlbiBefore => "no-tlbi-before",

@@ -35,6 +35,14 @@ impl What {
                 Some(words) => format!("changed in place, which needs no break: {words}"),
                 None => "rewritten with the same value".to_owned(),
             },
+            Self::Change(Change::Stale { old, lost }) if lost.is_empty() => {
+                format!("TLBs may contain it in its old size: {old:#x}")
+            }
+            Self::Change(Change::Stale { old, lost }) => {
+                format!("stale permissions: TLBs may still hold {old:#x} and grant {}", lost.words())
+            }
+            Self::Change(Change::StaleAdvanced(progress)) => progress_words(*progress).to_owned(),
+            Self::Change(Change::Fresh) => "fresh: TLBs hold nothing but its value".to_owned(),
             Self::Change(Change::RewrittenInvalid) => "a different invalid value".to_owned(),
             Self::Change(Change::Forced { is_valid }) => {
                 format!("taken as {} from here on", if *is_valid { "valid" } else { "invalid" })
@@ -59,7 +67,12 @@ impl What {
             Self::Change(Change::Advanced(Progress::TlbiIpaDsbed)) => "IU td",
             Self::Change(Change::Advanced(Progress::Tlbied)) => "IU ta",
             Self::Change(Change::Cleaned) => "I",
-            Self::Change(Change::MadeValid | Change::Rewritten(_)) => "V",
+            Self::Change(Change::Stale { .. } | Change::StaleAdvanced(Progress::Unguarded)) => "VS n",
+            Self::Change(Change::StaleAdvanced(Progress::Dsbed)) => "VS d",
+            Self::Change(Change::StaleAdvanced(Progress::TlbiIpa)) => "VS ti",
+            Self::Change(Change::StaleAdvanced(Progress::TlbiIpaDsbed)) => "VS td",
+            Self::Change(Change::StaleAdvanced(Progress::Tlbied)) => "VS ta",
+            Self::Change(Change::MadeValid | Change::Rewritten(_) | Change::Fresh) => "V",
             Self::Change(Change::Forced { is_valid }) => ["I", "V"][usize::from(*is_valid)],
             _ => return None,
         })
@@ -81,6 +94,7 @@ pub fn miss_words(miss: Miss) -> &'static str {
     match miss {
         Miss::NotLocked => "the thread does not hold the lock of the entry's root",
         Miss::OtherThread => "a different thread invalidated the entry",
+        Miss::OtherWriter => "the thread neither wrote the entry nor holds the lock of its root",
         Miss::WeakBarrier => "the DSB is too weak here: a full one (ISH) is needed",
         Miss::LocalBarrier => "the DSB is for this core only",
         Miss::NoTlbiBefore => "a TLBI must come before the next DSB takes effect",

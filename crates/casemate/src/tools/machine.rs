@@ -56,6 +56,19 @@ fn write_state(state: &StateAt, with_tables: bool, out: &mut String) -> std::fmt
         let place = checker.cell(entry.address).map_or(String::new(), |cell| place_words(&cell));
         writeln!(out, "  {:#x}: {}, by thread {}; {place}", entry.address, entry.progress.letters(), entry.thread)?;
     }
+    let stale = checker.stale_entries();
+    if !stale.is_empty() {
+        writeln!(out, "stale entries, newest first")?;
+    }
+    for entry in stale {
+        let place = checker.cell(entry.address).map_or(String::new(), |cell| place_words(&cell));
+        let letters = entry.progress.letters();
+        write!(out, "  {:#x}: {letters}, by thread {}, was {:#x}", entry.address, entry.thread, entry.old)?;
+        match entry.lost.is_empty() {
+            true => writeln!(out, ", in another size; {place}")?,
+            false => writeln!(out, ", lost {}; {place}", entry.lost.words())?,
+        }
+    }
     let (pages, words) = checker.initialised_pages();
     let tables = checker.table_pages();
     writeln!(out, "memory: {pages} pages, {words} words initialized, {} pages of tables", tables.len())?;
@@ -119,6 +132,14 @@ pub fn state_json(state: &StateAt) -> Value {
                    "input_start": cell.map(|cell| hex(cell.place.input))})
         })
         .collect();
+    let stale: Vec<Value> = checker
+        .stale_entries()
+        .into_iter()
+        .map(|entry| {
+            json!({"location": hex(entry.address), "state": entry.progress.letters(), "thread": entry.thread,
+                   "old": hex(entry.old), "rights": entry.lost.words()})
+        })
+        .collect();
     let (pages, words) = checker.initialised_pages();
     json!({
         "version": 1,
@@ -130,6 +151,7 @@ pub fn state_json(state: &StateAt) -> Value {
         "root_locks": locks,
         "held_locks": held,
         "unclean": unclean,
+        "stale": stale,
         "memory": {"pages": pages, "words": words,
                    "tables": checker.table_pages().into_iter().map(hex).collect::<Vec<_>>()},
     })

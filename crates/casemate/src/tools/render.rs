@@ -8,7 +8,7 @@ use anytrace_core::text::xml;
 use serde_json::{Value, json};
 
 use super::check::{Found, Report, Verdict};
-use crate::model::{BREACHES, LiveChange};
+use crate::model::{BREACHES, Handover, LiveChange, StaleUse};
 
 /// Version of the JSON results.
 pub const VERSION: u64 = 1;
@@ -32,6 +32,18 @@ fn change_json(change: &LiveChange) -> Value {
            "needs_break_by_architecture": change.deciding_architecture != 0, "attributes": fields})
 }
 
+/// What is relied on too early, as JSON.
+fn stale_json(stale: &StaleUse) -> Value {
+    let (how, root) = match stale.handover {
+        Handover::Table => ("table", None),
+        Handover::Initialised => ("mem-init", None),
+        Handover::OwnerRoot => ("set_owner_root", None),
+        Handover::Mapped { root } => ("mapped", Some(root)),
+    };
+    json!({"memory": hex(stale.memory), "handover": how, "root": root.map(hex), "rights": stale.lost.words(),
+           "old": hex(stale.old), "new": hex(stale.new), "state": stale.progress.letters()})
+}
+
 /// One violation as JSON.
 pub fn violation_json(found: &Found) -> Value {
     let related: Vec<Value> = found
@@ -51,6 +63,7 @@ pub fn violation_json(found: &Found) -> Value {
         "src": found.source,
         "location": found.location.map(hex),
         "change": found.change.as_ref().map(change_json),
+        "stale": found.stale.as_ref().map(stale_json),
         "related": related,
         "related_not_listed": found.more,
         "record": found.text,
@@ -74,8 +87,12 @@ pub fn report_json(report: &Report) -> Value {
     })
 }
 
-/// Which attribute of a live entry decides, and what else changes; nothing for other violations.
+/// Which attribute of a live entry decides, and what else changes; what is stale; nothing for other violations.
 pub(crate) fn change_lines(found: &Found) -> Vec<String> {
+    if let Some(stale) = &found.stale {
+        let (lost, old, new) = (stale.lost.words(), stale.old, stale.new);
+        return vec![stale.words(), format!("TLBs may still grant: {lost} (changed in place: {old:#x} -> {new:#x})")];
+    }
     let Some(change) = &found.change else { return Vec::new() };
     let mut lines = Vec::new();
     match change.words(true) {
@@ -196,8 +213,8 @@ fn sarif_result(report: &Report, found: &Found, index: &BTreeMap<&str, usize>) -
         None => in_trace,
     };
     let place = found.location.map_or(String::new(), |location| format!(" at {location:#x}"));
-    let changed =
-        found.change.and_then(|change| change.words(true)).map_or(String::new(), |words| format!(": {words}"));
+    let changed = found.change.and_then(|change| change.words(true)).or(found.stale.map(|stale| stale.words()));
+    let changed = changed.map_or(String::new(), |words| format!(": {words}"));
     json!({
         "ruleId": found.breach.rule.code,
         "ruleIndex": index.get(found.breach.rule.code),

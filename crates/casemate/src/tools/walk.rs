@@ -26,7 +26,7 @@ pub struct Entry {
     pub descriptor: Descriptor,
     /// Attributes of a block or page: `rw-`, memory type, access flag and so on.
     pub attributes: String,
-    /// `V`, `IU n`, … its state in the checker; `None` for words that are not entries.
+    /// `V`, `VS n`, `IU n`, … its state in the checker; `None` for words that are not entries.
     pub state: Option<String>,
 }
 
@@ -102,7 +102,7 @@ impl<'a> Tree<'a> {
         let descriptor = Descriptor::decode(level, value.unwrap_or(0));
         let is_map = matches!(descriptor, Descriptor::Map(_));
         let state = self.checker.cell(address).map(|cell| match cell.state {
-            CellState::Valid => "V".to_owned(),
+            CellState::Valid => stale_state(self.checker, address),
             CellState::Unclean { thread, progress, .. } => format!("IU {} by thread {thread}", progress.letters()),
             CellState::Clean { .. } => "I".to_owned(),
         });
@@ -183,6 +183,12 @@ pub fn entry_text(entry: &Entry, top: u8, out: &mut String) {
         let _ = write!(out, " ({})", entry.attributes);
     }
     let _ = writeln!(out, "; {state}");
+}
+
+/// `V`, or the progress of the maintenance of an entry that was changed in place: `VS d`.
+fn stale_state(checker: &Checker, address: u64) -> String {
+    let stale = checker.stale_entry(address);
+    stale.map_or_else(|| "V".to_owned(), |stale| format!("VS {}", stale.progress.letters()))
 }
 
 /// One entry for programs.

@@ -97,6 +97,7 @@ fn entries(open: &Open<'_>, options: &OpenOptions, out: &mut dyn Lines, sink: &m
         &format!("Entries that change: {all}{more}. V is valid, I invalid; IU is invalid while TLBs may still have the old value:"),
         None,
     )?;
+    out.line("VS is valid while TLBs may still grant what the entry lost in place. After IU and VS:", None)?;
     out.line("n nothing done, d after a DSB, ti a TLBI by IPA, td with its DSB, ta all TLBIs done.", None)?;
     let title = match courses.len() {
         shown if shown == all => "States of the entries, by records".to_owned(),

@@ -76,7 +76,8 @@ fn found(violation: &Violation, record: &Record<'_>) -> String {
     if violation.more > 0 {
         text.push_str(&format!(" and {} more", violation.more));
     }
-    if let Some(words) = violation.change.and_then(|change| change.words(true)) {
+    let stale = || violation.stale.map(|stale| stale.words());
+    if let Some(words) = violation.change.and_then(|change| change.words(true)).or_else(stale) {
         text.push_str(&format!(", {words}"));
     }
     text.push(')');

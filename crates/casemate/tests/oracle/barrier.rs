@@ -10,7 +10,7 @@ use super::verdict::{Fault, NOT_BROADCAST, NSH, UNCLEAN_CHILDREN};
 
 /// What a DSB waits for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Reach {
+pub(crate) enum Reach {
     /// Everything, as `ish`: also `sy` and `osh`, which contain it.
     Full,
     /// Stores: `ishst` and those that contain it. It orders the write before a TLBI, and completes none.
@@ -32,7 +32,7 @@ fn reach(domain: Domain) -> Reach {
 
 /// Which translations a TLBI names.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Method {
+pub(crate) enum Method {
     All,
     ById,
     Address,
@@ -40,16 +40,16 @@ enum Method {
 
 /// The columns of the table of 2.6.
 #[derive(Debug, Clone, Copy)]
-struct Maintenance {
-    is_el2: bool,
+pub(crate) struct Maintenance {
+    pub(crate) is_el2: bool,
     /// Stages it drops.
-    one: bool,
-    two: bool,
-    is_broadcast: bool,
-    method: Method,
+    pub(crate) one: bool,
+    pub(crate) two: bool,
+    pub(crate) is_broadcast: bool,
+    pub(crate) method: Method,
     last_level: bool,
     /// Page number, TTL, ASID.
-    operand: u64,
+    pub(crate) operand: u64,
 }
 
 fn maintenance(op: TlbiOp, operand: u64) -> Maintenance {
@@ -77,6 +77,7 @@ impl Model {
     /// A DSB (2.5).
     pub(crate) fn dsb(&mut self, act: Act, domain: Domain) -> Result<(), Fault> {
         let reach = reach(domain);
+        self.dsb_pending(act, reach)?;
         for address in self.unclean.clone() {
             let Some((cell, invalidator, lis)) = self.unclean_cell(address) else { continue };
             if !self.is_locked(act, &cell) {
@@ -151,6 +152,7 @@ impl Model {
     /// A TLBI (2.6).
     pub(crate) fn tlbi(&mut self, act: Act, op: TlbiOp, operand: u64) -> Result<(), Fault> {
         let tlbi = maintenance(op, operand);
+        self.tlbi_pending(act, &tlbi);
         let visited = if tlbi.is_el2 { Stage::One } else { Stage::Two };
         for address in self.unclean.clone() {
             let Some((cell, invalidator, lis)) = self.unclean_cell(address) else { continue };
@@ -164,7 +166,7 @@ impl Model {
                 }
                 continue;
             }
-            if !self.reaches(act, &tlbi, &cell, &desc) || invalidator != act.thread {
+            if !self.reaches(act, &tlbi, address, &cell, &desc) || invalidator != act.thread {
                 continue;
             }
             let next = match (lis, tlbi.is_el2, tlbi.one, tlbi.two) {
@@ -179,7 +181,14 @@ impl Model {
     }
 
     /// Does the TLBI name the entry?
-    fn reaches(&self, act: Act, tlbi: &Maintenance, cell: &Cell, desc: &Descriptor) -> bool {
+    pub(crate) fn reaches(
+        &self,
+        act: Act,
+        tlbi: &Maintenance,
+        address_of_cell: u64,
+        cell: &Cell,
+        desc: &Descriptor,
+    ) -> bool {
         match tlbi.method {
             Method::All => true,
             Method::ById => self.options.quirks.by_id_promoted || self.id_matches(act, tlbi, cell, desc),
@@ -189,19 +198,19 @@ impl Model {
                 desc.shape == Shape::Map
                     && desc.covers(address)
                     && (!tlbi.last_level || is_last)
-                    && self.ttl_matches(tlbi, desc)
+                    && self.ttl_matches(tlbi, address_of_cell, desc)
                     && self.id_matches(act, tlbi, cell, desc)
             }
         }
     }
 
     /// TTL: granule in bits 3:2 (0 none, 1 for 4 KiB), level in bits 1:0 (0 none).
-    fn ttl_matches(&self, tlbi: &Maintenance, desc: &Descriptor) -> bool {
+    fn ttl_matches(&self, tlbi: &Maintenance, cell: u64, desc: &Descriptor) -> bool {
         let ttl = tlbi.operand >> 44 & 0xf;
         self.options.quirks.ttl_ignored
             || match (ttl >> 2, ttl & 3) {
                 (0, _) | (1, 0) => true,
-                (1, level) => level == desc.level,
+                (1, level) => level == desc.level && !self.is_in_old_block(cell),
                 _ => false,
             }
     }

@@ -13,6 +13,7 @@ use super::verdict::{State, Verdict, final_state, verdict};
 pub(crate) fn options_of(seed: u64, base: Options) -> Options {
     let mut rng = Rng::new(seed.rotate_left(31) ^ 0x0f0f);
     let mut options = base;
+    options.bbm = if base == Options::compat() { 0 } else { rng.pick(&[0, 1, 1, 2]) };
     if rng.chance(65) {
         return options;
     }

@@ -85,6 +85,12 @@ pub(crate) struct Judgement<'a> {
     /// TCR_EL2 or VTCR_EL2, and MAIR_EL2, of every thread that wrote them.
     pub(crate) controls: &'a [u64],
     pub(crate) mairs: &'a [u64],
+    /// Level of FEAT_BBM.
+    pub(crate) bbm: u8,
+    /// TLBs may contain the entry in another size.
+    pub(crate) is_resized: bool,
+    /// A table and a block map the same, and FEAT_BBM lets them take each other's place.
+    pub(crate) may_resize: bool,
 }
 
 /// Does the change from `old` to `new` need break-before-make?
@@ -93,7 +99,8 @@ pub(crate) fn needs_bbm(place: &Descriptor, old: (u64, Shape), new: (u64, Shape)
         (Shape::Invalid, _) | (_, Shape::Invalid) => return false,
         (Shape::Map, Shape::Map) => true,
         (Shape::Table(_), Shape::Table(_)) => false,
-        _ => return true,
+        _ if judgement.af_inverted || judgement.any_attribute => return true,
+        _ => return !judgement.may_resize,
     };
     let is_excused = match judgement.af_inverted {
         true => (old.0 | new.0) & ACCESS_FLAG != 0,
@@ -105,8 +112,27 @@ pub(crate) fn needs_bbm(place: &Descriptor, old: (u64, Shape), new: (u64, Shape)
         (true, ..) if is_excused => false,
         (false, _, true) => true,
         (true, _, true) => (old.0 ^ new.0) & !SOFTWARE_BITS != 0,
-        (_, _, false) => (0..64).any(|bit| bit_needs_bbm(place.stage, is_leaf, bit, old.0, new.0, &judgement)),
+        (_, _, false) => bits_need_bbm((place.stage, place.level), is_leaf, u64::MAX, (old.0, new.0), &judgement),
     }
+}
+
+/// Does a change of some bits need break-before-make?
+pub(crate) fn bits_need_bbm(
+    (stage, level): (Stage, u64),
+    is_leaf: bool,
+    mask: u64,
+    (old, new): (u64, u64),
+    judgement: &Judgement<'_>,
+) -> bool {
+    let has_bbm = judgement.bbm > 0 && !judgement.af_inverted;
+    (0..64).filter(|bit| mask >> bit & 1 == 1).any(|bit| match bit {
+        52 if has_bbm && is_leaf => false,
+        // nT of a block: with level 1 it may not go while pages may be in TLBs too.
+        16 if has_bbm && is_leaf && level < 3 => {
+            judgement.bbm == 1 && judgement.is_resized && old >> bit & 1 > new >> bit & 1
+        }
+        _ => bit_needs_bbm(stage, is_leaf, bit, old, new, judgement),
+    })
 }
 
 /// The meaning of each bit, from 63 down: `.` may change, `x` may not, `a` is an address, `r` reserved, `h` for

@@ -30,6 +30,7 @@
 //!   but restore authorization as every DSB does. TLBI operations without `is` are their twins, not broadcast.
 //! * A page counts for the 8192 once `mem-init`, `set_owner_root` or a write under `-I` touched it.
 //! * Concatenated tables (sound): 16 or fewer start entries always mean as many tables one level down; SL0 is not read.
+//! * Entries changed in place (sound): `pending`. Changes of size with FEAT_BBM: `sizes`.
 //! * TTL (sound): bits 3:2 are 0 for no hint, 1 for the granule in use; the seed's `(level l)` therefore hints nothing.
 
 #![allow(dead_code, reason = "the engine's own tests use what the oracle's do not")]
@@ -41,7 +42,9 @@ pub(crate) mod generate;
 pub(crate) mod memory;
 pub(crate) mod model;
 mod options;
+mod pending;
 mod registers;
+mod sizes;
 mod spell;
 mod step;
 mod tables;

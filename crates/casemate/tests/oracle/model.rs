@@ -4,9 +4,10 @@ use std::collections::BTreeMap;
 
 use anytrace_casemate::{Barrier, HintKind, MemoryOrder, Sysreg, Transition};
 
-use super::descriptor::{ACCESS_FLAG, Descriptor, Judgement, PAGE, Stage, WORDS, is_valid, needs_bbm};
+use super::descriptor::{ACCESS_FLAG, Descriptor, Judgement, PAGE, Shape, Stage, WORDS, is_valid, needs_bbm};
 use super::memory::{Automaton, Cell, Lis, Memory};
 use super::options::Options;
+use super::pending::{Changed, Handed, Pending, output};
 use super::registers::{Geometry, Root};
 use super::step::Step;
 use super::tables::{Tree, Visit};
@@ -55,6 +56,12 @@ pub(crate) struct Model {
     pub(crate) registers: BTreeMap<(u32, &'static str), u64>,
     /// Reads of a value other than the last written one: a warning, never a breach.
     pub(crate) wrong_reads: u64,
+    /// Live entries whose old values TLBs may contain.
+    pub(crate) pending: Vec<Pending>,
+    /// What got another owner in this step.
+    pub(crate) handed: Vec<Handed>,
+    /// Counts changes of `pending`.
+    pub(crate) clock: u64,
 }
 
 impl Model {
@@ -70,11 +77,19 @@ impl Model {
             current: BTreeMap::new(),
             registers: BTreeMap::new(),
             wrong_reads: 0,
+            pending: Vec::new(),
+            handed: Vec::new(),
+            clock: 0,
         }
     }
 
     /// Processes one record.
     pub(crate) fn step(&mut self, step: &Step) -> Result<(), Fault> {
+        self.act(step)?;
+        self.check_handed()
+    }
+
+    fn act(&mut self, step: &Step) -> Result<(), Fault> {
         let act = Act { thread: step.thread, writing: None };
         match step.action {
             Transition::MemWrite { order: MemoryOrder::Page, address, value } => {
@@ -167,6 +182,9 @@ impl Model {
             (Automaton::Valid, false) => {
                 self.unclean.retain(|at| *at != address);
                 self.unclean.insert(0, address);
+                if let Some(older) = self.older_table(address) {
+                    self.set_desc(address, self.explode(act, &place, older)?);
+                }
                 self.walk_children(act, address, Visit::Freeze)?;
                 Automaton::Unclean { invalidator: act.thread, lis: Lis::Unguarded }
             }
@@ -179,6 +197,7 @@ impl Model {
                 let desc = self.explode(act, &place, value)?;
                 self.set_desc(address, desc);
                 self.walk_children(act, address, Visit::Mark)?;
+                self.hand_mapped(cell.owner, place.stage, place.level, value);
                 Automaton::Valid
             }
         };
@@ -197,6 +216,10 @@ impl Model {
     fn change_live(&mut self, act: Act, address: u64, place: &Descriptor, old: u64, new: u64) -> Result<(), Fault> {
         let quirks = self.options.quirks;
         let control = if place.stage == Stage::One { Sysreg::TcrEl2 } else { Sysreg::VtcrEl2 };
+        let old = (old, self.explode(act, place, old)?.shape);
+        let exploded = self.explode(act, place, new)?;
+        let new = (new, exploded.shape);
+        let is_size = matches!(old.1, Shape::Table(_)) != matches!(new.1, Shape::Table(_));
         let judgement = Judgement {
             af_inverted: quirks.af_inverted,
             identical_table: quirks.identical_table_rewrite,
@@ -204,19 +227,37 @@ impl Model {
             was_accessed: self.memory.get(address).is_some_and(|cell| cell.was_accessed),
             controls: &self.values_of(control),
             mairs: &self.values_of(Sysreg::MairEl2),
+            bbm: self.options.bbm,
+            is_resized: self.pending(address).is_some_and(|pending| pending.is_resized),
+            may_resize: is_size && self.may_resize(address, place, old, new),
         };
-        let old = (old, self.explode(act, place, old)?.shape);
-        let new = (new, self.explode(act, place, new)?.shape);
         if needs_bbm(place, old, new, judgement) {
             return Err(Fault::Fire(VALID_VALID));
         }
-        if let Some(cell) = self.memory.get_mut(address) {
-            cell.was_accessed |= old.0 & ACCESS_FLAG != 0;
+        if is_size {
+            return self.resize(act, address, place, old, exploded, new.0);
         }
+        let Some(cell) = self.memory.get_mut(address) else { return Ok(()) };
+        cell.was_accessed |= old.0 & ACCESS_FLAG != 0;
+        let (is_cached, owner) = (cell.was_accessed, cell.owner);
+        if old.0 == new.0 || matches!(old.1, Shape::Table(_)) {
+            return Ok(());
+        }
+        if !is_cached {
+            if output(old.0, place.level) != output(new.0, place.level) {
+                self.hand_mapped(owner, place.stage, place.level, new.0);
+            }
+            return Ok(());
+        }
+        let gets_marker = place.level < 3 && new.0 >> 16 & 1 > old.0 >> 16 & 1;
+        let is_resized = gets_marker && self.options.bbm == 1 && !quirks.af_inverted;
+        let (granted, levels) = (self.rights(place.stage, old.0), [place.level].into());
+        self.changed(act, Changed { cell: address, old: old.0, new: new.0, granted, is_resized, levels });
         Ok(())
     }
 
     fn mem_init(&mut self, address: u64, size: u64) -> Result<(), Fault> {
+        self.hand(address, size, None);
         for at in words(address, size) {
             let cell = self.memory.touch(at, self.options.quirks.limits)?;
             if cell.initialised && (cell.is_pte || cell.value != 0) {
@@ -269,6 +310,7 @@ impl Model {
 
     fn set_owner_root(&mut self, location: u64, root: u64) -> Result<(), Fault> {
         let page = location & !(PAGE - 1);
+        self.hand(page, PAGE, None);
         if page == location && self.options.quirks.set_owner_root_aligned_empty {
             return Ok(());
         }
@@ -295,7 +337,13 @@ impl Model {
         let kept = slot.and_then(|slot| self.roots[slot].geometry).map_or(1, |geometry| geometry.tables);
         let geometry = Geometry { level: desc.level, tables: kept };
         let tree = Tree { root: cell.owner, stage: desc.stage };
-        if self.walk_tables(act, tree, geometry, Visit::FindUnclean)? {
+        let is_unclean = self.walk_tables(act, tree, geometry, Visit::FindUnclean)?;
+        let is_resized = self.pending.iter().filter(|pending| pending.is_resized).any(|pending| {
+            let entry = self.memory.pte(pending.cell);
+            let place = entry.and_then(|entry| Some((entry.owner, entry.desc?.stage)));
+            place == Some((tree.root, tree.stage))
+        });
+        if is_unclean || is_resized {
             return Err(Fault::Fire(RELEASE_UNCLEAN));
         }
         let Some(slot) = slot else { return Err(Fault::Fire(NO_ROOT)) };
@@ -374,6 +422,7 @@ impl Model {
             roots: roots.collect::<Vec<_>>().join(","),
             locks: self.associations.iter().map(|pair| self.lock_text(*pair, thread)).collect(),
             unclean: unclean.collect::<Vec<_>>().join(" "),
+            stale: self.pending_text(),
         }
     }
 

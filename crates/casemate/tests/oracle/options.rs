@@ -9,6 +9,8 @@ pub(crate) struct Options {
     pub(crate) ignore_uninit: bool,
     /// `-S`: registers have no defaults.
     pub(crate) no_sysreg: bool,
+    /// Level of FEAT_BBM: 0, 1 or 2.
+    pub(crate) bbm: u8,
     /// The quirks.
     pub(crate) quirks: Quirks,
 }
@@ -83,6 +85,8 @@ quirks! {
         "64 roots, held locks and lock associations, 8192 pages; off: none";
     any_attribute "any-attribute" "2.3 needs_bbm; DDI 0487 D8: permissions, execute-never, AF, DBM and ignored bits need none"
         "a live leaf may change in place only in software bits; off: in all that the architecture lets change in place";
+    stale_ignored "stale-ignored" "DDI 0487 D8: TLB maintenance makes a modified entry visible"
+        "what an entry loses in place is gone at once; off: only after maintenance, and memory may not change hands before";
     unread_base_aborts "unread-base-aborts" "2.1 defaults, 2.7"
         "turning a regime on before its base was written ends the process; off: there is nothing to activate";
 }
@@ -90,7 +94,7 @@ quirks! {
 impl Options {
     /// The reference's rules.
     pub(crate) const fn compat() -> Self {
-        Self { racy: false, ignore_uninit: false, no_sysreg: false, quirks: Quirks::all(true) }
+        Self { racy: false, ignore_uninit: false, no_sysreg: false, bbm: 0, quirks: Quirks::all(true) }
     }
 
     /// The sound rules.

@@ -52,6 +52,13 @@ impl Model {
             return Err(Fault::Assert(ASSERT_TABLE));
         }
         let mut found = false;
+        if self.memory.get(table).is_some() {
+            match visit {
+                Visit::Mark => self.hand_table(act, tree, table, level),
+                Visit::Unmark => self.settle_page(act, table)?,
+                _ => {}
+            }
+        }
         for i in 0..WORDS {
             let address = table + 8 * i;
             let Some(cell) = self.memory.initialised(address) else { return Err(Fault::Fire(UNINIT_PTE)) };
@@ -74,6 +81,17 @@ impl Model {
             }
         }
         Ok(found)
+    }
+
+    /// A page becomes a table, with everything that it maps.
+    fn hand_table(&mut self, act: Act, tree: Tree, table: u64, level: u64) {
+        self.hand(table, PAGE, None);
+        for i in 0..WORDS {
+            let address = table + 8 * i;
+            let value = self.memory.initialised(address).map_or(0, |cell| cell.value);
+            let value = act.writing.filter(|(at, _)| *at == address).map_or(value, |(_, value)| value);
+            self.hand_mapped(tree.root, tree.stage, level, value);
+        }
     }
 
     fn visit(

@@ -68,6 +68,8 @@ pub(crate) struct State {
     pub(crate) locks: Vec<String>,
     /// `address=state/invalidator`, newest first.
     pub(crate) unclean: String,
+    /// `address=state/thread lost rights` of live entries whose maintenance is not complete, newest first.
+    pub(crate) stale: String,
 }
 
 /// Checks a trace.
@@ -109,6 +111,7 @@ pub(crate) const PLAIN: &str = "Wrote plain without authorization";
 pub(crate) const FROZEN: &str = "Wrote on a page with an unclean parent";
 pub(crate) const VALID_VALID: &str = "BBM valid->valid";
 pub(crate) const FREEZE_OWNED: &str = "Cannot freeze a location that is thread-locally owned";
+pub(crate) const STALE: &str = "page handed over while TLBs may grant its old permissions";
 pub(crate) const UNCLEAN_VALID: &str = "BBM invalid unclean->valid";
 pub(crate) const UNCLEAN_CHILDREN: &str = "BBM write table descriptor with unclean children";
 pub(crate) const DOUBLE_USE: &str = "double-use pte";
@@ -157,6 +160,7 @@ pub(crate) const MESSAGES: &[&str] = &[
     VALID_VALID,
     FREEZE_OWNED,
     UNCLEAN_VALID,
+    STALE,
     UNCLEAN_CHILDREN,
     DOUBLE_USE,
     UNMARK,

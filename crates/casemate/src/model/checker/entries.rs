@@ -1,13 +1,15 @@
 //! Writes to entries of live tables.
 
+use super::stale::InPlace;
 use super::walk::Visit;
 use super::{Checker, Flow, Stop, index_address};
-use crate::model::attributes::{self, LiveChange, Registers};
+use crate::model::attributes::{self, BbmLevel, LiveChange, NO_CONFLICT, Registers, TYPE};
 use crate::model::breach::breach;
 use crate::model::descriptor::{ACCESS_FLAG, Descriptor, SOFTWARE_BITS};
 use crate::model::locks::Entry;
 use crate::model::memory::{NOWHERE, Table, position};
 use crate::model::quirk::Quirk;
+use crate::model::rights::Rights;
 use crate::model::watch::{Change, Watch};
 use crate::wire::record::{MemoryOrder, Sysreg};
 
@@ -91,9 +93,11 @@ impl<W: Watch> Checker<W> {
         let Some(page) = self.memory.pages.get(index) else { return Ok(()) };
         let (old, table, word) = (page.value(at), page.table_of(at), page.address(at));
         let is_cached = old & ACCESS_FLAG != 0 || page.aged.has(at);
+        let is_table = |value| Descriptor::decode(table.level, value).is_table();
         if let Some(change) = self.needs_break(thread, table, word, is_cached, (old, value))? {
             self.fire_change(word, change)?;
             // Recovery: as if the entry had been broken, cleaned and made.
+            self.drop_stale(thread, word, table)?;
             if let Descriptor::Table(next) = Descriptor::decode(table.level, old) {
                 self.traverse(thread, Visit::Unmark, next, table.below(word, at))?;
             }
@@ -101,22 +105,49 @@ impl<W: Watch> Checker<W> {
             if let Some(page) = self.memory.pages.get_mut(index) {
                 page.aged.put(at, false);
             }
+            self.map(table, value);
             return self.mark_below(thread, table, word, at, value);
-        }
-        if old != value {
-            if W::IS_ON {
-                self.shown.entry(word).or_insert(old);
-            }
-            if let Some(page) = self.memory.pages.get_mut(index) {
-                page.store(at, value);
-                // Clearing the flag drops nothing from TLBs: their entries still need a break.
-                page.aged.put(at, is_cached);
-            }
         }
         if W::IS_ON {
             self.watch.change(word, Change::Rewritten(live_change(table, (old, value), 0, 0)));
         }
+        if is_table(old) != is_table(value) {
+            return self.resize(thread, index, at, is_cached, value);
+        }
+        if old == value {
+            return Ok(());
+        }
+        if W::IS_ON {
+            self.shown.entry(word).or_insert(old);
+        }
+        if let Some(page) = self.memory.pages.get_mut(index) {
+            page.store(at, value);
+            // Clearing the flag drops nothing from TLBs: their entries still need a break.
+            page.aged.put(at, is_cached);
+        }
+        self.changed_live(thread, table, word, is_cached, (old, value));
         Ok(())
+    }
+
+    /// What TLBs keep of a live entry that was changed in place.
+    fn changed_live(&mut self, thread: u32, table: Table, word: u64, is_cached: bool, (old, new): (u64, u64)) {
+        let (Descriptor::Map(before), Descriptor::Map(after)) =
+            (Descriptor::decode(table.level, old), Descriptor::decode(table.level, new))
+        else {
+            return;
+        };
+        if is_cached {
+            let sets_marker = table.level < 3 && !old & new & NO_CONFLICT != 0;
+            let is_resized = self.bbm() == BbmLevel::One && sets_marker;
+            // Rights depend on registers of all threads: most changes need no look at them.
+            if (old ^ new) & Rights::BITS == 0 && !is_resized && self.stale.get(word).is_none() {
+                return;
+            }
+            let (granted, levels) = (self.rights(table, old), 1 << table.level);
+            self.changed_in_place(InPlace { thread, cell: word, table, old, new, granted, is_resized, levels });
+        } else if before != after {
+            self.map(table, new);
+        }
     }
 
     /// Whether the change of a live entry needs break-before-make. `is_cached`: TLBs may contain the entry, if it is a
@@ -134,6 +165,7 @@ impl<W: Watch> Checker<W> {
         if old == new && !self.has(Quirk::IdenticalTableRewrite) {
             return Ok(None);
         }
+        let is_reference = self.has(Quirk::AfInverted);
         let (is_exempt, by_strict) = match (before, after) {
             (Descriptor::Map(_), Descriptor::Map(_)) => {
                 let is_exempt = if self.has(Quirk::AfInverted) { (old | new) & ACCESS_FLAG != 0 } else { !is_cached };
@@ -145,26 +177,43 @@ impl<W: Watch> Checker<W> {
         if is_exempt {
             return Ok(None);
         }
-        let by_architecture = self.by_architecture(table, (old, new));
+        let obstacle = match before.is_table() != after.is_table() {
+            true => self.obstacle(table, word, is_cached, (old, new)),
+            false => None,
+        };
+        let is_allowed_size = before.is_table() != after.is_table() && obstacle.is_none();
+        let is_resized = self.stale.get(word).is_some_and(|stale| stale.is_resized);
+        let by_architecture = match is_allowed_size {
+            true => 0,
+            false => self.by_architecture((table.stage, table.level), (old, new), is_resized),
+        };
         let is_repeated = old == new && before.is_table();
-        let deciding = if self.has(Quirk::AnyAttribute) { by_strict } else { by_architecture };
+        let deciding = match (self.has(Quirk::AnyAttribute), is_reference && is_allowed_size) {
+            (true, _) => by_strict,
+            // The reference knows no FEAT_BBM.
+            (false, true) => TYPE,
+            (false, false) => by_architecture,
+        };
         let needs_break = deciding != 0 || is_repeated;
-        Ok(needs_break.then(|| live_change(table, (old, new), deciding, by_architecture)))
+        let change = LiveChange { obstacle, ..live_change(table, (old, new), deciding, by_architecture) };
+        Ok(needs_break.then_some(change))
     }
 
     /// The changed bits that need a break by the architecture. If threads differ in a register, software is at fault: a
-    /// break that one of them needs counts.
-    fn by_architecture(&self, table: Table, (old, new): (u64, u64)) -> u64 {
-        let control = if table.stage == 1 { Sysreg::TcrEl2 } else { Sysreg::VtcrEl2 };
+    /// break that one of them needs counts. `at`: stage and level.
+    pub(super) fn by_architecture(&self, at: (u8, u8), (old, new): (u64, u64), is_resized: bool) -> u64 {
+        let (stage, level) = at;
+        let control = if stage == 1 { Sysreg::TcrEl2 } else { Sysreg::VtcrEl2 };
         let control = match attributes::changes_pbha(old, new) {
             true => self.threads.all_of(control).fold(0, |all, control| all | control),
             false => 0,
         };
-        let is_same_type = table.stage == 1 && attributes::changes_attr_index(old, new) && {
+        let is_same_type = stage == 1 && attributes::changes_attr_index(old, new) && {
             let mut mairs = self.threads.all_of(Sysreg::MairEl2).peekable();
             mairs.peek().is_some() && mairs.all(|mair| attributes::is_same_type(mair, old, new))
         };
-        attributes::deciding(table.stage, table.level, old, new, Registers { control, is_same_type })
+        let registers = Registers { control, is_same_type, bbm: self.bbm(), is_resized };
+        attributes::deciding(stage, level, old, new, registers)
     }
 
     /// Valid to invalid.
@@ -173,6 +222,7 @@ impl<W: Watch> Checker<W> {
         let (old, table, word, owner) = (page.value(at), page.table_of(at), page.address(at), page.owner(at));
         page.store(at, value);
         page.unclean.put(at, true);
+        let old = self.oldest_value(word, table.level, old);
         self.unclean.push(word, thread, old, table.root, owner);
         self.count_unclean(index, at, 1);
         if W::IS_ON {
@@ -196,6 +246,7 @@ impl<W: Watch> Checker<W> {
         if let Some(page) = self.memory.pages.get_mut(index) {
             page.was_table.put(at, false);
         }
+        self.map(table, value);
         if W::IS_ON {
             self.watch.change(word, Change::MadeValid);
         }
@@ -218,7 +269,7 @@ impl<W: Watch> Checker<W> {
         marked
     }
 
-    fn mark_below(&mut self, thread: u32, table: Table, word: u64, at: usize, value: u64) -> Flow {
+    pub(super) fn mark_below(&mut self, thread: u32, table: Table, word: u64, at: usize, value: u64) -> Flow {
         match self.decode(thread, table, word, value)? {
             Descriptor::Table(next) => {
                 let place = Table { thread, ..table.below(word, at) };
@@ -287,5 +338,6 @@ impl<W: Watch> Checker<W> {
 }
 
 fn live_change(table: Table, (old, new): (u64, u64), deciding: u64, deciding_architecture: u64) -> LiveChange {
-    LiveChange { stage: table.stage, level: table.level, old, new, deciding, deciding_architecture }
+    let (stage, level) = (table.stage, table.level);
+    LiveChange { stage, level, old, new, deciding, deciding_architecture, obstacle: None }
 }

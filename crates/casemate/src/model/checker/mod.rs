@@ -2,8 +2,11 @@
 //! rules.
 
 mod entries;
+mod handover;
 mod locking;
 mod registers;
+mod resize;
+mod stale;
 mod sync;
 mod walk;
 
@@ -17,10 +20,13 @@ use super::locks::Locks;
 use super::memory::{Memory, NOWHERE, PAGE_BYTES, Piece, WORDS, position, word_range};
 use super::quirk::{Options, Quirk};
 use super::roots::Roots;
+use super::stale::StaleEntries;
 use super::threads::Threads;
 use super::unclean::UncleanEntries;
 use super::watch::Watch;
 use crate::wire::record::{Barrier, HintKind, MemoryOrder, Transition};
+use handover::Use;
+pub use handover::{Handover, StaleUse};
 use sync::Sync;
 
 /// Places listed with one violation; more are counted.
@@ -41,6 +47,8 @@ pub struct Violation {
     pub more: u64,
     /// For a change of a live entry without a break: the change at the location.
     pub change: Option<LiveChange>,
+    /// For memory that is handed over too early: what TLBs may still grant by the entry at the location.
+    pub stale: Option<StaleUse>,
 }
 
 impl Violation {
@@ -74,6 +82,9 @@ pub struct Checker<W = ()> {
     pub(crate) options: Options,
     pub(crate) memory: Memory,
     pub(crate) unclean: UncleanEntries,
+    pub(crate) stale: StaleEntries,
+    /// Memory that gets another owner in the current step.
+    uses: Vec<Use>,
     pub(crate) locks: Locks,
     pub(crate) roots: Roots,
     pub(crate) threads: Threads,
@@ -100,6 +111,8 @@ impl<W: Watch> Checker<W> {
             options,
             memory: Memory::default(),
             unclean: UncleanEntries::default(),
+            stale: StaleEntries::default(),
+            uses: Vec::new(),
             locks: Locks::default(),
             roots: Roots::default(),
             threads: Threads::default(),
@@ -119,7 +132,13 @@ impl<W: Watch> Checker<W> {
         if !self.found.is_empty() {
             self.found.clear();
         }
-        let _ = self.take(thread, transition);
+        let flow = self.take(thread, transition);
+        if !self.uses.is_empty() {
+            match flow {
+                Ok(()) => drop(self.check_uses(thread)),
+                Err(Stop) => self.uses.clear(),
+            }
+        }
         &self.found
     }
 
@@ -166,7 +185,15 @@ impl<W: Watch> Checker<W> {
             }
         } else {
             let location = (location != NOWHERE).then_some(location);
-            self.found.push(Violation { breach, severity, location, also_at: Vec::new(), more: 0, change: None });
+            self.found.push(Violation {
+                breach,
+                severity,
+                location,
+                also_at: Vec::new(),
+                more: 0,
+                change: None,
+                stale: None,
+            });
         }
         if severity == Severity::Error && !self.options.goes_on { Err(Stop) } else { Ok(()) }
     }
@@ -175,11 +202,16 @@ impl<W: Watch> Checker<W> {
     #[cold]
     pub(crate) fn fire_change(&mut self, location: u64, change: LiveChange) -> Flow {
         let flow = self.fire(&breach::BBM_VALID_VALID, location);
-        let found = self.found.iter_mut().find(|found| std::ptr::eq(found.breach, &raw const breach::BBM_VALID_VALID));
+        let found = self.found_mut(&breach::BBM_VALID_VALID);
         if let Some(found) = found.filter(|found| found.location == Some(location)) {
             found.change.get_or_insert(change);
         }
         flow
+    }
+
+    /// What the current step broke of a rule.
+    fn found_mut(&mut self, breach: &'static Breach) -> Option<&mut Violation> {
+        self.found.iter_mut().find(|found| std::ptr::eq(found.breach, breach))
     }
 
     /// Removes the last violation.
@@ -249,6 +281,7 @@ impl<W: Watch> Checker<W> {
     }
 
     fn init(&mut self, address: u64, size: u64) -> Flow {
+        self.hand_over(address, size, Handover::Initialised);
         for piece in self.memory.pieces(word_range(address, size)) {
             match piece {
                 Piece::Page { page, from, to } => self.init_page(page, Bits::range(from, to))?,

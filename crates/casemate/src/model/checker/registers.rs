@@ -1,5 +1,6 @@
 //! System registers, roots, and the hints about tables.
 
+use super::handover::Handover;
 use super::walk::Visit;
 use super::{Checker, Flow, Stop};
 use crate::model::bits::Bits;
@@ -136,6 +137,7 @@ impl<W: Watch> Checker<W> {
     }
 
     pub(crate) fn set_owner_root(&mut self, location: u64) -> Flow {
+        self.hand_over(location & !(PAGE_BYTES - 1), PAGE_BYTES, Handover::OwnerRoot);
         if location.is_multiple_of(PAGE_BYTES) && self.has(Quirk::SetOwnerRootAlignedEmpty) {
             return Ok(());
         }
@@ -189,7 +191,7 @@ impl<W: Watch> Checker<W> {
         let root = slot.and_then(|slot| self.roots.slots.get(slot).copied().flatten());
         let tables = root.map_or(1, |root| root.tables);
         let top = Table { input: 0, parent: NOWHERE, thread, ..table };
-        if self.has_unclean(thread, top, tables)? {
+        if self.has_unclean(thread, top, tables)? || self.has_resized(table.root, table.stage) {
             self.fire(&breach::RELEASE_UNCLEAN, location)?;
         }
         let (Some(slot), Some(root)) = (slot, root) else {

@@ -11,7 +11,7 @@ use crate::wire::record::{Domain, Operand, TlbiOp};
 
 /// Which TLBs a TLBI reaches.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Drops {
+pub(super) enum Drops {
     StageOne,
     StageTwo,
     Both,
@@ -34,12 +34,21 @@ pub(crate) enum Sync {
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Tlbi {
     op: TlbiOp,
-    is_broadcast: bool,
-    stage: u8,
-    drops: Drops,
-    by_id: bool,
+    pub(super) is_broadcast: bool,
+    pub(super) stage: u8,
+    pub(super) drops: Drops,
+    pub(super) by_id: bool,
     /// The register operand of operations by address.
-    operand: Option<u64>,
+    pub(super) operand: Option<u64>,
+}
+
+impl Tlbi {
+    /// The level that the operand names, if any: TTL, bits 47:44.
+    pub(super) fn level_hint(&self) -> Option<u8> {
+        let operand = self.operand?;
+        let level = (operand >> 44 & 3) as u8;
+        (operand >> 46 & 3 != 0 && level != 0).then_some(level)
+    }
 }
 
 impl Sync {
@@ -84,6 +93,9 @@ impl<W: Watch> Checker<W> {
     /// Visits the unclean entries on which the thread may act, newest first.
     #[inline]
     pub(crate) fn sync(&mut self, thread: u32, sync: &Sync) -> Flow {
+        if !self.stale.is_empty() {
+            self.sync_stale(thread, sync)?;
+        }
         if self.unclean.cells.is_empty() {
             return Ok(());
         }
@@ -223,7 +235,7 @@ impl<W: Watch> Checker<W> {
             return if self.has(Quirk::LocalTlbiFires) { self.fire(&breach::TLBI_LOCAL, visited.cell) } else { Ok(()) };
         }
         if let Some(operand) = tlbi.operand
-            && let Some(miss) = self.address_miss(tlbi, operand, visited)
+            && let Some(miss) = self.address_miss(tlbi, operand, (visited.table, visited.at), visited.unclean.old)
         {
             return self.miss(visited, miss);
         }
@@ -246,14 +258,15 @@ impl<W: Watch> Checker<W> {
         }
     }
 
-    /// Why a TLBI by address does not name the entry.
-    fn address_miss(&self, tlbi: &Tlbi, operand: u64, visited: &Visited) -> Option<Miss> {
-        let level = visited.table.level;
-        if Descriptor::decode(level, visited.unclean.old).is_table() {
+    /// Why a TLBI by address does not name the entry at a position of a table, whose value was `old`.
+    pub(super) fn address_miss(&self, tlbi: &Tlbi, operand: u64, at: (Table, usize), old: u64) -> Option<Miss> {
+        let (table, at) = at;
+        let level = table.level;
+        if Descriptor::decode(level, old).is_table() {
             return Some(Miss::TableByAddress);
         }
         let size = entry_bytes(level);
-        let input = visited.table.input.wrapping_add(size.wrapping_mul(visited.at as u64));
+        let input = table.input.wrapping_add(size.wrapping_mul(at as u64));
         let address = (operand & ((1 << 44) - 1)) << 12;
         if address.wrapping_sub(input) >= size {
             return Some(Miss::WrongAddress);
@@ -267,7 +280,8 @@ impl<W: Watch> Checker<W> {
         // Granule in bits 3:2 (0: no hint, 1: 4 KiB), level in bits 1:0 (level 0 is reserved and means no hint).
         match (operand >> 46 & 3, operand >> 44 & 3) {
             (0, _) | (1, 0) => None,
-            (1, hint) if hint == u64::from(level) => None,
+            // What TLBs may contain as part of a block is dropped by no TLBI of one level.
+            (1, hint) if hint == u64::from(level) && (self.stale.is_empty() || !self.is_below_block(table)) => None,
             _ => Some(Miss::WrongLevel),
         }
     }
@@ -275,19 +289,22 @@ impl<W: Watch> Checker<W> {
     /// True when the TLBI's VMID or ASID is that of the entry's root.
     fn names_id_of(&mut self, thread: u32, tlbi: &Tlbi, visited: &Visited) -> Result<bool, Stop> {
         let wanted = self.roots.id_of(visited.table.stage, visited.table.root, self.has(Quirk::StageBlindIds));
-        let named = if tlbi.stage == 1 {
-            let asid = tlbi.operand.map_or(0, |operand| operand >> 48);
-            Some(if self.has(Quirk::IdsAsidZero) { 0 } else { asid })
-        } else {
-            match self.threads.current(thread, 2).and_then(|slot| self.roots.id_in(slot)) {
-                None if self.has(Quirk::NoVttbrIsSlot0) => self.roots.id_in(0),
-                None => {
-                    self.fire(&breach::NO_CURRENT_ROOT, visited.cell)?;
-                    None
-                }
-                id => id,
-            }
-        };
+        let named = self.named_id(thread, tlbi);
+        if named.is_none() && !self.has(Quirk::NoVttbrIsSlot0) {
+            self.fire(&breach::NO_CURRENT_ROOT, visited.cell)?;
+        }
         Ok(named.is_some() && named == wanted)
+    }
+
+    /// The VMID or ASID that a TLBI names; none without a current root.
+    pub(super) fn named_id(&self, thread: u32, tlbi: &Tlbi) -> Option<u64> {
+        if tlbi.stage == 1 {
+            let asid = tlbi.operand.map_or(0, |operand| operand >> 48);
+            return Some(if self.has(Quirk::IdsAsidZero) { 0 } else { asid });
+        }
+        match self.threads.current(thread, 2).and_then(|slot| self.roots.id_in(slot)) {
+            None if self.has(Quirk::NoVttbrIsSlot0) => self.roots.id_in(0),
+            id => id,
+        }
     }
 }

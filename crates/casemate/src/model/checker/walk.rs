@@ -4,7 +4,8 @@
 //! complete, entirely entered and owned by no thread, its flags answer for all its words at once and only valid entries
 //! are visited; otherwise words are visited one by one, in the reference's order.
 
-use super::{Checker, Stop};
+use super::handover::Handover;
+use super::{Checker, Flow, Stop};
 use crate::model::bits::Bits;
 use crate::model::breach::breach;
 use crate::model::descriptor::{self, BadGeometry, Descriptor, Start, entry_bytes};
@@ -41,10 +42,32 @@ impl<W: Watch> Checker<W> {
             self.fire(&breach::WALK_UNINITIALISED, address)?;
             return Ok(false);
         };
+        if !self.stale.is_empty() {
+            self.tables_and_stale(thread, visit, index, table)?;
+        }
         if self.is_plain(visit, index, table) {
             self.traverse_by_flags(thread, visit, index, table)
         } else {
             self.traverse_words(thread, visit, index, table)
+        }
+    }
+
+    /// What a table that enters or leaves a tree means for stale entries.
+    #[cold]
+    fn tables_and_stale(&mut self, thread: u32, visit: Visit, index: usize, table: Table) -> Flow {
+        let Some(page) = self.memory.pages.get(index) else { return Ok(()) };
+        let (base, valid) = (page.base, page.valid.and(&page.initialised));
+        match visit {
+            Visit::Mark => {
+                self.hand_over(base, PAGE_BYTES, Handover::Table);
+                for at in valid.ones() {
+                    let value = self.memory.pages.get(index).map_or(0, |page| page.value(at));
+                    self.map(table, value);
+                }
+                Ok(())
+            }
+            Visit::Unmark => self.drop_stale_page(thread, base, table),
+            _ => Ok(()),
         }
     }
 

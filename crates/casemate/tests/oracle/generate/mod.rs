@@ -3,6 +3,7 @@
 
 mod chain;
 mod chaos;
+mod in_place;
 mod mutate;
 mod recipes;
 mod rng;
@@ -23,15 +24,18 @@ pub(crate) enum Kind {
     Chaos,
     /// Built to fire one rare message, with random addresses.
     Recipe,
+    /// Changes live entries in place: permissions and sizes.
+    InPlace,
 }
 
 /// The kind of trace a seed makes.
 pub(crate) fn kind(seed: u64) -> Kind {
     match Rng::new(seed).below(100) {
         0..20 => Kind::Valid,
-        20..70 => Kind::Buggy,
-        70..85 => Kind::Chaos,
-        _ => Kind::Recipe,
+        20..65 => Kind::Buggy,
+        65..78 => Kind::Chaos,
+        78..90 => Kind::Recipe,
+        _ => Kind::InPlace,
     }
 }
 
@@ -51,6 +55,7 @@ pub(crate) fn trace_of(kind: Kind, seed: u64) -> Vec<Step> {
         }
         Kind::Chaos => chaos::chaos(&mut rng),
         Kind::Recipe => recipes::recipe(&mut rng),
+        Kind::InPlace => in_place::in_place(&mut rng),
     };
     renumber(&mut steps);
     steps

@@ -45,7 +45,7 @@ pub(crate) struct CheckArguments {
 type Outcome = Result<Report, Failure>;
 
 pub(crate) fn run(options: &CheckArguments) -> Result<Verdict, Failure> {
-    let mut model = options.rules.model();
+    let mut model = options.rules.model()?;
     if options.reference.is_asked_for() {
         one_on_stdout(&[
             Some("the reference's output"),

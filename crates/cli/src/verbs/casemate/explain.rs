@@ -36,7 +36,7 @@ pub(crate) fn run(options: &ExplainArguments) -> Result<Verdict, Failure> {
     let mut damage = super::damage(&options.file, &options.input);
     let bytes = super::read_complete(&options.file, &options.input, &mut damage)?;
     let lost_before = damage.lost();
-    let mut model = options.rules.model();
+    let mut model = options.rules.model()?;
     model.goes_on = options.all;
     let check = CheckOptions { model, reads_are_errors: false, limit: options.input.limit };
     let input = || Ok(Input::from_bytes(&name, bytes.clone()));

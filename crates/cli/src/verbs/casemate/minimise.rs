@@ -32,11 +32,12 @@ pub(crate) struct MinimiseArguments {
 
 pub(crate) fn run(options: &MinimiseArguments) -> Result<Verdict, Failure> {
     let name = options.file.display().to_string();
+    let model = options.rules.model()?;
     // Check that the output can be written before candidates are tried, which may take long.
     let mut out = Output::create(&options.output.output, options.output.force)?;
     let input = super::open_input(&options.file, &options.input)?;
     let mut damage = super::damage(&options.file, &options.input);
-    let (open, model) = (open::open_options(&options.input), options.rules.model());
+    let open = open::open_options(&options.input);
     let small = tools::minimise(input, &open, model, Duration::from_secs(options.patience), &mut damage)
         .map_err(|error| Failure::of(&name, &error))?;
     damage.print_rest()?;

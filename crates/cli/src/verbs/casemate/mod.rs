@@ -41,6 +41,7 @@ enum CasemateVerb {
     #[command(after_help = "Exit codes: 0 no violation, 1 a violation, a damaged trace or a log that claims a \
                             different verdict, 2 the command failed.\n\nExample:\n  anytrace casemate check hyp.log\n  \
                             anytrace casemate check --compat --format json hyp*.log\n  \
+                            anytrace casemate check --bbm 2 hyp.log\n  \
                             anytrace casemate check --all --rule by-id-promoted=on hyp.log\n  \
                             anytrace casemate check --compat -d hyp.log")]
     Check(check::CheckArguments),

@@ -1,7 +1,9 @@
 //! Options that every verb with a rule set has.
 
-use anytrace_casemate::model::{Options, QUIRKS, Quirk, Quirks};
+use anytrace_casemate::model::{BbmLevel, Options, QUIRKS, Quirk, Quirks};
 use clap::{Args, ValueEnum};
+
+use crate::failure::Failure;
 
 /// A rule set that is not the reference's.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
@@ -22,6 +24,9 @@ pub(crate) struct RuleArguments {
     /// Use the rules and messages of the reference checker
     #[arg(long)]
     compat: bool,
+    /// Level of FEAT_BBM of the traced processors: 0 none, 1 changes of block size with nT, 2 without
+    #[arg(long, value_name = "0|1|2", default_value = "0", value_parser = bbm, conflicts_with = "compat")]
+    bbm: BbmLevel,
     /// Switch one rule; `anytrace casemate rules` lists them. May be repeated
     #[arg(long = "rule", value_name = "NAME=on|off", value_parser = switch)]
     switches: Vec<(Quirk, bool)>,
@@ -40,8 +45,12 @@ pub(crate) struct RuleArguments {
 }
 
 impl RuleArguments {
-    /// The library's options.
-    pub(crate) fn model(&self) -> Options {
+    /// The library's options; an error where an option would have no effect.
+    pub(crate) fn model(&self) -> Result<Options, Failure> {
+        if self.rules == RuleSet::Strict && self.bbm != BbmLevel::Zero {
+            let message = "--bbm has no effect with --rules strict, which requires a break for every change of size";
+            return Err(Failure::usage(message));
+        }
         let mut quirks = match (self.compat, self.rules) {
             (true, _) => Quirks::COMPAT,
             (_, RuleSet::Architecture) => Quirks::ARCHITECTURE,
@@ -53,13 +62,23 @@ impl RuleArguments {
         for (quirk, is_on) in &self.switches {
             quirks = quirks.with(*quirk, *is_on);
         }
-        Options {
+        Ok(Options {
             quirks,
             is_racy: self.racy,
             ignores_uninitialised: self.ignore_uninit,
             no_sysreg: self.no_sysreg,
+            bbm: self.bbm,
             goes_on: false,
-        }
+        })
+    }
+}
+
+fn bbm(text: &str) -> Result<BbmLevel, String> {
+    match text {
+        "0" => Ok(BbmLevel::Zero),
+        "1" => Ok(BbmLevel::One),
+        "2" => Ok(BbmLevel::Two),
+        _ => Err("expected 0, 1 or 2".to_owned()),
     }
 }
 
@@ -77,6 +96,12 @@ fn switch(text: &str) -> Result<(Quirk, bool), String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn levels_are_those_of_the_feature() {
+        assert_eq!(["0", "1", "2"].map(bbm), [BbmLevel::Zero, BbmLevel::One, BbmLevel::Two].map(Ok));
+        assert!(bbm("3").is_err() && bbm("").is_err() && bbm("two").is_err());
+    }
 
     #[test]
     fn switches_are_read_by_name() {

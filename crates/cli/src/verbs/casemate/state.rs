@@ -39,7 +39,7 @@ pub(crate) fn run(options: &StateArguments) -> Result<Verdict, Failure> {
     let mut damage = super::damage(&options.file, &options.input);
     let bytes = super::read_complete(&options.file, &options.input, &mut damage)?;
     let open = open::open_options(&options.input);
-    let points = Checkpoints::new(&bytes, &open, options.rules.model(), &mut damage).map_err(failed)?;
+    let points = Checkpoints::new(&bytes, &open, options.rules.model()?, &mut damage).map_err(failed)?;
     damage.print_rest()?;
     let wanted = if options.at.is_empty() { vec![At::End] } else { options.at.clone() };
     let mut values = Vec::new();

@@ -44,7 +44,7 @@ pub(crate) fn run(options: &TimelineArguments) -> Result<Verdict, Failure> {
     let is_json = options.format == ResultForm::Json;
     let mut out = BufWriter::new(terminal::stdout().json(is_json));
     let mut document = Document { out: &mut out, events: 0 };
-    let model = options.rules.model();
+    let model = options.rules.model()?;
     let read = timeline::timeline(input, &open::open_options(&options.input), model, &of, &mut damage, |event| {
         let written = if is_json { document.event(event) } else { document.line(event) };
         written.map_err(|error| Error::io("cannot write", error))

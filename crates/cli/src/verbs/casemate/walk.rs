@@ -43,7 +43,7 @@ pub(crate) fn run(options: &WalkArguments) -> Result<Verdict, Failure> {
     let mut damage = super::damage(&options.file, &options.input);
     let bytes = super::read_complete(&options.file, &options.input, &mut damage)?;
     let open = open::open_options(&options.input);
-    let points = Checkpoints::new(&bytes, &open, options.rules.model(), &mut damage).map_err(failed)?;
+    let points = Checkpoints::new(&bytes, &open, options.rules.model()?, &mut damage).map_err(failed)?;
     damage.print_rest()?;
     let state = points.state(options.at.unwrap_or(At::End)).map_err(failed)?;
     let tree = Tree::new(&state.checker, options.root).map_err(failed)?;

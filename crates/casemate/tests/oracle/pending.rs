@@ -1,0 +1,299 @@
+//! Live entries that were changed in place and whose old values TLBs may still contain.
+//!
+//! Written from the chapter's section "Stale permissions": a plain list, searched from end to end.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use anytrace_casemate::Sysreg;
+
+use super::barrier::{Maintenance, Method, Reach};
+use super::descriptor::{PAGE, Shape, Stage, entry_bytes, explode, is_valid};
+use super::model::{Act, Model};
+use super::tables::{Tree, Visit};
+use super::verdict::{Fault, STALE};
+
+/// A right, by a letter: r, w, x for the level itself; R, W, X for EL0.
+pub(crate) type Rights = BTreeSet<char>;
+
+/// What TLBs may contain for an entry besides its value.
+#[derive(Debug, Clone)]
+pub(crate) struct Pending {
+    pub(crate) number: u64,
+    pub(crate) cell: u64,
+    pub(crate) writer: u32,
+    pub(crate) first: u64,
+    pub(crate) granted: Rights,
+    pub(crate) lost: Rights,
+    pub(crate) is_resized: bool,
+    pub(crate) levels: BTreeSet<u64>,
+    written: bool,
+    stage_two: bool,
+    /// Threads that sent a TLBI and did not wait for it; true for the last one that is needed.
+    sent: BTreeMap<u32, bool>,
+}
+
+/// A change in place.
+#[derive(Debug, Clone)]
+pub(crate) struct Changed {
+    pub(crate) cell: u64,
+    pub(crate) old: u64,
+    pub(crate) new: u64,
+    pub(crate) granted: Rights,
+    pub(crate) is_resized: bool,
+    pub(crate) levels: BTreeSet<u64>,
+}
+
+/// Memory that got another owner: first and last byte, the new owner's root if it only maps it, and when.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Handed {
+    first: u64,
+    last: u64,
+    mapped_by: Option<u64>,
+    when: u64,
+}
+
+impl Handed {
+    /// The root that maps it, if that is how it got another owner.
+    pub(crate) fn mapped_by(&self) -> Option<u64> {
+        self.mapped_by
+    }
+}
+
+impl Model {
+    /// What a block or page permits (DDI 0487 D8: S2AP and XN of stage 2; AP, UXN, PXN of stage 1).
+    pub(crate) fn rights(&self, stage: Stage, value: u64) -> Rights {
+        let bit = |at: u64| value >> at & 1 == 1;
+        let any = |register, at: u64| self.values_of(register).iter().any(|value| value >> at & 1 == 1);
+        let mut letters = String::new();
+        if stage == Stage::Two {
+            letters += if bit(6) { "r" } else { "" };
+            letters += if bit(7) || bit(51) && any(Sysreg::VtcrEl2, 22) { "w" } else { "" };
+            letters += ["xX", "X", "", "x"][(value >> 53 & 3) as usize];
+            return letters.chars().collect();
+        }
+        let is_host = any(Sysreg::HcrEl2, 34);
+        let sets_dirty = bit(51) && any(Sysreg::TcrEl2, if is_host { 40 } else { 22 });
+        let writes = !bit(7) || sets_dirty;
+        letters += if writes { "rw" } else { "r" };
+        if is_host {
+            letters += if bit(53) { "" } else { "x" };
+            letters += if bit(54) { "" } else { "X" };
+            letters += match (bit(6), writes) {
+                (true, true) => "RW",
+                (true, false) => "R",
+                _ => "",
+            };
+        } else if !bit(54) {
+            letters.push('x');
+        }
+        letters.chars().collect()
+    }
+
+    fn rights_at(&self, cell: u64, value: u64) -> Option<Rights> {
+        let desc = self.memory.pte(cell)?.desc?;
+        let shape = explode(desc.input, value, desc.level, desc.stage).ok()?.shape;
+        (shape == Shape::Map).then(|| self.rights(desc.stage, value))
+    }
+
+    pub(crate) fn pending(&self, cell: u64) -> Option<&Pending> {
+        self.pending.iter().find(|pending| pending.cell == cell)
+    }
+
+    /// A live entry was changed in place while TLBs may contain its old value.
+    pub(crate) fn changed(&mut self, act: Act, changed: Changed) {
+        let granted = if self.options.quirks.stale_ignored { Rights::new() } else { changed.granted };
+        let kept = self.rights_at(changed.cell, changed.new);
+        let takes = granted.difference(&kept.clone().unwrap_or_default()).next().is_some();
+        let before = self.pending(changed.cell).cloned();
+        self.pending.retain(|pending| pending.cell != changed.cell);
+        let mut pending = match before {
+            None if !takes && !changed.is_resized => return,
+            Some(before) if !takes && !changed.is_resized => before,
+            before => {
+                let mut new = Pending {
+                    number: 0,
+                    cell: changed.cell,
+                    writer: act.thread,
+                    first: changed.old,
+                    granted,
+                    lost: Rights::new(),
+                    is_resized: changed.is_resized,
+                    levels: changed.levels,
+                    written: false,
+                    stage_two: false,
+                    sent: BTreeMap::new(),
+                };
+                if let Some(before) = before {
+                    new.first = before.first;
+                    new.granted.extend(before.granted);
+                    new.is_resized |= before.is_resized;
+                    new.levels.extend(before.levels);
+                }
+                new
+            }
+        };
+        pending.lost = kept.map_or_else(Rights::new, |kept| pending.granted.difference(&kept).copied().collect());
+        if !pending.lost.is_empty() || pending.is_resized {
+            pending.number = self.clock;
+            self.clock += 1;
+            self.pending.push(pending);
+        }
+    }
+
+    /// The entry is in no tree any more, or clean: a table in its place leaves the tree.
+    pub(crate) fn settle(&mut self, act: Act, cell: u64) -> Result<(), Fault> {
+        let Some(at) = self.pending.iter().position(|pending| pending.cell == cell) else { return Ok(()) };
+        let pending = self.pending.remove(at);
+        let Some(entry) = self.memory.get(cell).copied() else { return Ok(()) };
+        let Some(desc) = entry.desc.filter(|_| pending.is_resized) else { return Ok(()) };
+        if let Ok(Shape::Table(next)) = explode(desc.input, pending.first, desc.level, desc.stage).map(|old| old.shape)
+        {
+            let tree = Tree { root: entry.owner, stage: desc.stage };
+            self.traverse(act, tree, (next, desc.input, desc.level + 1), Visit::Unmark)?;
+        }
+        Ok(())
+    }
+
+    /// The same for all entries of a page.
+    pub(crate) fn settle_page(&mut self, act: Act, page: u64) -> Result<(), Fault> {
+        let mut cells: Vec<u64> = self.pending.iter().map(|pending| pending.cell).collect();
+        cells.retain(|cell| cell / PAGE == page / PAGE);
+        cells.sort_unstable();
+        cells.into_iter().try_for_each(|cell| self.settle(act, cell))
+    }
+
+    /// A live entry became invalid: the value from which it has to be cleaned, if it is not its last one.
+    pub(crate) fn older_table(&mut self, cell: u64) -> Option<u64> {
+        let at = self.pending.iter().position(|pending| pending.cell == cell)?;
+        let pending = self.pending.remove(at);
+        let desc = self.memory.get(cell)?.desc?;
+        let shape = explode(desc.input, pending.first, desc.level, desc.stage).ok()?.shape;
+        (pending.is_resized && matches!(shape, Shape::Table(_))).then_some(pending.first)
+    }
+
+    pub(crate) fn dsb_pending(&mut self, act: Act, reach: Reach) -> Result<(), Fault> {
+        if !matches!(reach, Reach::Full | Reach::Stores) {
+            return Ok(());
+        }
+        let mut done = Vec::new();
+        let mut all = std::mem::take(&mut self.pending);
+        for pending in &mut all {
+            let Some(entry) = self.memory.pte(pending.cell) else { continue };
+            let holder = self.lock_of(entry.owner).and_then(|lock| self.held.get(&lock)).map(|held| held.thread);
+            if !pending.written {
+                pending.written = pending.writer == act.thread || self.options.racy || holder == Some(act.thread);
+            } else if reach == Reach::Full {
+                match pending.sent.remove(&act.thread) {
+                    Some(true) => done.push(pending.cell),
+                    Some(false) => pending.stage_two = true,
+                    None => {}
+                }
+            }
+        }
+        self.pending = all;
+        done.sort_unstable();
+        done.into_iter().try_for_each(|cell| self.settle(act, cell))
+    }
+
+    pub(crate) fn tlbi_pending(&mut self, act: Act, tlbi: &Maintenance) {
+        let mut all = self.pending.clone();
+        for pending in all.iter_mut().filter(|pending| pending.written && tlbi.is_broadcast) {
+            let Some(entry) = self.memory.pte(pending.cell).copied() else { continue };
+            let Some(desc) = entry.desc.filter(|desc| (desc.stage == Stage::One) == tlbi.is_el2) else { continue };
+            let Ok(first) = explode(desc.input, pending.first, desc.level, desc.stage) else { continue };
+            if !self.reaches(act, tlbi, pending.cell, &entry, &first) {
+                continue;
+            }
+            let hint = tlbi.operand >> 44 & 0xf;
+            let is_hinted = tlbi.method == Method::Address && hint >> 2 != 0 && hint & 3 != 0;
+            if is_hinted && !self.options.quirks.ttl_ignored && pending.levels != BTreeSet::from([hint & 3]) {
+                continue;
+            }
+            let is_last = match (tlbi.is_el2 || tlbi.one && tlbi.two, tlbi.one, pending.stage_two) {
+                (true, ..) | (_, true, true) => true,
+                (_, false, false) => false,
+                _ => continue,
+            };
+            *pending.sent.entry(act.thread).or_default() |= is_last;
+        }
+        self.pending = all;
+    }
+
+    /// True when TLBs may contain an entry as part of a block, because its table took the block's place.
+    pub(crate) fn is_in_old_block(&self, cell: u64) -> bool {
+        let Some(desc) = self.memory.pte(cell).and_then(|entry| entry.desc) else { return false };
+        let owner = self.memory.pte(cell).map(|entry| entry.owner);
+        self.pending.iter().filter(|pending| pending.is_resized).any(|pending| {
+            let Some(above) = self.memory.pte(pending.cell) else { return false };
+            let Some(place) = above.desc else { return false };
+            let is_block = explode(place.input, pending.first, place.level, place.stage)
+                .is_ok_and(|old| !matches!(old.shape, Shape::Table(_)));
+            let is_same_tree = Some(above.owner) == owner && place.stage == desc.stage;
+            is_block && is_same_tree && place.level < desc.level && place.covers(desc.input)
+        })
+    }
+
+    pub(crate) fn hand(&mut self, first: u64, bytes: u64, mapped_by: Option<u64>) {
+        if bytes > 0 && first.checked_add(bytes).is_some() {
+            self.handed.push(Handed { first, last: first + bytes - 1, mapped_by, when: self.clock });
+        }
+    }
+
+    /// An entry maps memory that it did not map before.
+    pub(crate) fn hand_mapped(&mut self, root: u64, stage: Stage, level: u64, value: u64) {
+        let is_map = explode(0, value, level, stage).is_ok_and(|desc| desc.shape == Shape::Map);
+        if stage == Stage::Two && is_valid(value) && is_map {
+            self.hand(output(value, level), entry_bytes(level), Some(root));
+        }
+    }
+
+    /// The end of a step: nothing that got another owner in it may be stale.
+    pub(crate) fn check_handed(&mut self) -> Result<(), Fault> {
+        for handed in std::mem::take(&mut self.handed) {
+            for pending in self.pending.iter().filter(|pending| pending.number < handed.when) {
+                let Some(entry) = self.memory.pte(pending.cell) else { continue };
+                let Some(desc) = entry.desc else { continue };
+                if pending.lost.is_empty() {
+                    continue;
+                }
+                let first = output(entry.value, desc.level);
+                let last = first + entry_bytes(desc.level) - 1;
+                let is_other = match handed.mapped_by {
+                    Some(root) => desc.stage == Stage::One || root != entry.owner,
+                    None => desc.stage == Stage::Two,
+                };
+                if is_other && first <= handed.last && handed.first <= last {
+                    return Err(Fault::Fire(STALE));
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// `address=progress/thread lost rights`, newest first.
+    pub(crate) fn pending_text(&self) -> String {
+        let mut all: Vec<&Pending> = self.pending.iter().collect();
+        all.sort_unstable_by_key(|pending| std::cmp::Reverse(pending.number));
+        let line = |pending: &&Pending| {
+            let has = |wanted: bool| pending.sent.values().any(|is_last| *is_last == wanted);
+            let progress = match (pending.written, pending.stage_two) {
+                (false, _) => "n",
+                _ if has(true) => "ta",
+                (_, true) => "td",
+                _ if has(false) => "ti",
+                _ => "d",
+            };
+            let names = [('r', "read"), ('w', "write"), ('x', "execute"), ('R', "read at EL0"), ('W', "write at EL0")];
+            let names = names.into_iter().chain([('X', "execute at EL0")]);
+            let lost: Vec<_> =
+                names.filter(|(letter, _)| pending.lost.contains(letter)).map(|(_, name)| name).collect();
+            format!("{:#x}={progress}/{} {}", pending.cell, pending.writer, lost.join(", "))
+        };
+        all.iter().map(line).collect::<Vec<_>>().join("; ")
+    }
+}
+
+/// The output address of a block or page.
+pub(crate) fn output(value: u64, level: u64) -> u64 {
+    value & 0x0000_ffff_ffff_f000 & !(entry_bytes(level) - 1)
+}

@@ -1,0 +1,173 @@
+//! Blocks and tables that take each other's place with FEAT_BBM: both are written out as a list of what they map.
+
+use std::collections::BTreeSet;
+
+use anytrace_casemate::Sysreg;
+
+use super::descriptor::{
+    ACCESS_FLAG, Descriptor, Judgement, PAGE, Shape, Stage, WORDS, bits_need_bbm, entry_bytes, explode,
+};
+use super::memory::Automaton;
+use super::model::{Act, Model};
+use super::pending::{Changed, Rights, output};
+use super::tables::Visit;
+use super::verdict::Fault;
+
+const BITS_47_12: u64 = 0x0000_ffff_ffff_f000;
+
+/// What a table maps.
+#[derive(Debug, Clone, Copy)]
+struct Part {
+    cell: u64,
+    /// Distance from the start of the block.
+    offset: u64,
+    level: u64,
+    value: u64,
+    is_unclean: bool,
+    is_cached: bool,
+    is_mapped: bool,
+}
+
+impl Model {
+    /// May the two kinds of entry take each other's place?
+    pub(crate) fn may_resize(&self, cell: u64, place: &Descriptor, old: (u64, Shape), new: (u64, Shape)) -> bool {
+        let is_cached = old.0 & ACCESS_FLAG != 0 || self.memory.get(cell).is_some_and(|cell| cell.was_accessed);
+        let to_table = matches!(new.1, Shape::Table(_));
+        if to_table && !is_cached {
+            return true;
+        }
+        let (block, table) = if to_table { (old.0, new) } else { (new.0, old) };
+        let is_marked = self.options.bbm == 2 || self.options.bbm == 1 && block >> 16 & 1 == 1;
+        if self.options.quirks.af_inverted || !is_marked || self.pending(cell).is_some_and(|one| one.is_resized) {
+            return false;
+        }
+        if place.stage == Stage::One && table.0 >> 63 == 1 {
+            return false;
+        }
+        let mut parts = Vec::new();
+        let Shape::Table(next) = table.1 else { return false };
+        if !self.parts(place.stage, next, place.level + 1, 0, &mut parts) {
+            return false;
+        }
+        parts.iter().all(|part| self.fits(place, block, part, to_table))
+    }
+
+    /// Everything that a table maps or does not map; false if it cannot be known, or is in another address space.
+    fn parts(&self, stage: Stage, table: u64, level: u64, offset: u64, parts: &mut Vec<Part>) -> bool {
+        (0..WORDS).all(|i| {
+            let cell = table + 8 * i;
+            let offset = offset + i * entry_bytes(level);
+            let found = self.memory.get(cell).copied();
+            let value = found.filter(|cell| cell.initialised).map_or(0, |cell| cell.value);
+            let is_unclean =
+                found.is_some_and(|cell| cell.is_pte && matches!(cell.automaton, Automaton::Unclean { .. }));
+            let is_cached = value & ACCESS_FLAG != 0 || found.is_some_and(|cell| cell.is_pte && cell.was_accessed);
+            match explode(0, value, level, stage).map(|desc| desc.shape) {
+                Ok(Shape::Table(next)) => {
+                    !(stage == Stage::One && value >> 63 == 1) && self.parts(stage, next, level + 1, offset, parts)
+                }
+                shape => {
+                    let is_mapped = shape.is_ok_and(|shape| shape == Shape::Map) || value & 1 == 1;
+                    parts.push(Part { cell, offset, level, value, is_unclean, is_cached, is_mapped });
+                    true
+                }
+            }
+        })
+    }
+
+    fn fits(&self, place: &Descriptor, block: u64, part: &Part, to_table: bool) -> bool {
+        if !part.is_mapped {
+            return !to_table && !part.is_unclean;
+        }
+        if !to_table && !part.is_cached {
+            return true;
+        }
+        let is_same_address = output(part.value, part.level) == output(block, place.level) + part.offset;
+        // Everything but the address.
+        let address = BITS_47_12 & !(entry_bytes(part.level) - 1);
+        let as_part = block & !BITS_47_12 & !3 | part.value & (address | 3);
+        let (old, new) = if to_table { (as_part, part.value) } else { (part.value, as_part) };
+        let control = if place.stage == Stage::One { Sysreg::TcrEl2 } else { Sysreg::VtcrEl2 };
+        let judgement = Judgement {
+            af_inverted: false,
+            identical_table: false,
+            any_attribute: false,
+            was_accessed: true,
+            controls: &self.values_of(control),
+            mairs: &self.values_of(Sysreg::MairEl2),
+            bbm: self.options.bbm,
+            is_resized: false,
+            may_resize: false,
+        };
+        is_same_address && !bits_need_bbm((place.stage, part.level), true, u64::MAX, (old, new), &judgement)
+    }
+
+    /// Puts one kind of entry in the other's place.
+    pub(crate) fn resize(
+        &mut self,
+        act: Act,
+        cell: u64,
+        place: &Descriptor,
+        old: (u64, Shape),
+        new: Descriptor,
+        new_value: u64,
+    ) -> Result<(), Fault> {
+        let Some(entry) = self.memory.get(cell).copied() else { return Ok(()) };
+        let levels = BTreeSet::from([place.level]);
+        if let Shape::Table(next) = old.1 {
+            self.walk_children(act, cell, Visit::Freeze)?;
+            let mut parts = Vec::new();
+            self.parts(place.stage, next, place.level + 1, 0, &mut parts);
+            let cached: Vec<&Part> = parts.iter().filter(|part| part.is_mapped && part.is_cached).collect();
+            let granted: Rights = cached.iter().flat_map(|part| self.rights(place.stage, part.value)).collect();
+            let is_cached = !cached.is_empty();
+            self.set_desc(cell, new);
+            if let Some(entry) = self.memory.get_mut(cell) {
+                entry.was_accessed = is_cached;
+            }
+            self.changed(act, Changed { cell, old: old.0, new: new_value, granted, is_resized: true, levels });
+            return Ok(());
+        }
+        let is_cached = old.0 & ACCESS_FLAG != 0 || entry.was_accessed;
+        let mut granted = self.rights(place.stage, old.0);
+        granted.extend(self.pending(cell).map(|pending| pending.granted.clone()).unwrap_or_default());
+        self.set_desc(cell, new);
+        if let Some(entry) = self.memory.get_mut(cell) {
+            entry.was_accessed = false;
+        }
+        let handed = self.handed.len();
+        self.walk_children(act, cell, Visit::Mark)?;
+        let later = self.handed.split_off(handed);
+        self.handed.extend(later.into_iter().filter(|one| one.mapped_by().is_none()));
+        if !is_cached {
+            return Ok(());
+        }
+        let change = Changed { cell, old: old.0, new: new_value, granted: granted.clone(), is_resized: true, levels };
+        self.changed(act, change);
+        let mut parts = Vec::new();
+        let Shape::Table(next) = new.shape else { return Ok(()) };
+        self.parts(place.stage, next, place.level + 1, 0, &mut parts);
+        for part in parts {
+            let low = if part.level == 3 { 3 } else { 1 };
+            let first = block_part(old.0, place.level, part.offset) | low;
+            if let Some(entry) = self.memory.get_mut(part.cell) {
+                entry.was_accessed = true;
+            }
+            let levels = (place.level..=part.level).collect();
+            let change = Changed {
+                cell: part.cell,
+                old: first,
+                new: part.value,
+                granted: granted.clone(),
+                is_resized: false,
+                levels,
+            };
+            self.changed(act, change);
+        }
+        Ok(())
+    }
+}
+
+fn block_part(block: u64, level: u64, offset: u64) -> u64 {
+    block & !BITS_47_12 & !3 | (output(block, level) + offset) & !(PAGE - 1)
+}
