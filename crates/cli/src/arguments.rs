@@ -1,6 +1,7 @@
 //! Options that verbs share, and those of the verbs for any format.
 
 mod convert;
+mod csv;
 mod index;
 pub(crate) mod own;
 mod query;
@@ -14,7 +15,8 @@ use anytrace_core::{Endian, NameMatch, Selection, TargetOptions, TimeBound};
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use clap::{Args, ValueEnum};
 
-pub(crate) use convert::{CsvArguments, TableOutputArguments, TimelineOutputArguments};
+pub(crate) use convert::{TableOutputArguments, TimelineOutputArguments};
+pub(crate) use csv::CsvArguments;
 pub(crate) use index::{IndexArguments, IndexUseArguments};
 use own::OwnArguments;
 pub(crate) use query::{QueryArguments, QueryForm};
