@@ -115,6 +115,16 @@ for (const trace of traces) {
       return `${profiles} profiles, ${functions} functions of the first`;
     });
   }
+  await check(trace, 'callgrind in callgrind_annotate', async () => {
+    const { stdout, stderr } = await run('callgrind_annotate', ['--threshold=100', '--show-percs=no', file('callgrind.callgrind')]);
+    same('complaints', stderr, '');
+    const found = Number(/^\s*([\d,]+)\s+PROGRAM TOTALS/m.exec(stdout)[1].replaceAll(',', ''));
+    // Counted from the same spans; each line of either is rounded to a nanosecond.
+    const lines = (await readFile(file('folded.folded'), 'utf8')).trimEnd().split('\n');
+    const exact = lines.reduce((sum, line) => sum + Number(line.slice(line.lastIndexOf(' ') + 1)), 0);
+    if (Math.abs(found - exact) > lines.length) throw new Error(`self time: ${found} ns, expected ${exact}`);
+    return `${found} ns of self time`;
+  });
   await check(trace, 'firefox in profiler-cli', async () => {
     const cli = join(pages, '@firefox-devtools/profiler-cli/dist/profiler-cli.js');
     const found = await firefox(join(pages, 'node/bin/node'), cli, file('firefox.json'));

@@ -141,6 +141,7 @@ fn arguments(verb: &str, file: &Path, out: &Path) -> Vec<String> {
 const HEPH: &[&str] = &[
     "info FILE",
     "check FILE",
+    "convert FILE --force -o OUT --to callgrind",
     "convert FILE --force -o OUT --to chrome",
     "convert FILE --force -o OUT --to perfetto",
     "convert FILE --force -o OUT --to firefox",

@@ -45,7 +45,7 @@ fn a_trace_is_written_in_every_output_from_a_file_and_from_a_pipe() {
         let piped = child.wait_with_output().unwrap();
         writer.join().unwrap().unwrap();
         // The title is the file's name, which a pipe does not have.
-        if !["firefox", "otlp", "speedscope", "svg"].contains(&output.name) {
+        if !["callgrind", "firefox", "otlp", "speedscope", "svg"].contains(&output.name) {
             assert!(piped.stdout == by_name.stdout, "{}", output.name);
         }
     }
@@ -71,7 +71,7 @@ fn what_cannot_be_is_refused_before_anything_is_written() {
     let casemate = error(&convert(&example("free_tree.casemate"), "chrome", &[]));
     assert!(casemate.contains("cannot be written as chrome; --to accepts casemate"), "{casemate}");
     let casemate = error(&convert(&example("threads4.xray"), "casemate", &[]));
-    assert!(casemate.contains("--to accepts xray, fdr, basic, yaml, jsonl, chrome, csv, firefox"), "{casemate}");
+    assert!(casemate.contains("--to accepts xray, fdr, basic, yaml, jsonl, callgrind, chrome, csv, firefox"), "{casemate}");
     let version = error(&convert(&example("threads4.xray"), "chrome", &["--version", "3"]));
     assert!(version.contains("--version does not apply to chrome"), "{version}");
     let chains = error(&convert(&example("threads4.xray"), "yaml", &["--tail-chains"]));

@@ -12,6 +12,7 @@
 //! | speedscope | speedscope | [`speedscope`] |
 //! | Firefox processed profile | Firefox Profiler | [`firefox`] |
 //! | folded stacks of a trace | `flamegraph.pl`, inferno, speedscope | [`timeline`] |
+//! | Callgrind profile of a trace | `callgrind_annotate`, KCachegrind | [`timeline`], [`callgrind`] |
 //! | pprof profile of a trace | `go tool pprof` | [`timeline`] |
 //! | SVG flame graph of a trace | browsers | [`timeline`] |
 //! | CSV | spreadsheets, databases | [`csv`], [`cells`] |
@@ -36,6 +37,8 @@ mod access_text;
 pub mod accesses;
 pub mod arrow;
 mod cacheray;
+pub mod callgrind;
+mod calls;
 pub mod cells;
 pub mod chrome;
 mod columns;

@@ -91,6 +91,7 @@ const ACCESSES: &[&str] = &[
 
 /// Of traces with spans.
 const SPANS: &[&str] = &[
+    "convert FILE --force -o OUT --to callgrind",
     "convert FILE --force -o OUT --to chrome",
     "convert FILE --force -o OUT --to csv",
     "convert FILE --force -o OUT --to firefox",

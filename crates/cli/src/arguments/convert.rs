@@ -41,7 +41,9 @@ pub(crate) struct TableOutputArguments {
 
 /// Options of the timeline forms.
 #[derive(Debug, Clone, Args)]
-#[command(next_help_heading = "Timelines (chrome, csv, firefox, folded, perfetto, speedscope, svg)")]
+#[command(
+    next_help_heading = "Timelines (callgrind, chrome, csv, firefox, folded, otlp, perfetto, pprof, speedscope, svg)"
+)]
 pub(crate) struct TimelineOutputArguments {
     /// Nest the target of a tail call inside its caller
     #[arg(long)]

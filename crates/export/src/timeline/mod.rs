@@ -11,7 +11,7 @@ pub(crate) mod words;
 
 use crate::limits::{CATAPULT_EVENTS, FOLDED_DEPTH, Limit, PERFETTO_DEPTH, SHEET_ROWS, SPEEDSCOPE_BYTES};
 pub use crate::timeline::output::{Outlet, Timeline};
-use crate::{chrome, csv, firefox, folded, otlp, perfetto, pprof, speedscope, svg};
+use crate::{calls, chrome, csv, firefox, folded, otlp, perfetto, pprof, speedscope, svg};
 
 /// A row of the table of outputs.
 pub struct TimelineOutput {
@@ -28,7 +28,14 @@ pub struct TimelineOutput {
 }
 
 /// Every timeline output, by name.
-pub static OUTPUTS: [TimelineOutput; 9] = [
+pub static OUTPUTS: [TimelineOutput; 10] = [
+    TimelineOutput {
+        name: "callgrind",
+        extension: "callgrind",
+        help: "self time of functions and calls between them, for callgrind_annotate and KCachegrind",
+        limits: &[],
+        open: |outlet| Box::new(calls::Calls::new(outlet)),
+    },
     TimelineOutput {
         name: "chrome",
         extension: "json",
