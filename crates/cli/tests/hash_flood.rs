@@ -143,6 +143,7 @@ const HEPH: &[&str] = &[
     "check FILE",
     "convert FILE --force -o OUT --to callgrind",
     "convert FILE --force -o OUT --to chrome",
+    "convert FILE --force -o OUT --to perf-script",
     "convert FILE --force -o OUT --to perfetto",
     "convert FILE --force -o OUT --to firefox",
     "convert FILE --force -o OUT --to otlp",

@@ -13,6 +13,7 @@
 //! | Firefox processed profile | Firefox Profiler | [`firefox`] |
 //! | folded stacks of a trace | `flamegraph.pl`, inferno, speedscope | [`timeline`] |
 //! | Callgrind profile of a trace | `callgrind_annotate`, KCachegrind | [`timeline`], [`callgrind`] |
+//! | text as `perf script` prints it | FlameGraph, inferno, speedscope, Firefox Profiler | [`timeline`] |
 //! | pprof profile of a trace | `go tool pprof` | [`timeline`] |
 //! | SVG flame graph of a trace | browsers | [`timeline`] |
 //! | CSV | spreadsheets, databases | [`csv`], [`cells`] |
@@ -59,6 +60,7 @@ pub mod limits;
 pub mod otlp;
 pub mod parquet;
 mod pen;
+mod perf_script;
 pub mod perfetto;
 pub mod plot;
 mod pprof;

@@ -97,6 +97,7 @@ const SPANS: &[&str] = &[
     "convert FILE --force -o OUT --to firefox",
     "convert FILE --force -o OUT --to folded",
     "convert FILE --force -o OUT --to otlp",
+    "convert FILE --force -o OUT --to perf-script",
     "convert FILE --force -o OUT --to perfetto",
     "convert FILE --force -o OUT --to speedscope",
     "convert FILE --force -o OUT --to svg",

@@ -290,7 +290,8 @@ pub(super) const TABLES: &[&str] = &["arrow", "parquet"];
 /// Values of `--to`, and the formats that can become that.
 pub(super) const BECOME: &[(&[&str], &[&str])] = &[
     (&["din", "xdin", "lackey"], ACCESSES),
-    (&["callgrind", "chrome", "perfetto", "speedscope", "firefox", "folded", "pprof", "svg", "csv", "otlp"], SPANS),
+    (&["chrome", "perfetto", "speedscope", "firefox", "folded", "pprof", "svg", "csv", "otlp"], SPANS),
+    (&["callgrind", "perf-script"], SPANS),
     (TABLES, &["apitrace", "cacheray", "casemate", "heph", "lackey", "xray"]),
     (&["apitrace"], APITRACE),
     (&["cacheray"], ACCESSES),

@@ -42,7 +42,7 @@ pub(crate) struct TableOutputArguments {
 /// Options of the timeline forms.
 #[derive(Debug, Clone, Args)]
 #[command(
-    next_help_heading = "Timelines (callgrind, chrome, csv, firefox, folded, otlp, perfetto, pprof, speedscope, svg)"
+    next_help_heading = "Timelines (callgrind, chrome, csv, firefox, folded, otlp, perf-script, perfetto, pprof, speedscope, svg)"
 )]
 pub(crate) struct TimelineOutputArguments {
     /// Nest the target of a tail call inside its caller
