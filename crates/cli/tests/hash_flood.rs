@@ -141,7 +141,9 @@ fn arguments(verb: &str, file: &Path, out: &Path) -> Vec<String> {
 const HEPH: &[&str] = &[
     "info FILE",
     "check FILE",
+    "convert FILE --force -o OUT --to callgrind",
     "convert FILE --force -o OUT --to chrome",
+    "convert FILE --force -o OUT --to perf-script",
     "convert FILE --force -o OUT --to perfetto",
     "convert FILE --force -o OUT --to firefox",
     "convert FILE --force -o OUT --to otlp",

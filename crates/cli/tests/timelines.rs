@@ -2,6 +2,7 @@
 
 #![allow(clippy::unwrap_used, reason = "a test may fail by panicking")]
 
+use std::collections::BTreeMap;
 use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
@@ -45,7 +46,7 @@ fn a_trace_is_written_in_every_output_from_a_file_and_from_a_pipe() {
         let piped = child.wait_with_output().unwrap();
         writer.join().unwrap().unwrap();
         // The title is the file's name, which a pipe does not have.
-        if !["firefox", "otlp", "speedscope", "svg"].contains(&output.name) {
+        if !["callgrind", "firefox", "otlp", "speedscope", "svg"].contains(&output.name) {
             assert!(piped.stdout == by_name.stdout, "{}", output.name);
         }
     }
@@ -71,7 +72,10 @@ fn what_cannot_be_is_refused_before_anything_is_written() {
     let casemate = error(&convert(&example("free_tree.casemate"), "chrome", &[]));
     assert!(casemate.contains("cannot be written as chrome; --to accepts casemate"), "{casemate}");
     let casemate = error(&convert(&example("threads4.xray"), "casemate", &[]));
-    assert!(casemate.contains("--to accepts xray, fdr, basic, yaml, jsonl, chrome, csv, firefox"), "{casemate}");
+    assert!(
+        casemate.contains("--to accepts xray, fdr, basic, yaml, jsonl, callgrind, chrome, csv, firefox"),
+        "{casemate}"
+    );
     let version = error(&convert(&example("threads4.xray"), "chrome", &["--version", "3"]));
     assert!(version.contains("--version does not apply to chrome"), "{version}");
     let chains = error(&convert(&example("threads4.xray"), "yaml", &["--tail-chains"]));
@@ -102,5 +106,41 @@ fn an_empty_file_is_an_empty_timeline_and_a_cut_one_keeps_what_is_complete() {
             serde_json::from_slice::<Value>(&nothing.stdout).unwrap();
             serde_json::from_slice::<Value>(&part.stdout).unwrap();
         }
+    }
+}
+
+/// Sums by stack over all threads, of stacks that have any time.
+fn sums<'a>(stacks: impl Iterator<Item = (String, &'a str)>) -> BTreeMap<String, u64> {
+    let mut sums = BTreeMap::new();
+    for (stack, time) in stacks {
+        *sums.entry(stack).or_insert(0) += time.parse::<u64>().unwrap();
+    }
+    sums.retain(|_, time| *time > 0);
+    sums
+}
+
+#[test]
+fn periods_of_perf_script_are_the_self_times_of_folded() {
+    for trace in ["threads4.xray", "relay.heph", "tasks.heph", "imm.trace"] {
+        let folded = String::from_utf8(convert(&example(trace), "folded", &[]).stdout).unwrap().replace('\u{a0}', " ");
+        let lines = folded.lines().map(|line| line.rsplit_once(' ').unwrap());
+        let wanted = sums(lines.map(|(path, time)| (path.split_once(';').unwrap().1.to_owned(), time)));
+
+        let samples = String::from_utf8(convert(&example(trace), "perf-script", &[]).stdout).unwrap();
+        let samples: Vec<_> = samples.split("\n\n").filter(|sample| sample.contains('\t')).collect();
+        let stacks = samples.iter().map(|sample| {
+            let (head, stack) = sample.split_once('\n').unwrap();
+            let frame = |line: &str| line.trim().strip_prefix("0 ")?.strip_suffix(" ([unknown])").map(str::to_owned);
+            let names: Vec<String> = stack.lines().rev().map(|line| frame(line).unwrap().replace(';', ":")).collect();
+            (names.join(";"), head.split_whitespace().rev().nth(1).unwrap())
+        });
+        let found = sums(stacks);
+        assert!(found.keys().eq(wanted.keys()), "{trace}");
+        for (stack, time) in &wanted {
+            // The ends of a sample are rounded to nanoseconds, a sum only once.
+            assert!(found[stack].abs_diff(*time) <= samples.len() as u64, "{trace}: {stack}: {} {time}", found[stack]);
+        }
+        let total = |sums: &BTreeMap<String, u64>| sums.values().sum::<u64>();
+        assert!(trace.ends_with("xray") || total(&found) == total(&wanted), "{trace}: exact where a tick is 1 ns");
     }
 }

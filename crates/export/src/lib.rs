@@ -12,6 +12,8 @@
 //! | speedscope | speedscope | [`speedscope`] |
 //! | Firefox processed profile | Firefox Profiler | [`firefox`] |
 //! | folded stacks of a trace | `flamegraph.pl`, inferno, speedscope | [`timeline`] |
+//! | Callgrind profile of a trace | `callgrind_annotate`, KCachegrind | [`timeline`], [`callgrind`] |
+//! | text as `perf script` prints it | FlameGraph, inferno, speedscope, Firefox Profiler | [`timeline`] |
 //! | pprof profile of a trace | `go tool pprof` | [`timeline`] |
 //! | SVG flame graph of a trace | browsers | [`timeline`] |
 //! | CSV | spreadsheets, databases | [`csv`], [`cells`] |
@@ -36,6 +38,8 @@ mod access_text;
 pub mod accesses;
 pub mod arrow;
 mod cacheray;
+pub mod callgrind;
+mod calls;
 pub mod cells;
 pub mod chrome;
 mod columns;
@@ -56,6 +60,7 @@ pub mod limits;
 pub mod otlp;
 pub mod parquet;
 mod pen;
+mod perf_script;
 pub mod perfetto;
 pub mod plot;
 mod pprof;

@@ -52,6 +52,15 @@ pub(crate) const FOLDED_DEPTH: Limit = Limit {
     source: "this program's own bound on the length of a line",
 };
 
+/// What `perf_script` writes of deeper stacks.
+pub(crate) const PERF_SCRIPT_DEPTH: Limit = Limit {
+    consumer: "a sample of perf",
+    measure: Measure::Depth,
+    most: crate::perf_script::STACK_MAX as u64,
+    effect: "their time counts toward the name [deeper]",
+    source: "documented: the kernel's default of kernel.perf_event_max_stack",
+};
+
 /// Chrome's own viewer.
 pub(crate) const CATAPULT_EVENTS: Limit = Limit {
     consumer: "chrome://tracing",

@@ -91,11 +91,13 @@ const ACCESSES: &[&str] = &[
 
 /// Of traces with spans.
 const SPANS: &[&str] = &[
+    "convert FILE --force -o OUT --to callgrind",
     "convert FILE --force -o OUT --to chrome",
     "convert FILE --force -o OUT --to csv",
     "convert FILE --force -o OUT --to firefox",
     "convert FILE --force -o OUT --to folded",
     "convert FILE --force -o OUT --to otlp",
+    "convert FILE --force -o OUT --to perf-script",
     "convert FILE --force -o OUT --to perfetto",
     "convert FILE --force -o OUT --to speedscope",
     "convert FILE --force -o OUT --to svg",

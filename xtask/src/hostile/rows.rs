@@ -297,6 +297,7 @@ pub(super) const TABLES: &[&str] = &["arrow", "parquet"];
 pub(super) const BECOME: &[(&[&str], &[&str])] = &[
     (&["din", "xdin", "lackey"], ACCESSES),
     (&["chrome", "perfetto", "speedscope", "firefox", "folded", "pprof", "svg", "csv", "otlp"], SPANS),
+    (&["callgrind", "perf-script"], SPANS),
     (TABLES, &["apitrace", "cacheray", "casemate", "heph", "lackey", "xray"]),
     (&["apitrace"], APITRACE),
     (&["cacheray"], ACCESSES),

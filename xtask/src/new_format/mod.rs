@@ -73,6 +73,7 @@ const RESERVED: &[&str] = &[
     "yield",
     "any",
     "basic",
+    "callgrind",
     "chrome",
     "csv",
     "din",

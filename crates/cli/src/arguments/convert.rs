@@ -19,7 +19,9 @@ pub(crate) struct TableOutputArguments {
 
 /// Options of the timeline forms.
 #[derive(Debug, Clone, Args)]
-#[command(next_help_heading = "Timelines (chrome, csv, firefox, folded, perfetto, speedscope, svg)")]
+#[command(
+    next_help_heading = "Timelines (callgrind, chrome, csv, firefox, folded, otlp, perf-script, perfetto, pprof, speedscope, svg)"
+)]
 pub(crate) struct TimelineOutputArguments {
     #[command(flatten)]
     pub(crate) csv: CsvArguments,

@@ -9,9 +9,11 @@ pub(crate) mod numbers;
 pub(crate) mod output;
 pub(crate) mod words;
 
-use crate::limits::{CATAPULT_EVENTS, FOLDED_DEPTH, Limit, PERFETTO_DEPTH, SHEET_ROWS, SPEEDSCOPE_BYTES};
+use crate::limits::{
+    CATAPULT_EVENTS, FOLDED_DEPTH, Limit, PERF_SCRIPT_DEPTH, PERFETTO_DEPTH, SHEET_ROWS, SPEEDSCOPE_BYTES,
+};
 pub use crate::timeline::output::{Outlet, Timeline};
-use crate::{chrome, csv, firefox, folded, otlp, perfetto, pprof, speedscope, svg};
+use crate::{calls, chrome, csv, firefox, folded, otlp, perf_script, perfetto, pprof, speedscope, svg};
 
 /// A row of the table of outputs.
 pub struct TimelineOutput {
@@ -28,7 +30,14 @@ pub struct TimelineOutput {
 }
 
 /// Every timeline output, by name.
-pub static OUTPUTS: [TimelineOutput; 9] = [
+pub static OUTPUTS: [TimelineOutput; 11] = [
+    TimelineOutput {
+        name: "callgrind",
+        extension: "callgrind",
+        help: "self time of functions and calls between them, for callgrind_annotate and KCachegrind",
+        limits: &[],
+        open: |outlet| Box::new(calls::Calls::new(outlet)),
+    },
     TimelineOutput {
         name: "chrome",
         extension: "json",
@@ -63,6 +72,13 @@ pub static OUTPUTS: [TimelineOutput; 9] = [
         help: "OpenTelemetry's OTLP as JSON: spans with explicit parents and stable ids",
         limits: &[],
         open: |outlet| Box::new(otlp::Otlp::new(outlet)),
+    },
+    TimelineOutput {
+        name: "perf-script",
+        extension: "perf",
+        help: "samples with stacks as perf script prints them, for FlameGraph, speedscope and Firefox Profiler",
+        limits: &[PERF_SCRIPT_DEPTH],
+        open: |outlet| Box::new(perf_script::PerfScript::new(outlet)),
     },
     TimelineOutput {
         name: "perfetto",
