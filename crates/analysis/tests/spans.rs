@@ -11,7 +11,7 @@ use anytrace_analysis::compare::{Pair, pair};
 use anytrace_analysis::filter::SpanFilter;
 use anytrace_analysis::gaps::Gaps;
 use anytrace_analysis::histogram::Histograms;
-use anytrace_analysis::longest::Longest;
+use anytrace_analysis::longest::{Longest, Measure};
 use anytrace_analysis::pass::{Engine, Pass};
 use anytrace_analysis::threshold::{Threshold, growth_percent};
 use anytrace_core::TimeBound;
@@ -140,7 +140,7 @@ fn conditions_of_a_filter_must_all_be_true() {
 #[test]
 fn a_pass_counts_what_it_hands_out() {
     let forest = Forest::grow(9, 6, 4, 300);
-    let mut longest = Longest::new(3);
+    let mut longest = Longest::new(3, Measure::Length);
     let done = pass(&forest.mixed(2), SpanFilter::default(), true, &mut longest);
     assert!(done.counts.is_clean());
     assert_eq!(done.counts.spans as usize, forest.spans.len());
@@ -160,7 +160,7 @@ fn the_longest_are_the_head_of_the_sorted_list() {
         let mut lengths: Vec<u64> = forest.spans.iter().map(Made::length).collect();
         lengths.sort_unstable_by(|a, b| b.cmp(a));
         for limit in [0, 1, 10, 1000] {
-            let mut longest = Longest::new(limit);
+            let mut longest = Longest::new(limit, Measure::Length);
             let done = pass(&forest.mixed(seed), SpanFilter::default(), true, &mut longest);
             let found = longest.into_spans();
             let expected: Vec<u64> = lengths.iter().copied().take(limit).collect();
@@ -248,7 +248,7 @@ fn many_engines_in_one_pass_find_what_each_finds_alone() {
     let forest = Forest::grow(50, 3, 5, 250);
     let edges = forest.mixed(4);
     let (mut names, mut threads) = (Accounting::new(By::Name), Accounting::new(By::Thread));
-    let (mut longest, mut gaps) = (Longest::new(5), Gaps::new(TimeBound::Open, 5));
+    let (mut longest, mut gaps) = (Longest::new(5, Measure::Length), Gaps::new(TimeBound::Open, 5));
     let engines: Vec<&mut dyn Engine> = vec![&mut names, &mut threads, &mut longest, &mut gaps];
     let mut all = Pass::new(SpanFilter::default(), false, engines);
     play(&edges, 50, NANOSECONDS, &mut all);
@@ -256,7 +256,7 @@ fn many_engines_in_one_pass_find_what_each_finds_alone() {
     let (mut name, mut thread) = (Accounting::new(By::Name), Accounting::new(By::Thread));
     pass(&edges, SpanFilter::default(), false, &mut name);
     pass(&edges, SpanFilter::default(), false, &mut thread);
-    let (mut long, mut gap) = (Longest::new(5), Gaps::new(TimeBound::Open, 5));
+    let (mut long, mut gap) = (Longest::new(5, Measure::Length), Gaps::new(TimeBound::Open, 5));
     pass(&edges, SpanFilter::default(), false, &mut long);
     pass(&edges, SpanFilter::default(), false, &mut gap);
     assert_eq!(names.into_rows(), name.into_rows());
