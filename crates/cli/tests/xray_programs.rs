@@ -169,3 +169,58 @@ fn a_rust_program_is_recorded_and_named() {
     }
     extracts_as_peer(version, &name);
 }
+
+/// The recorder's own settings leave out short calls, and those nested deeper than 64.
+#[test]
+fn record_keeps_every_call() {
+    let folder = tempfile::tempdir().unwrap();
+    for version in clangs(folder.path()) {
+        let program = folder.path().join(format!("deep{version}"));
+        let mut build = Command::new(format!("clang++{version}"));
+        build.args(["-O1", "-fno-optimize-sibling-calls", "-fxray-instrument", "-fxray-instruction-threshold=1"]);
+        run(build.args(["-pthread", "-o"]).arg(&program).arg(programs().join("deep.cpp")));
+        let program = program.to_str().unwrap();
+        let counts = |options: &[&str], variables: &[(&str, &str)]| -> [u64; 3] {
+            let trace = folder.path().join("t.xray");
+            let mut record = Command::new(env!("CARGO_BIN_EXE_anytrace"));
+            record.args(["record", "--force", "-o"]).arg(&trace).args(options).args(["--", program, "3000", "20000"]);
+            let output = run(record.env_remove("XRAY_OPTIONS").envs(variables.iter().copied()));
+            assert!(String::from_utf8_lossy(&output.stderr).contains("max_stack_depth="), "{output:?}");
+            let stats = anytrace(&["stats", "--format", "json", "-m", program, trace.to_str().unwrap()]);
+            let report: serde_json::Value = serde_json::from_slice(&stats.stdout).unwrap();
+            let rows = report["rows"].as_array().unwrap();
+            ["deep(int)", "leaf()", "work(int)"].map(|name| {
+                let row = rows.iter().find(|row| row["name"] == name);
+                row.map_or(0, |row| row["count"].as_u64().unwrap())
+            })
+        };
+        assert_eq!(counts(&[], &[]), [3001, 160_000, 8]);
+        let few = counts(&["--min-duration", "1s"], &[]);
+        assert!(few[1] == 0 && few[2] == 0, "{few:?}");
+        let shallow = counts(&["--max-depth", "100"], &[]);
+        assert!((90..=100).contains(&shallow[0]) && shallow[1] == 160_000, "{shallow:?}");
+        // What the environment says counts.
+        let own = counts(&[], &[("XRAY_BASIC_OPTIONS", "max_stack_depth=50")]);
+        assert!((40..=50).contains(&own[0]), "{own:?}");
+    }
+}
+
+#[test]
+fn the_three_commands_of_the_guide_make_a_flame_graph() {
+    let folder = tempfile::tempdir().unwrap();
+    let Some(version) = clangs(folder.path()).first().copied() else { return };
+    let guide = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/book/src/guide/slow-program.md");
+    let guide = std::fs::read_to_string(guide).unwrap();
+    let commands = guide.split("```sh\n").nth(1).unwrap().split("```").next().unwrap();
+    assert_eq!(commands.lines().count(), 3, "{commands}");
+    std::fs::copy(programs().join("calls.cpp"), folder.path().join("app.cpp")).unwrap();
+    let which = run(Command::new("sh").args(["-c", &format!("command -v clang++{version}")]));
+    let tools = folder.path().join("tools");
+    std::fs::create_dir(&tools).unwrap();
+    std::os::unix::fs::symlink(text(&which).trim(), tools.join("clang++")).unwrap();
+    std::os::unix::fs::symlink(env!("CARGO_BIN_EXE_anytrace"), tools.join("anytrace")).unwrap();
+    let path = format!("{}:{}", tools.display(), std::env::var("PATH").unwrap());
+    run(Command::new("sh").args(["-e", "-c", commands]).current_dir(folder.path()).env("PATH", path));
+    let picture = std::fs::read_to_string(folder.path().join("app.svg")).unwrap();
+    assert!(picture.contains("shop::fib(unsigned int)") && picture.contains("main"), "{picture}");
+}

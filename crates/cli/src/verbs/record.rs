@@ -5,14 +5,19 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
+use anytrace_core::TimeBound;
 use anytrace_core::text::printable;
 use clap::{Args, ValueEnum};
 
 use super::recording::{code, contains, leave_interrupts, look_at_output, named_for, which};
+use crate::arguments::time_bound;
 use crate::failure::Failure;
 use crate::shell::quoted;
 use crate::units::grouped;
 use crate::{Verdict, paint};
+
+/// Calls in each other: each takes 24 bytes of address space in each thread.
+const DEPTH_MAX: u32 = 1 << 16;
 
 /// `record`.
 #[derive(Debug, Args)]
@@ -26,6 +31,12 @@ pub(crate) struct RecordArguments {
     /// What to record, whatever the program looks like
     #[arg(long, value_name = "WHAT", value_enum)]
     with: Option<Recorder>,
+    /// XRay: leave out calls shorter than this, such as 5us, which makes the trace smaller [default: none]
+    #[arg(long, value_name = "TIME", value_parser = microseconds)]
+    min_duration: Option<u64>,
+    /// XRay: most calls of a thread in each other; deeper ones are not recorded [default: 65536]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1 << 24))]
+    max_depth: Option<u32>,
     /// Do not report on the trace
     #[arg(short, long)]
     quiet: bool,
@@ -54,6 +65,9 @@ pub(crate) fn run(options: &RecordArguments) -> Result<Verdict, Failure> {
         Some(recorder) => (recorder, "as asked for"),
         None => chosen(&path).ok_or_else(|| nothing_fits(program))?,
     };
+    if recorder != Recorder::Xray && (options.min_duration.is_some() || options.max_depth.is_some()) {
+        return Err(Failure::usage("--min-duration and --max-depth apply only to programs that XRay records"));
+    }
     let extension = if recorder == Recorder::Xray { "xray" } else { "trace" };
     let output = options.output.clone().unwrap_or_else(|| named_for(program, extension, options.force));
     if !options.quiet {
@@ -128,9 +142,17 @@ fn xray(output: &Path, options: &RecordArguments) -> Result<Verdict, Failure> {
     let failed = |error: std::io::Error| Failure::usage(format!("cannot write to {}: {error}", folder.display()));
     let work = tempfile::Builder::new().prefix(".anytrace-xray-").tempdir_in(folder).map_err(failed)?;
     let base = std::path::absolute(work.path()).map_err(failed)?.join("log.");
-    let settings = format!("patch_premain=true xray_mode=xray-basic verbosity=0 xray_logfile_base={}", base.display());
+    let own = settings(options);
+    if !options.quiet {
+        paint::complain("note", format!("by XRay's basic mode, which any program can be recorded with: {own}"));
+    }
+    let log = format!("patch_premain=true xray_mode=xray-basic verbosity=0 xray_logfile_base={}", base.display());
     leave_interrupts();
-    let status = Command::new(program).args(arguments).env("XRAY_OPTIONS", settings).status();
+    let mut command = Command::new(program);
+    command.args(arguments).env("XRAY_OPTIONS", after(&log, "XRAY_OPTIONS", Order::OursLast));
+    // What the user has set is meant.
+    command.env("XRAY_BASIC_OPTIONS", after(&own, "XRAY_BASIC_OPTIONS", Order::OursFirst));
+    let status = command.status();
     let status = status.map_err(|error| {
         Failure::usage(format!("cannot run {}: {error}", printable(&program.display().to_string())))
     })?;
@@ -162,9 +184,52 @@ fn xray(output: &Path, options: &RecordArguments) -> Result<Verdict, Failure> {
     Ok(Verdict::Program(code(status)))
 }
 
+/// How the recorder is to be. By its own settings it leaves out calls shorter than 5 us and those with 64 around them, and
+/// nothing in the trace says so.
+fn settings(options: &RecordArguments) -> String {
+    let (shortest, deepest) = (options.min_duration.unwrap_or(0), options.max_depth.unwrap_or(DEPTH_MAX));
+    format!("func_duration_threshold_us={shortest} max_stack_depth={deepest}")
+}
+
+/// Which of two settings of the same option counts: the last.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Order {
+    OursFirst,
+    OursLast,
+}
+
+/// Our settings beside those that a variable has already.
+fn after(ours: &str, variable: &str, order: Order) -> OsString {
+    let mut all = OsString::from(ours);
+    if let Some(theirs) = std::env::var_os(variable).filter(|theirs| !theirs.is_empty()) {
+        let (first, last) = match order {
+            Order::OursFirst => (all, theirs),
+            Order::OursLast => (theirs, all),
+        };
+        all = first;
+        all.push(" ");
+        all.push(last);
+    }
+    all
+}
+
+/// A time with a unit in whole microseconds, as XRay has it.
+fn microseconds(text: &str) -> Result<u64, String> {
+    match time_bound(text)? {
+        TimeBound::Nanoseconds(ns) => Ok(ns.div_ceil(1000)),
+        TimeBound::Native(_) | TimeBound::Open => Err("expected a time with a unit, such as 5us or 1ms".to_owned()),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn times_are_whole_microseconds_and_have_a_unit() {
+        assert_eq!(["5us", "1ms", "1500ns", "0ns"].map(microseconds), [Ok(5), Ok(1000), Ok(2), Ok(0)]);
+        assert!(["5", "", "x", "5m"].iter().all(|text| microseconds(text).is_err()));
+    }
 
     #[test]
     fn the_program_says_what_fits() {
