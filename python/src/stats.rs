@@ -64,6 +64,7 @@ pub(crate) fn stats(opening: &Opening, stop: &Stop, shape: &Shape) -> Result<Ans
         rows: &rows,
         histograms: None,
         longest: None,
+        outliers: None,
         gaps: None,
         migrations: None,
         events: None,

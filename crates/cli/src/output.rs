@@ -1,6 +1,7 @@
 //! Output files that are written completely or not at all.
 
 mod aside;
+mod packed;
 mod spool;
 mod stream;
 
@@ -11,6 +12,7 @@ use std::sync::Mutex;
 
 use anytrace_core::Target;
 pub(crate) use aside::{Aside, commit_all};
+pub(crate) use packed::{Packed, is_packed};
 pub(crate) use spool::LateSpool;
 use stream::Stream;
 use tempfile::NamedTempFile;

@@ -12,7 +12,7 @@ use super::{put_in_place, reporter};
 use crate::arguments::ConvertArguments;
 use crate::failure::Failure;
 use crate::open::{self, Opened};
-use crate::output::{Output, commit_all};
+use crate::output::{Output, Packed, commit_all};
 use crate::progress::Progress;
 use crate::report::Reporter;
 use crate::{Verdict, paint};
@@ -85,7 +85,8 @@ impl Chosen {
         let name = input.name().to_owned();
         let _progress = Progress::watch(&input);
         let trace = open::enter(format, input, &options.input)?;
-        let mut writer = (self.0.open)(output);
+        let mut packed = Packed::new(output, &options.output.output, self.0.extension);
+        let mut writer = (self.0.open)(&mut packed);
         let failed = |error| Failure::of(&name, &error);
         let summary = match codes {
             Some(codes) => trace.accesses(&mut WithCodes { out: &mut *writer, codes }, reporter),
@@ -93,6 +94,8 @@ impl Chosen {
         };
         let summary = summary.map_err(failed)?;
         let notes = writer.finish().map_err(failed)?;
+        drop(writer);
+        packed.finish()?;
         Ok((summary.records, notes))
     }
 }

@@ -2,11 +2,13 @@
 
 use anytrace_core::Format;
 use anytrace_export::forms::{extensions, of_extension, unknown_extension};
+use anytrace_export::{accesses, timeline};
 
 use crate::arguments::ConvertArguments;
 use crate::extension::name_with_extension;
 use crate::failure::Failure;
 use crate::open::Opened;
+use crate::output::is_packed;
 
 /// Compression that a container of the format's own may have put around it.
 const PACKED: [&str; 3] = ["gz", "zst", "br"];
@@ -28,11 +30,18 @@ pub(super) fn form(options: &ConvertArguments, opened: &Opened) -> Result<Option
         Opened::Empty(_) => None,
     };
     let forms = extensions(format.map(|format| format as &dyn Format));
-    let best = of_extension(&name, &forms);
+    let packed: Vec<_> = forms.iter().copied().filter(|(_, form)| form.is_some_and(may_be_packed)).collect();
+    let inner = name.strip_suffix(".gz").filter(|_| is_packed(path));
+    let best = of_extension(&name, &forms).or_else(|| of_extension(inner?, &packed));
     match (best, format) {
         (Some((_, form)), _) => Ok(form.map(str::to_owned)),
         // What is empty has no form yet.
         (None, None) => Ok(None),
         (None, Some(format)) => Err(Failure::bare(&unknown_extension(path, format, &forms))),
     }
+}
+
+/// True for a form that is for other programs and written once and for all: most of them read gzip.
+fn may_be_packed(form: &str) -> bool {
+    timeline::by_name(form).is_some() || accesses::by_name(form).is_some()
 }

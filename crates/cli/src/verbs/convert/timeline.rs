@@ -1,7 +1,7 @@
 //! `anytrace convert --to chrome|perfetto|…`: a trace's spans for other programs' timelines.
 
 use anytrace_analysis::select::{Lengths, Selected};
-use anytrace_core::{Format, Input, SpanOptions, SpanSink, Target, TargetOptions};
+use anytrace_core::{Format, Input, SpanOptions, SpanSink, TargetOptions};
 use anytrace_export::limits::{self, Measured};
 use anytrace_export::timeline::{Outlet, Timeline, TimelineOutput, by_name};
 
@@ -10,7 +10,7 @@ use super::{put_in_place, reporter};
 use crate::arguments::ConvertArguments;
 use crate::failure::Failure;
 use crate::open::{self, Opened};
-use crate::output::{LateSpool, Output};
+use crate::output::{LateSpool, Output, Packed};
 use crate::progress::Progress;
 use crate::report::{Reporter, Way};
 use crate::{Verdict, paint};
@@ -54,7 +54,8 @@ impl Chosen {
         let title = options.file.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
         let cells = options.timeline_output.csv.cells();
         let mut spool = LateSpool::default();
-        let outlet = Outlet { out: &mut output, spool: &mut spool, title: &title, cells };
+        let mut packed = Packed::new(&mut output, &options.output.output, self.0.extension);
+        let outlet = Outlet { out: &mut packed, spool: &mut spool, title: &title, cells };
         let mut timeline = Measured::new((self.0.open)(outlet), self.0.limits);
         let mut reporter = reporter(&opened, options)?;
         let (records, left_out) = match opened {
@@ -65,7 +66,7 @@ impl Chosen {
         timeline.finish().map_err(|error| Failure::of(&name, &error))?;
         let found = timeline.found();
         drop(timeline);
-        let mut notes = limits::notes(self.0.limits, &found, output.position());
+        let mut notes = limits::notes(self.0.limits, &found, packed.finish()?);
         if left_out > 0 {
             let conditions = options.timeline_output.conditions().join(", ");
             notes.insert(0, format!("{left_out} spans outside {conditions} were left out"));
