@@ -199,6 +199,14 @@ fn record_keeps_every_call() {
         assert!(few[1] == 0 && few[2] == 0, "{few:?}");
         let shallow = counts(&["--max-depth", "100"], &[]);
         assert!((90..=100).contains(&shallow[0]) && shallow[1] == 160_000, "{shallow:?}");
+        // What a killed program loses is reported.
+        let trace = folder.path().join("killed.xray");
+        let mut record = Command::new(env!("CARGO_BIN_EXE_anytrace"));
+        record.args(["record", "--force", "-o"]).arg(&trace).args(["--", program, "3000", "20000", "9"]);
+        let output = record.output().unwrap();
+        let said = String::from_utf8_lossy(&output.stderr);
+        assert!(output.status.code() == Some(137) && said.contains("ended by signal 9: what its threads"), "{said}");
+        anytrace(&["check", trace.to_str().unwrap()]);
         // What the environment says counts.
         let own = counts(&[], &[("XRAY_BASIC_OPTIONS", "max_stack_depth=50")]);
         assert!((40..=50).contains(&own[0]), "{own:?}");

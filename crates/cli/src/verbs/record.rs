@@ -2,6 +2,7 @@
 
 use std::ffi::{OsStr, OsString};
 use std::fs;
+use std::os::unix::process::ExitStatusExt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
@@ -176,6 +177,10 @@ fn xray(output: &Path, options: &RecordArguments) -> Result<Verdict, Failure> {
             paint::complain("note", format!("{}: {} bytes", place.display(), grouped(bytes.into())));
             paint::complain("note", format!("names: anytrace stats -m {} {}", quoted(which(program)), quoted(&place)));
         }
+    }
+    if let Some(signal) = status.signal() {
+        let missing = "what its threads had not written, up to 1,024 records of each, is missing";
+        paint::complain("note", format!("the program was ended by signal {signal}: {missing}"));
     }
     if made.is_empty() {
         let why = "the program wrote no log: it was not compiled with -fxray-instrument, or no thread ended";

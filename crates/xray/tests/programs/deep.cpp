@@ -1,4 +1,5 @@
-// Recursion deeper than XRay's own limit, and calls shorter than it records by default: DEPTH CALLS.
+// Recursion deeper than XRay's own limit, and calls shorter than it records by default: DEPTH CALLS [SIGNAL].
+#include <csignal>
 #include <cstdio>
 #include <cstdlib>
 #include <thread>
@@ -20,7 +21,7 @@ __attribute__((noinline)) void work(int calls)
         leaf();
 }
 
-int main(int, char **arguments)
+int main(int count, char **arguments)
 {
     long depth = deep(std::atoi(arguments[1]));
     std::vector<std::thread> threads;
@@ -28,5 +29,7 @@ int main(int, char **arguments)
         threads.emplace_back(work, std::atoi(arguments[2]));
     for (auto &thread : threads)
         thread.join();
+    if (count > 3)
+        raise(std::atoi(arguments[3]));
     std::printf("%ld\n", depth);
 }

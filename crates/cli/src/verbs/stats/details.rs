@@ -73,7 +73,8 @@ pub(super) fn outliers(rows: &[Row], mut outliers: Outliers, done: &Done) -> Str
             ]);
         }
         let place = directory.location(name).map_or_else(String::new, |place| {
-            format!(" at {}:{}", anytrace_core::text::printable(&place.file), place.line)
+            let line = if place.line > 0 { format!(":{}", place.line) } else { String::new() };
+            format!(" at {}{line}", anytrace_core::text::printable(&place.file))
         });
         let shown = directory.shown_name(name);
         out.push_str(&heading(&format!(
