@@ -1,10 +1,14 @@
 //! Perfetto's own form: TrackEvent packets in protocol buffers.
 //!
 //! Streams: memory grows with distinct names and tracks only. A thread's first lane is the thread's own track, further
-//! lanes are tracks below it. Names, attribute keys and source locations are sent once and referred to by number. Times
-//! are the trace's own nanoseconds (not counted from the origin), so that several traces of one machine can be compared
-//! side by side; where the trace contains the real time of its time 0, a clock snapshot contains it too. Field numbers:
-//! `perfetto/trace/trace_packet.proto` and the files it names.
+//! lanes are tracks below it. Times are the trace's own nanoseconds (not counted from the origin), so that several traces
+//! of one machine can be compared side by side; where the trace contains the real time of its time 0, a clock snapshot
+//! contains it too. Field numbers: `perfetto/trace/trace_packet.proto` and the files it names.
+//!
+//! Each of the first tracks has a sequence of packets of its own, which halves the file: what all its packets have in
+//! common is sent once (`TracePacketDefaults`), and so are, as in every sequence, names, attribute keys and source
+//! locations, which events refer to by number. Its times are differences to the packet before (a clock that is
+//! incremental, "Synchronization of multiple clock domains" in Perfetto's documentation).
 
 use std::collections::BTreeMap;
 use std::io::Write;
@@ -32,8 +36,17 @@ mod packet {
     pub(super) const TRACK_EVENT: u32 = 11;
     pub(super) const INTERNED_DATA: u32 = 12;
     pub(super) const SEQUENCE_FLAGS: u32 = 13;
+    pub(super) const TIMESTAMP_CLOCK: u32 = 58;
+    pub(super) const DEFAULTS: u32 = 59;
     pub(super) const TRACK_DESCRIPTOR: u32 = 60;
     pub(super) const FIRST_ON_SEQUENCE: u32 = 87;
+}
+
+/// Fields of `ClockSnapshot.Clock`.
+mod clock {
+    pub(super) const ID: u32 = 1;
+    pub(super) const TIMESTAMP: u32 = 2;
+    pub(super) const IS_INCREMENTAL: u32 = 3;
 }
 
 /// Fields of `TrackEvent`.
@@ -81,8 +94,10 @@ mod interned {
     pub(super) const SOURCE: u32 = 4;
 }
 
-/// The one sequence all packets belong to.
-const SEQUENCE: u64 = 1;
+/// The sequence of descriptors, and of events on tracks without one of their own.
+const SHARED: u64 = 1;
+/// Most tracks with a sequence of their own: each needs the names sent anew.
+const SEQUENCES_MAX: usize = 256;
 /// `SEQ_INCREMENTAL_STATE_CLEARED`: earlier interned data is invalid.
 const STATE_CLEARED: u64 = 1;
 /// `SEQ_NEEDS_INCREMENTAL_STATE`: the packet refers to interned data.
@@ -91,13 +106,34 @@ const NEEDS_STATE: u64 = 2;
 const REALTIME: u64 = 1;
 /// `BUILTIN_CLOCK_BOOTTIME`: the clock of packets that name none.
 const BOOTTIME: u64 = 6;
+/// The first of the clocks that each sequence defines for itself.
+const INCREMENTAL: u64 = 64;
+/// The number of the key that the processor has; those of names follow.
+const CPU_KEY: u64 = 1;
 /// The origin is not shown later than this, so that times after it still fit.
 const BASE_MAX: u64 = 1 << 62;
 
-/// The ways in which a name was sent to the reader; bits of [`Perfetto::sent`].
+/// The ways in which a name was sent to the reader; bits of [`Sequence::sent`].
 const AS_NAME: u8 = 1;
 const AS_KEY: u8 = 2;
 const AS_SOURCE: u8 = 4;
+
+/// What the reader knows of a sequence.
+#[derive(Default)]
+struct Sequence {
+    /// Its first packet was sent.
+    is_begun: bool,
+    /// The time of the last packet with a difference.
+    last: u64,
+    has_cpu_key: bool,
+    /// By name.
+    sent: Vec<u8>,
+}
+
+/// The number of a name among the interned ones.
+fn iid(name: NameId) -> u64 {
+    u64::from(name) + CPU_KEY + 1
+}
 
 /// A Perfetto trace being written.
 pub struct Perfetto<'a> {
@@ -114,7 +150,8 @@ pub struct Perfetto<'a> {
     last_uuid: u64,
     names: Fragments,
     locations: Vec<Option<Location>>,
-    sent: Vec<u8>,
+    /// The shared one, then one for each of the first tracks.
+    sequences: Vec<Sequence>,
     packet: Vec<u8>,
     event: Vec<u8>,
     news: Vec<u8>,
@@ -137,7 +174,7 @@ impl<'a> Perfetto<'a> {
             last_uuid: 0,
             names: Fragments::default(),
             locations: Vec::new(),
-            sent: Vec::new(),
+            sequences: vec![Sequence { is_begun: true, ..Sequence::default() }],
             packet: Vec::new(),
             event: Vec::new(),
             news: Vec::new(),
@@ -152,7 +189,7 @@ impl<'a> Perfetto<'a> {
 
     fn describe(&mut self, append: impl FnOnce(&mut Vec<u8>)) {
         self.packet.clear();
-        proto::number(&mut self.packet, packet::SEQUENCE_ID, SEQUENCE);
+        proto::number(&mut self.packet, packet::SEQUENCE_ID, SHARED);
         proto::message(&mut self.packet, packet::TRACK_DESCRIPTOR, append);
         proto::bytes(&mut self.pen.bytes, PACKET, &self.packet);
     }
@@ -233,11 +270,35 @@ impl<'a> Perfetto<'a> {
         uuid
     }
 
+    /// Which of [`Self::sequences`] a track's packets are on; begins it.
+    fn sequence(&mut self, track: TrackId, uuid: u64) -> usize {
+        let at = (track as usize).saturating_add(1);
+        if at > SEQUENCES_MAX {
+            return 0;
+        }
+        if at >= self.sequences.len() {
+            self.sequences.resize_with(at + 1, Sequence::default);
+        }
+        let base = self.base.cast_unsigned();
+        let Some(sequence) = self.sequences.get_mut(at).filter(|sequence| !sequence.is_begun) else { return at };
+        (sequence.is_begun, sequence.last) = (true, base);
+        let mut first = begin(at as u64 + SHARED);
+        // All sequences state the same time here: readers complain of a clock that goes back.
+        snapshot(&mut first, &[(INCREMENTAL, base), (BOOTTIME, base)]);
+        proto::message(&mut first, packet::DEFAULTS, |out| {
+            proto::message(out, packet::TRACK_EVENT, |out| proto::number(out, event::TRACK_UUID, uuid));
+            proto::number(out, packet::TIMESTAMP_CLOCK, INCREMENTAL);
+        });
+        proto::bytes(&mut self.pen.bytes, PACKET, &first);
+        at
+    }
+
     /// `arrows`: those that begin or end at the beginning of a span.
     fn edge(&mut self, batch: &EdgeBatch, edge: &Edge, arrows: &[Edge]) {
         self.event.clear();
         self.news.clear();
         let track = self.uuids.get(edge.track as usize).copied().unwrap_or(0);
+        let at = self.sequence(edge.track, track);
         let (kind, uuid) = match edge.kind {
             EdgeKind::Begin => (1, track),
             EdgeKind::End => (2, track),
@@ -245,13 +306,15 @@ impl<'a> Perfetto<'a> {
             EdgeKind::Counter => (4, self.counter(track, edge)),
         };
         proto::number(&mut self.event, event::TYPE, kind);
-        proto::number(&mut self.event, event::TRACK_UUID, uuid);
+        if at == 0 || uuid != track {
+            proto::number(&mut self.event, event::TRACK_UUID, uuid);
+        }
         if !matches!(edge.kind, EdgeKind::End | EdgeKind::Counter) {
-            self.send(edge.name, AS_NAME);
-            proto::number(&mut self.event, event::NAME_IID, u64::from(edge.name) + 1);
+            self.send(at, edge.name, AS_NAME);
+            proto::number(&mut self.event, event::NAME_IID, iid(edge.name));
             if self.locations.get(edge.name as usize).is_some_and(Option::is_some) {
-                self.send(edge.name, AS_SOURCE);
-                proto::number(&mut self.event, event::SOURCE_IID, u64::from(edge.name) + 1);
+                self.send(at, edge.name, AS_SOURCE);
+                proto::number(&mut self.event, event::SOURCE_IID, iid(edge.name));
             }
         }
         match edge.kind {
@@ -272,17 +335,30 @@ impl<'a> Perfetto<'a> {
             };
             proto::fixed(&mut self.event, field, flow_number(batch, arrow));
         }
-        self.annotations(batch, edge);
+        self.annotations(at, batch, edge);
         let time = self.base.saturating_add(self.clock.since_origin(edge.time)).max(0).cast_unsigned();
         self.packet.clear();
-        proto::number(&mut self.packet, packet::TIMESTAMP, time);
-        proto::number(&mut self.packet, packet::SEQUENCE_ID, SEQUENCE);
+        self.timestamp(at, time);
+        proto::number(&mut self.packet, packet::SEQUENCE_ID, at as u64 + SHARED);
         proto::bytes(&mut self.packet, packet::TRACK_EVENT, &self.event);
         if !self.news.is_empty() {
             proto::bytes(&mut self.packet, packet::INTERNED_DATA, &self.news);
         }
         proto::number(&mut self.packet, packet::SEQUENCE_FLAGS, NEEDS_STATE);
         proto::bytes(&mut self.pen.bytes, PACKET, &self.packet);
+    }
+
+    /// A difference, where the sequence has them and time does not go back.
+    fn timestamp(&mut self, at: usize, time: u64) {
+        let own = self.sequences.get_mut(at).filter(|_| at > 0);
+        if let Some(sequence) = own {
+            if let Some(difference) = time.checked_sub(sequence.last) {
+                sequence.last = time;
+                return proto::number(&mut self.packet, packet::TIMESTAMP, difference);
+            }
+            proto::number(&mut self.packet, packet::TIMESTAMP_CLOCK, BOOTTIME);
+        }
+        proto::number(&mut self.packet, packet::TIMESTAMP, time);
     }
 
     /// Unique number of a counter's track, below the track it counts for.
@@ -316,10 +392,11 @@ impl<'a> Perfetto<'a> {
         }
     }
 
-    fn annotations(&mut self, batch: &EdgeBatch, edge: &Edge) {
+    fn annotations(&mut self, at: usize, batch: &EdgeBatch, edge: &Edge) {
         if let Some(cpu) = words::cpu(edge.cpu).filter(|_| !matches!(edge.kind, EdgeKind::End | EdgeKind::Counter)) {
+            self.send_cpu_key(at);
             self.scratch.clear();
-            proto::bytes(&mut self.scratch, annotation::NAME, b"cpu");
+            proto::number(&mut self.scratch, annotation::NAME_IID, CPU_KEY);
             proto::number(&mut self.scratch, annotation::INT, cpu.into());
             proto::bytes(&mut self.event, event::ANNOTATION, &self.scratch);
         }
@@ -334,18 +411,33 @@ impl<'a> Perfetto<'a> {
         // The first attribute of a counter and of a flow was written elsewhere.
         let skip = matches!(edge.kind, EdgeKind::Counter | EdgeKind::FlowOut | EdgeKind::FlowIn).into();
         for (key, value) in batch.attributes(edge).skip(skip) {
-            self.send(key, AS_KEY);
+            self.send(at, key, AS_KEY);
             self.scratch.clear();
-            proto::number(&mut self.scratch, annotation::NAME_IID, u64::from(key) + 1);
+            proto::number(&mut self.scratch, annotation::NAME_IID, iid(key));
             push_value(&mut self.scratch, value);
             proto::bytes(&mut self.event, event::ANNOTATION, &self.scratch);
         }
     }
 
-    /// Sends the meaning of a number to the reader, the first time it is used that way.
+    fn send_cpu_key(&mut self, at: usize) {
+        let Some(sequence) = self.sequences.get_mut(at) else { return };
+        if !std::mem::replace(&mut sequence.has_cpu_key, true) {
+            proto::message(&mut self.news, interned::ANNOTATION_NAME, |out| {
+                proto::number(out, 1, CPU_KEY);
+                proto::bytes(out, 2, b"cpu");
+            });
+        }
+    }
+
+    /// Sends the meaning of a number to the reader, the first time it is used that way on a sequence.
     #[inline]
-    fn send(&mut self, name: NameId, what: u8) {
-        let Some(sent) = self.sent.get_mut(name as usize) else { return };
+    fn send(&mut self, at: usize, name: NameId, what: u8) {
+        let Some(sequence) = self.sequences.get_mut(at) else { return };
+        let name_at = name as usize;
+        if name_at >= sequence.sent.len() {
+            sequence.sent.resize(name_at + 1, 0);
+        }
+        let Some(sent) = sequence.sent.get_mut(name_at) else { return };
         if *sent & what == 0 {
             *sent |= what;
             self.send_new(name, what);
@@ -354,7 +446,7 @@ impl<'a> Perfetto<'a> {
 
     #[cold]
     fn send_new(&mut self, name: NameId, what: u8) {
-        let iid = u64::from(name) + 1;
+        let iid = iid(name);
         let bytes = self.names.get(name);
         match what {
             AS_SOURCE => {
@@ -378,6 +470,30 @@ impl<'a> Perfetto<'a> {
             }),
         }
     }
+}
+
+/// The first packet of a sequence, as far as all have it.
+fn begin(sequence: u64) -> Vec<u8> {
+    let mut first = Vec::new();
+    proto::number(&mut first, packet::SEQUENCE_ID, sequence);
+    proto::number(&mut first, packet::SEQUENCE_FLAGS, STATE_CLEARED);
+    proto::number(&mut first, packet::FIRST_ON_SEQUENCE, 1);
+    first
+}
+
+/// What several clocks show at one time.
+fn snapshot(out: &mut Vec<u8>, clocks: &[(u64, u64)]) {
+    proto::message(out, packet::CLOCK_SNAPSHOT, |out| {
+        for (id, time) in clocks {
+            proto::message(out, 1, |out| {
+                proto::number(out, clock::ID, *id);
+                proto::number(out, clock::TIMESTAMP, *time);
+                if *id == INCREMENTAL {
+                    proto::number(out, clock::IS_INCREMENTAL, 1);
+                }
+            });
+        }
+    });
 }
 
 /// The arrows right after the beginning of a span that are at it.
@@ -424,19 +540,9 @@ impl SpanSink for Perfetto<'_> {
         let base = self.clock.length(source.origin).min(BASE_MAX);
         self.base = base.cast_signed();
         let epoch = self.clock.origin_epoch_ns().and_then(|ns| u64::try_from(ns).ok());
-        let mut first = Vec::new();
-        proto::number(&mut first, packet::SEQUENCE_ID, SEQUENCE);
-        proto::number(&mut first, packet::SEQUENCE_FLAGS, STATE_CLEARED);
-        proto::number(&mut first, packet::FIRST_ON_SEQUENCE, 1);
+        let mut first = begin(SHARED);
         if let Some(epoch) = epoch {
-            proto::message(&mut first, packet::CLOCK_SNAPSHOT, |out| {
-                for (id, time) in [(BOOTTIME, base), (REALTIME, epoch)] {
-                    proto::message(out, 1, |out| {
-                        proto::number(out, 1, id);
-                        proto::number(out, 2, time);
-                    });
-                }
-            });
+            snapshot(&mut first, &[(BOOTTIME, base), (REALTIME, epoch)]);
         }
         proto::bytes(&mut self.pen.bytes, PACKET, &first);
         Ok(())
@@ -464,7 +570,6 @@ impl SpanSink for Perfetto<'_> {
     fn name(&mut self, _id: NameId, name: &[u8], location: Option<&Location>) -> Result<(), Error> {
         self.names.add(|out| out.extend_from_slice(shown(name).as_bytes()));
         self.locations.push(location.cloned());
-        self.sent.push(0);
         Ok(())
     }
 

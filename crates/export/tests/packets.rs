@@ -86,8 +86,66 @@ struct Read {
     keys: BTreeMap<u64, String>,
     sources: BTreeMap<u64, (String, u64)>,
     clocks: Vec<(u64, u64)>,
-    /// Time and `TrackEvent`.
+    /// Time and `TrackEvent`, with its track.
     events: Vec<(u64, Fields)>,
+    sequences: BTreeMap<u64, Sequence>,
+}
+
+/// What was said on a sequence.
+#[derive(Default)]
+struct Sequence {
+    /// Field of the interned data, and number.
+    interned: std::collections::BTreeSet<(u64, u64)>,
+    track: Option<u64>,
+    clock: Option<u64>,
+    /// What the incremental clock showed last.
+    last: u64,
+}
+
+impl Sequence {
+    /// Takes the fields that are not about an event.
+    fn take(&mut self, packet: &Fields) {
+        for defaults in messages(packet, 59) {
+            self.clock = number(&defaults, 58);
+            self.track = messages(&defaults, 11).pop().and_then(|event| number(&event, 11));
+        }
+        for clock in messages(packet, 6).iter().flat_map(|snapshot| messages(snapshot, 1)) {
+            if number(&clock, 1) == Some(64) {
+                assert_eq!(number(&clock, 3), Some(1), "incremental");
+                self.last = number(&clock, 2).unwrap();
+            }
+        }
+        for (field, interned) in messages(packet, 12).into_iter().flatten() {
+            for one in interned {
+                let Wire::Bytes(bytes) = one else { panic!("{one:?}") };
+                let is_new = self.interned.insert((field, number(&decode(&bytes), 1).unwrap()));
+                assert!(is_new, "each is announced once on a sequence");
+            }
+        }
+    }
+
+    /// When a packet is.
+    fn time(&mut self, packet: &Fields) -> u64 {
+        let stated = number(packet, 8).unwrap();
+        match number(packet, 58).or(self.clock) {
+            Some(64) => {
+                self.last += stated;
+                self.last
+            }
+            clock => {
+                assert!(clock.is_none_or(|clock| clock == 6));
+                stated
+            }
+        }
+    }
+
+    /// True when all that an event refers to was announced on its sequence.
+    fn knows(&self, event: &Fields) -> bool {
+        let names = number(event, 10).map(|iid| (2, iid));
+        let sources = number(event, 34).map(|iid| (4, iid));
+        let keys = messages(event, 4).into_iter().filter_map(|annotation| number(&annotation, 1).map(|iid| (3, iid)));
+        names.into_iter().chain(sources).chain(keys).all(|one| self.interned.contains(&one))
+    }
 }
 
 impl Read {
@@ -96,15 +154,19 @@ impl Read {
         let top = decode(trace);
         assert_eq!(top.keys().collect::<Vec<_>>(), [&1], "a trace has packets only");
         for (n, packet) in messages(&top, 1).into_iter().enumerate() {
-            assert_eq!(number(&packet, 10), Some(1), "one sequence");
-            if n == 0 {
-                assert_eq!(number(&packet, 13), Some(1), "the first packet begins the state");
+            let id = number(&packet, 10).unwrap();
+            assert!(n > 0 || id == 1, "the shared sequence is the first");
+            if !read.sequences.contains_key(&id) {
+                let begun = (number(&packet, 13), number(&packet, 87));
+                assert_eq!(begun, (Some(1), Some(1)), "the first packet of a sequence begins its state");
             }
-            for snapshot in messages(&packet, 6) {
-                for clock in messages(&snapshot, 1) {
-                    read.clocks.push((number(&clock, 1).unwrap(), number(&clock, 2).unwrap()));
-                }
+            for clock in messages(&packet, 6).iter().flat_map(|snapshot| messages(snapshot, 1)) {
+                let (id, time) = (number(&clock, 1).unwrap(), number(&clock, 2).unwrap());
+                let before = read.clocks.iter().filter(|(other, _)| *other == id).next_back();
+                assert!(id == 64 || before.is_none_or(|(_, before)| *before <= time), "a clock goes back");
+                read.clocks.push((id, time));
             }
+            read.sequences.entry(id).or_default().take(&packet);
             for track in messages(&packet, 60) {
                 let parent = number(&track, 5);
                 assert!(parent.is_none_or(|parent| read.tracks.contains_key(&parent)), "a parent comes first");
@@ -113,8 +175,9 @@ impl Read {
             for interned in messages(&packet, 12) {
                 for (field, names) in [(2, &mut read.names), (3, &mut read.keys)] {
                     for name in messages(&interned, field) {
-                        let is_new = names.insert(number(&name, 1).unwrap(), text(&name, 2).unwrap()).is_none();
-                        assert!(is_new, "each name is announced once");
+                        let text = text(&name, 2).unwrap();
+                        let before = names.insert(number(&name, 1).unwrap(), text.clone());
+                        assert!(before.is_none_or(|before| before == text), "a number is the same on all sequences");
                     }
                 }
                 for source in messages(&interned, 4) {
@@ -122,13 +185,15 @@ impl Read {
                     read.sources.insert(number(&source, 1).unwrap(), place);
                 }
             }
-            for event in messages(&packet, 11) {
+            for mut event in messages(&packet, 11) {
                 assert_eq!(number(&packet, 13), Some(2));
-                assert!(
-                    read.tracks.contains_key(&number(&event, 11).unwrap()),
-                    "a track is announced before its events"
-                );
-                read.events.push((number(&packet, 8).unwrap(), event));
+                let sequence = read.sequences.get_mut(&id).unwrap();
+                assert!(sequence.knows(&event), "what an event refers to comes first");
+                let time = sequence.time(&packet);
+                let track = number(&event, 11).or(sequence.track).unwrap();
+                assert!(read.tracks.contains_key(&track), "a track is announced before its events");
+                event.insert(11, vec![Wire::Number(track)]);
+                read.events.push((time, event));
             }
         }
         read
@@ -208,7 +273,8 @@ fn everything_hard_is_carried() {
     let played = hard();
     let read = Read::of(&played.written("perfetto"));
     let origin = 1_800_000_000_000_000_000;
-    assert_eq!(read.clocks, [(6, origin), (1, origin + 1_000)], "boot time and the time of the world");
+    assert_eq!(read.clocks[..2], [(6, origin), (1, origin + 1_000)], "boot time and the time of the world");
+    assert!(read.clocks[2..].iter().all(|clock| [(6, origin), (64, origin)].contains(clock)), "{:?}", read.clocks);
     let (time, first) = &read.events[0];
     assert_eq!((*time, read.name(first).as_str()), (origin - 5, "early"));
     let wanted = [
@@ -354,4 +420,21 @@ fn arrows_are_at_the_spans_they_join_and_tasks_are_tracks_of_their_process() {
         read.tracks.values().filter(|track| text(track, 2).as_deref() == Some("tasks: request")).collect();
     assert_eq!(groups.len(), 2);
     assert!(groups.iter().all(|track| number(track, 5) == number(process, 1) && !track.contains_key(&4)));
+}
+
+#[test]
+fn tracks_beyond_the_sequences_of_their_own_share_one() {
+    use anytrace_core::span::EdgeKind;
+    let mut made = Played::new(TimeUnit::Nanoseconds, 0);
+    let tracks: Vec<u32> = (0..300).map(|thread| made.track(1, thread + 10, 0, None, None)).collect();
+    for (time, track) in (0..).zip(&tracks) {
+        made.edge(*track, EdgeKind::Begin, time, b"work");
+    }
+    for (time, track) in (1000..).zip(tracks.iter().rev()) {
+        made.edge(*track, EdgeKind::End, time, b"work");
+    }
+    let read = Read::of(&made.written("perfetto"));
+    assert_eq!((read.events.len(), read.sequences.len()), (600, 257));
+    let times: Vec<u64> = read.events.iter().map(|(time, _)| *time).collect();
+    assert_eq!(times, (0..300).chain(1000..1300).collect::<Vec<_>>());
 }
