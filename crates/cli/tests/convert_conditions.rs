@@ -131,15 +131,13 @@ fn what_cannot_be_is_refused() {
     };
     assert!(refused(&["--to", "yaml", "--name", "x"]).contains("apply only to timelines"));
     assert!(refused(&["--to", "parquet", "--thread", "1"]).contains("apply only to timelines"));
-    let piped = Command::new("sh")
-        .args([
-            "-c",
-            "exec \"$0\" convert - -o - --to csv --duration 1.. < \"$1\"",
-            env!("CARGO_BIN_EXE_anytrace"),
-            trace,
-        ])
-        .output()
-        .unwrap();
-    let said = String::from_utf8(piped.stderr).unwrap();
-    assert!(piped.status.code() == Some(2) && said.contains("standard input can be read once only"), "{said}");
+    // Standard input, and a pipe that has a name.
+    for script in
+        ["convert - -o - --to csv --duration 1.. < \"$1\"", "convert <(cat \"$1\") -o - --to csv --duration 1.."]
+    {
+        let script = format!("exec timeout 20 \"$0\" {script}");
+        let piped = Command::new("bash").args(["-c", &script, env!("CARGO_BIN_EXE_anytrace"), trace]).output().unwrap();
+        let said = String::from_utf8(piped.stderr).unwrap();
+        assert!(piped.status.code() == Some(2) && said.contains("can be read once only"), "{script}: {said}");
+    }
 }

@@ -1,6 +1,7 @@
 //! Object files and debug data: turns addresses into names. Knows no trace format.
 //!
-//! Three levels: [`Binary`] owns a file's bytes, [`Program`] those of its separate debug files, too; [`ObjectFile`] finds sections, relocates them and lists symbols;
+//! Three levels: [`Binary`] owns a file's bytes, [`Program`] those of its separate debug files, too; [`ObjectFile`] finds
+//! sections, relocates them and lists symbols;
 //! [`DebugData`] and [`Lines`] turn addresses into places in source code, [`layouts`] describes the layout of types in
 //! memory. [`demangle`] is for names from a linker.
 //!

@@ -1,6 +1,7 @@
 //! `anytrace convert --to chrome|perfetto|…`: a trace's spans for other programs' timelines.
 
 use anytrace_analysis::select::{Lengths, Selected};
+use anytrace_core::span::Symbols;
 use anytrace_core::{Format, Input, SpanOptions, SpanSink, TargetOptions};
 use anytrace_export::limits::{self, Measured};
 use anytrace_export::timeline::{Outlet, Timeline, TimelineOutput, by_name};
@@ -89,28 +90,29 @@ fn chosen_spans(
 ) -> Result<(u64, u64), Failure> {
     let given = &options.timeline_output;
     if given.conditions().is_empty() {
-        return Ok((spans(format, input, options, timeline, reporter)?, 0));
+        return Ok((named_spans(format, input, options, timeline, reporter)?, 0));
     }
     let filter = || given.spans.filter(given.duration);
     let lengths = given.duration.map(|_| lengths(format, options, Lengths::new(timeline, filter()))).transpose()?;
     let mut selected = Selected::new(timeline, filter(), lengths);
-    let records = spans(format, input, options, &mut selected, reporter)?;
+    let records = named_spans(format, input, options, &mut selected, reporter)?;
     Ok((records, selected.left_out()))
 }
 
 /// Reads the trace for the lengths of its spans. What is wrong with it is reported when it is read again.
 fn lengths(format: &'static dyn Format, options: &ConvertArguments, mut lengths: Lengths) -> Result<Lengths, Failure> {
-    if options.file.as_os_str() == "-" {
-        return Err(Failure::usage("--duration reads the trace twice: standard input can be read once only"));
+    if open::is_read_once(&options.file) {
+        return Err(Failure::usage("--duration reads the trace twice: standard input and pipes can be read once only"));
     }
     let Opened::Trace(_, input) = open::open(&options.file, &options.input)? else { return Ok(lengths) };
     let mut nowhere = Reporter::new("", Some(format), Way::Keep, options.input.limit);
-    spans(format, input, options, &mut lengths, &mut nowhere)?;
+    // Names do not matter here.
+    spans(format, input, options, None, &mut lengths, &mut nowhere)?;
     Ok(lengths)
 }
 
-/// Emits the spans of a trace; returns the number of records read.
-fn spans(
+/// Emits the spans of a trace with their names; returns the number of records read.
+fn named_spans(
     format: &'static dyn Format,
     input: Input,
     options: &ConvertArguments,
@@ -118,14 +120,28 @@ fn spans(
     reporter: &mut Reporter,
 ) -> Result<u64, Failure> {
     let name = input.name().to_owned();
-    let given = &options.timeline_output.spans;
-    let (symbols, named) = given.symbols.load_counted(format)?.unzip();
-    let span_options = SpanOptions { tail_chains: given.tail_chains, symbols, ..SpanOptions::default() };
-    let _progress = Progress::watch(&input);
-    let trace = open::enter(format, input, &options.input)?;
-    let summary = trace.spans(&span_options, out, reporter).map_err(|error| Failure::of(&name, &error))?;
+    let (symbols, named) = options.timeline_output.spans.symbols.load_counted(format)?.unzip();
+    let records = spans(format, input, options, symbols, out, reporter)?;
     if let Some(named) = named {
         named.complain(&name);
     }
+    Ok(records)
+}
+
+/// Emits the spans of a trace; returns the number of records read.
+fn spans(
+    format: &'static dyn Format,
+    input: Input,
+    options: &ConvertArguments,
+    symbols: Option<Box<dyn Symbols>>,
+    out: &mut dyn SpanSink,
+    reporter: &mut Reporter,
+) -> Result<u64, Failure> {
+    let name = input.name().to_owned();
+    let tail_chains = options.timeline_output.spans.tail_chains;
+    let span_options = SpanOptions { tail_chains, symbols, ..SpanOptions::default() };
+    let _progress = Progress::watch(&input);
+    let trace = open::enter(format, input, &options.input)?;
+    let summary = trace.spans(&span_options, out, reporter).map_err(|error| Failure::of(&name, &error))?;
     Ok(summary.records)
 }

@@ -1,6 +1,6 @@
 //! The file of code addresses beside a cacheray trace, made from the instruction fetches of another format's.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use anytrace_core::access::codes::{CodeSource, CodeWriter, FromFetches, beside};
 use anytrace_core::access::{Access, AccessKind, RegionAdded, RegionRemoved, ThreadNumber, TypeNumber};
@@ -12,7 +12,7 @@ use crate::output::{Aside, Output};
 
 /// The file, being written.
 pub(super) struct CodesFile {
-    name: String,
+    path: PathBuf,
     writer: CodeWriter<Output>,
     fetches: FromFetches,
     is_any: bool,
@@ -22,22 +22,22 @@ impl CodesFile {
     /// Begins the file beside a trace that is being written.
     pub(super) fn create(trace: &Path, force: bool) -> Result<Self, Failure> {
         let path = beside(trace);
-        let name = path.display().to_string();
         let writer = CodeWriter::new(Output::create(&path, force)?).map_err(|error| Failure::output(&error))?;
-        Ok(Self { name, writer, fetches: FromFetches::default(), is_any: false })
+        Ok(Self { path, writer, fetches: FromFetches::default(), is_any: false })
     }
 
-    /// Completes the file; `None` where no instruction was fetched, so that there is nothing to say in it.
+    /// Completes the file; `None` where no instruction was fetched, so that there is nothing to say in it. One that is there
+    /// is of the trace that is replaced, and goes with it.
     pub(super) fn finish(self) -> Result<Option<Aside>, Failure> {
         let output = self.writer.finish().map_err(|error| Failure::output(&error))?;
-        if self.is_any { output.set_aside().map(Some) } else { Ok(None) }
+        if self.is_any || self.path.exists() { output.set_aside().map(Some) } else { Ok(None) }
     }
 
     fn push(&mut self, access: &Access) -> Result<(), Error> {
         let code = self.fetches.code(access);
         self.is_any |= access.kind == AccessKind::Fetch;
         for (address, _) in cacheray_records(access) {
-            self.writer.code(code, address).map_err(|error| Error::io(&self.name, error))?;
+            self.writer.code(code, address).map_err(|error| Error::io(self.path.display(), error))?;
         }
         Ok(())
     }
