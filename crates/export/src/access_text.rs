@@ -1,4 +1,4 @@
-//! The common part of the outputs of accesses: text with one access per line. A form supplies only its lines.
+//! The common part of the outputs of accesses: a line or a record for each. A form supplies only its lines.
 
 use std::io::Write;
 
@@ -20,6 +20,11 @@ pub trait AccessWriter: AccessSink {
 pub(crate) trait AccessLines {
     /// Appends everything that can be written once this access is known, line ends included.
     fn push(&mut self, out: &mut Vec<u8>, access: &Access);
+
+    /// Takes the next thread; false where the form has no room for threads.
+    fn thread(&mut self, _number: ThreadNumber, _id: Option<u64>) -> bool {
+        false
+    }
 
     /// Appends what was buffered, after the last access.
     fn push_rest(&mut self, _out: &mut Vec<u8>) {}
@@ -45,8 +50,8 @@ impl<'a, L: AccessLines> AccessText<'a, L> {
 }
 
 impl<L: AccessLines> AccessSink for AccessText<'_, L> {
-    fn thread(&mut self, _number: ThreadNumber, _id: Option<u64>) -> Result<(), Error> {
-        self.left_out.threads += 1;
+    fn thread(&mut self, number: ThreadNumber, id: Option<u64>) -> Result<(), Error> {
+        self.left_out.threads += u64::from(!self.lines.thread(number, id));
         Ok(())
     }
 
@@ -86,17 +91,17 @@ impl<L: AccessLines> AccessWriter for AccessText<'_, L> {
 
 /// Counts what a form of bare accesses cannot express.
 #[derive(Debug, Default)]
-pub(crate) struct LeftOut {
-    pub(crate) threads: u64,
-    pub(crate) types: u64,
-    pub(crate) regions_added: u64,
-    pub(crate) regions_removed: u64,
-    pub(crate) flags: u64,
+struct LeftOut {
+    threads: u64,
+    types: u64,
+    regions_added: u64,
+    regions_removed: u64,
+    flags: u64,
 }
 
 impl LeftOut {
     /// What was left out, one sentence each.
-    pub(crate) fn notes(&self) -> Vec<String> {
+    fn notes(&self) -> Vec<String> {
         let Self { threads, types, regions_added, regions_removed, flags } = *self;
         let regions = regions_added + regions_removed;
         let all = [

@@ -30,7 +30,7 @@ pub static OUTPUTS: [AccessOutput; 4] = [
         name: "cacheray",
         extension: "cacheray",
         help: "cacheray's records of reads and writes; code addresses beside it, where instructions are known",
-        open: |out| Box::new(CacherayRecords::new(out)),
+        open: |out| Box::new(AccessText::new(out, CacherayRecords::default())),
     },
     AccessOutput {
         name: "din",

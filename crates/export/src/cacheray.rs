@@ -4,13 +4,9 @@
 //! more than 255 bytes, so a larger access becomes several records ([`records`]), nor for what fetches an instruction:
 //! that is what the file of code addresses is for.
 
-use std::io::Write;
+use anytrace_core::access::{Access, AccessKind, ThreadNumber};
 
-use anytrace_core::access::{Access, AccessFlags, AccessKind, RegionAdded, RegionRemoved, ThreadNumber, TypeNumber};
-use anytrace_core::{AccessSink, Error};
-
-use crate::access_text::{AccessWriter, LeftOut};
-use crate::pen::Pen;
+use crate::access_text::AccessLines;
 
 /// The largest record of an access that needs several: a power of two, so that none crosses a line that the access does
 /// not cross there.
@@ -33,83 +29,56 @@ pub fn records(access: &Access) -> impl Iterator<Item = (u64, u8)> {
     })
 }
 
-/// Accesses being written as cacheray's records.
-pub(crate) struct CacherayRecords<'a> {
-    pen: Pen<'a>,
+/// Cacheray's records as the lines of a form.
+#[derive(Debug, Default)]
+pub(crate) struct CacherayRecords {
     threads: Vec<u64>,
     fetches: u64,
     divided: u64,
-    left_out: LeftOut,
 }
 
-impl<'a> CacherayRecords<'a> {
-    /// Begins an output.
-    pub(crate) fn new(out: &'a mut dyn Write) -> Self {
-        Self { pen: Pen::new(out), threads: Vec::new(), fetches: 0, divided: 0, left_out: LeftOut::default() }
-    }
-}
-
-impl AccessSink for CacherayRecords<'_> {
-    fn thread(&mut self, number: ThreadNumber, id: Option<u64>) -> Result<(), Error> {
+impl AccessLines for CacherayRecords {
+    fn thread(&mut self, number: ThreadNumber, id: Option<u64>) -> bool {
         let at = number as usize;
         self.threads.resize(self.threads.len().max(at + 1), 0);
         if let Some(slot) = self.threads.get_mut(at) {
             *slot = id.unwrap_or(u64::from(number));
         }
-        Ok(())
+        true
     }
 
-    fn type_name(&mut self, _number: TypeNumber, _name: Option<&[u8]>) -> Result<(), Error> {
-        self.left_out.types += 1;
-        Ok(())
-    }
-
-    fn region_added(&mut self, _region: &RegionAdded) -> Result<(), Error> {
-        self.left_out.regions_added += 1;
-        Ok(())
-    }
-
-    fn region_removed(&mut self, _region: &RegionRemoved) -> Result<(), Error> {
-        self.left_out.regions_removed += 1;
-        Ok(())
-    }
-
-    fn accesses(&mut self, batch: &[Access]) -> Result<(), Error> {
-        for access in batch {
-            self.left_out.flags += u64::from(access.flags != AccessFlags::NONE);
-            self.fetches += u64::from(access.kind == AccessKind::Fetch);
-            self.divided += u64::from(access.kind != AccessKind::Fetch && access.bytes > RECORD_BYTES_MAX);
-            let thread = self.threads.get(access.thread as usize).copied().unwrap_or_default();
-            for (address, bytes) in records(access) {
-                self.pen.bytes.push(u8::from(access.kind == AccessKind::Write));
-                self.pen.bytes.extend(address.to_le_bytes());
-                self.pen.bytes.push(bytes);
-                self.pen.bytes.extend(thread.to_le_bytes());
-            }
-            self.pen.rest()?;
+    fn push(&mut self, out: &mut Vec<u8>, access: &Access) {
+        self.fetches += u64::from(access.kind == AccessKind::Fetch);
+        self.divided += u64::from(access.kind != AccessKind::Fetch && access.bytes > RECORD_BYTES_MAX);
+        let thread = self.threads.get(access.thread as usize).copied().unwrap_or_default();
+        for (address, bytes) in records(access) {
+            out.push(u8::from(access.kind == AccessKind::Write));
+            out.extend(address.to_le_bytes());
+            out.push(bytes);
+            out.extend(thread.to_le_bytes());
         }
-        Ok(())
     }
-}
 
-impl AccessWriter for CacherayRecords<'_> {
-    fn finish(&mut self) -> Result<Vec<String>, Error> {
-        self.pen.finish()?;
-        let mut notes = self.left_out.notes();
+    fn notes(&self) -> Vec<String> {
         let Self { fetches, divided, .. } = *self;
+        let mut notes = Vec::new();
         if fetches > 0 {
             notes.push(format!("left out: {fetches} fetches of instructions: this form has only reads and writes"));
         }
         if divided > 0 {
             notes.push(format!("{divided} accesses of more than {RECORD_BYTES_MAX} bytes are several records each"));
         }
-        Ok(notes)
+        notes
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use anytrace_core::AccessSink;
+    use anytrace_core::access::AccessFlags;
+
     use super::*;
+    use crate::access_text::{AccessText, AccessWriter};
 
     fn access(kind: AccessKind, bytes: u16) -> Access {
         Access { address: 0x1000, seq: 0, thread: 0, bytes, kind, flags: AccessFlags::NONE }
@@ -128,7 +97,7 @@ mod tests {
     #[test]
     fn records_are_18_bytes() {
         let mut out = Vec::new();
-        let mut writer = CacherayRecords::new(&mut out);
+        let mut writer = AccessText::new(&mut out, CacherayRecords::default());
         writer.thread(0, Some(7)).unwrap();
         let batch = [access(AccessKind::Fetch, 3), access(AccessKind::Write, 8), access(AccessKind::Read, 300)];
         writer.accesses(&batch).unwrap();
