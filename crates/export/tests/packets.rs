@@ -162,7 +162,7 @@ impl Read {
             }
             for clock in messages(&packet, 6).iter().flat_map(|snapshot| messages(snapshot, 1)) {
                 let (id, time) = (number(&clock, 1).unwrap(), number(&clock, 2).unwrap());
-                let before = read.clocks.iter().filter(|(other, _)| *other == id).next_back();
+                let before = read.clocks.iter().rfind(|(other, _)| *other == id);
                 assert!(id == 64 || before.is_none_or(|(_, before)| *before <= time), "a clock goes back");
                 read.clocks.push((id, time));
             }
