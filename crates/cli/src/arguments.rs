@@ -341,7 +341,8 @@ fn target_names() -> Vec<&'static str> {
     let timelines = anytrace_export::timeline::OUTPUTS.iter().map(|output| output.name);
     let accesses = anytrace_export::accesses::OUTPUTS.iter().map(|output| output.name);
     let tables = anytrace_export::tables::OUTPUTS.iter().map(|output| output.name);
-    let names: std::collections::BTreeSet<_> = own.chain(timelines).chain(accesses).chain(tables).collect();
+    let names: std::collections::BTreeSet<_> =
+        own.chain(timelines).chain(accesses).chain(tables).chain(["html"]).collect();
     names.into_iter().collect()
 }
 

@@ -141,3 +141,24 @@ fn what_cannot_be_is_refused() {
         assert!(piped.status.code() == Some(2) && said.contains("can be read once only"), "{script}: {said}");
     }
 }
+
+#[test]
+fn a_page_is_the_report_of_the_trace_and_takes_no_conditions() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = |name: &str| folder.path().join(name).display().to_string();
+    for trace in ["threads4.xray", "boxes.cacheray", "free_tree.casemate"] {
+        let trace = example("traces").join(trace).display().to_string();
+        let report = run(&["report", &trace, "-o", &path("report.html"), "--force"]);
+        let by_name = run(&["convert", &trace, "-o", &path("page.html"), "--force"]);
+        let by_option = run(&["convert", &trace, "-o", "-", "--to", "html"]);
+        assert_eq!([&report, &by_name, &by_option].map(|output| output.status.code()), [Some(0); 3], "{trace}");
+        let pages = ["report.html", "page.html"].map(|name| std::fs::read(path(name)).unwrap());
+        assert!(pages[0] == pages[1] && pages[0] == by_option.stdout, "{trace}");
+    }
+    let trace = example("traces/threads4.xray").display().to_string();
+    for refused in [&["--thread", "28976"][..], &["--table", "spans"], &["--align", "begin"], &[&trace]] {
+        let output = run(&[&["convert", &trace, "-o", &path("none.html"), "--to", "html"], refused].concat());
+        assert_eq!(output.status.code(), Some(2), "{refused:?}");
+        assert!(!folder.path().join("none.html").exists());
+    }
+}

@@ -8,6 +8,7 @@ use crate::Verdict;
 use crate::failure::Failure;
 use crate::paint;
 use crate::terminal;
+use crate::verbs::report::HTML;
 
 pub(crate) fn run() -> Result<Verdict, Failure> {
     let mut out = terminal::stdout();
@@ -48,6 +49,8 @@ pub(crate) fn run() -> Result<Verdict, Failure> {
             writeln!(out, "  {dim}--to{dim:#} {:<10} {} (.{extension})", output.name, output.help)?;
         }
     }
+    writeln!(out, "{bold}page{bold:#}       of any trace")?;
+    writeln!(out, "  {dim}--to{dim:#} {HTML:<10} timeline, flame graph, statistics, damage, for a browser (.html)")?;
     out.flush()?;
     Ok(Verdict::Fine)
 }
