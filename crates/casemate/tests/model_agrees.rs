@@ -53,7 +53,7 @@ fn options(theirs: &oracle::Options) -> Options {
     }
 }
 
-fn state(checker: &Checker, thread: u32) -> State {
+fn state(checker: &Checker, thread: u32, doubts: &[&str]) -> State {
     let roots: Vec<_> = checker.registered_roots().map(|root| format!("{:#x}/{}", root.base, root.id)).collect();
     let lock = |view: anytrace_casemate::model::LockView| {
         let mut text = format!("({:#x},{:#x}", view.root, view.lock);
@@ -73,7 +73,13 @@ fn state(checker: &Checker, thread: u32) -> State {
         .iter()
         .map(|e| format!("{:#x}={}/{} {}", e.address, e.progress.letters(), e.thread, e.lost.words()))
         .collect();
-    State { roots: roots.join(","), locks, unclean: unclean.join(" "), stale: stale.join("; ") }
+    State {
+        roots: roots.join(","),
+        locks,
+        unclean: unclean.join(" "),
+        stale: stale.join("; "),
+        doubts: doubts.join(" "),
+    }
 }
 
 /// The engine's answer. The state before the breach is that of a second run that ends there.
@@ -93,13 +99,13 @@ fn engine(_: &[u8], steps: &[Step], theirs: &oracle::Options) -> (Verdict, State
         }
     }
     let before = steps.get(..end).unwrap_or_default();
-    if end < steps.len() {
-        checker = Checker::new(options);
-        for step in before {
-            checker.step(step.thread, &step.action);
-        }
+    let mut doubts = Vec::new();
+    checker = Checker::new(options);
+    for step in before {
+        let found = checker.step(step.thread, &step.action).iter().filter(|found| found.breach.is_doubt);
+        doubts.extend(found.map(|found| found.breach.name()));
     }
-    (verdict, before.last().map_or(State::default(), |last| state(&checker, last.thread)))
+    (verdict, before.last().map_or(State::default(), |last| state(&checker, last.thread, &doubts)))
 }
 
 #[test]

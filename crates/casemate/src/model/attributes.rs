@@ -13,7 +13,9 @@
 use super::descriptor::{ACCESS_FLAG, ADDRESS_MASK, Descriptor, entry_bytes};
 
 /// nG of stage 1.
-const NOT_GLOBAL: u64 = 1 << 11;
+pub(crate) const NOT_GLOBAL: u64 = 1 << 11;
+/// FnXS of stage 2: accesses have no XS attribute.
+const XS_CLEARED: u64 = 1 << 11;
 /// AttrIndx of stage 1.
 const ATTR_INDEX: u64 = 7 << 2;
 /// DBM: hardware may make the entry writable.
@@ -350,6 +352,32 @@ impl FieldChange {
         let plural = if bits.contains(':') { "bits" } else { "bit" };
         let field = if field.contains("bit") { String::new() } else { format!("{field}, ") };
         format!("{name} ({field}{plural} {bits}) {old:#x} -> {new:#x}")
+    }
+}
+
+/// True when accesses by a block or page may have the XS attribute, so that no TLBI or DSB with nXS waits for them.
+/// Stage 2 takes the attribute from stage 1 unless its FnXS is set; in stage 1 it follows from the memory type (Arm ARM
+/// D8.5 and MAIR_EL2, by way of Linux' documentation of FEAT_XS; secondary). Without MAIR_EL2 it is not known.
+pub(crate) fn may_have_xs(is_stage_one: bool, value: u64, mairs: impl Iterator<Item = u64>) -> bool {
+    if !is_stage_one {
+        return value & XS_CLEARED == 0;
+    }
+    let (mut is_any, mut has_xs) = (false, false);
+    for mair in mairs {
+        is_any = true;
+        has_xs |= type_has_xs(mair >> (8 * (value >> 2 & 7)) & 0xff);
+    }
+    has_xs || !is_any
+}
+
+/// True when a memory type of MAIR has the XS attribute: all do but write-back memory, and the encodings made for it.
+fn type_has_xs(kind: u64) -> bool {
+    let is_write_back = |half: u64| matches!(half, 5..=7 | 12..=15);
+    let is_device = kind >> 4 == 0;
+    match kind {
+        0x40 | 0xa0 | 0xf0 => false,
+        _ if is_device => kind & 3 != 1,
+        _ => !(is_write_back(kind >> 4) && is_write_back(kind & 0xf)),
     }
 }
 

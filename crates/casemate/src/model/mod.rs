@@ -18,6 +18,7 @@ mod descriptor;
 mod locks;
 mod memory;
 mod quirk;
+mod registers;
 mod rights;
 mod roots;
 mod stale;
@@ -26,6 +27,7 @@ mod unclean;
 mod view;
 mod watch;
 
+pub(crate) use attributes::may_have_xs;
 pub use attributes::{BbmLevel, FieldChange, LiveChange, Obstacle};
 pub use breach::{BREACHES, Breach};
 pub use checker::{Checker, Handover, StaleUse, Violation};

@@ -15,6 +15,8 @@ pub(super) struct Request {
     pub(super) thread: u32,
     /// True if nothing is left in any TLB once it is complete; otherwise it drops stage 2 alone.
     pub(super) is_full: bool,
+    /// No DSB with nXS completes it.
+    pub(super) is_plain: bool,
 }
 
 /// What TLBs may contain for a live entry besides its value.
@@ -89,6 +91,11 @@ impl StaleEntries {
         }
         self.waiting.insert(cell);
         self.cells.insert(cell, stale);
+    }
+
+    /// The stale cells, by address.
+    pub(super) fn cells(&self) -> impl Iterator<Item = &u64> {
+        self.cells.keys()
     }
 
     pub(super) fn remove(&mut self, cell: u64) -> Option<Stale> {

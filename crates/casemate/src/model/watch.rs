@@ -86,6 +86,14 @@ pub enum Miss {
     TableByAddress,
     /// The TLBI is for another level.
     WrongLevel,
+    /// The TLBI drops what TLBs hold of one address or ASID of stage 1 only.
+    PartOfStageOne,
+    /// The TLBI or DSB with nXS does not wait for accesses by the entry.
+    XsAccesses,
+    /// The TLBI's range has pages of another granule.
+    WrongGranule,
+    /// The TLBI is not modelled: what it drops is not known.
+    NotModelled,
     /// A TLBI counted already; a DSB is missing.
     AlreadyDone,
 }

@@ -1,6 +1,6 @@
 //! The state, and the steps that are not barriers, TLBIs or registers (2.1, 2.3, 2.4, 2.8).
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use anytrace_casemate::{Barrier, HintKind, MemoryOrder, Sysreg, Transition};
 
@@ -62,6 +62,12 @@ pub(crate) struct Model {
     pub(crate) handed: Vec<Handed>,
     /// Counts changes of `pending`.
     pub(crate) clock: u64,
+    /// The values from which unclean entries have to be cleaned.
+    pub(crate) old_values: BTreeMap<u64, u64>,
+    /// Unclean entries whose last TLBI was one with nXS.
+    pub(crate) sent_nxs: BTreeSet<u64>,
+    /// What the model does not know, in order.
+    pub(crate) doubts: Vec<&'static str>,
 }
 
 impl Model {
@@ -80,6 +86,9 @@ impl Model {
             pending: Vec::new(),
             handed: Vec::new(),
             clock: 0,
+            old_values: BTreeMap::new(),
+            sent_nxs: BTreeSet::new(),
+            doubts: Vec::new(),
         }
     }
 
@@ -100,6 +109,23 @@ impl Model {
                 let address = address & !7;
                 let act = Act { writing: Some((address, value)), ..act };
                 self.write(act, address, value, order == MemoryOrder::Plain)
+            }
+            Transition::MemAtomic { order, address, value, read, .. } => {
+                let address = address & !7;
+                let is_wrong = self.memory.initialised(address).is_some_and(|cell| cell.value != read);
+                self.wrong_reads += u64::from(is_wrong);
+                let act = Act { writing: Some((address, value)), ..act };
+                self.write(act, address, value, !matches!(order, MemoryOrder::Release | MemoryOrder::AcqRel))
+            }
+            Transition::OtherTlbi { .. } => {
+                self.unknown_tlbi();
+                Ok(())
+            }
+            Transition::OtherSysreg { name, .. } => {
+                if !["vbar", "tpidr", "cntvoff"].iter().any(|start| name.as_str().starts_with(start)) {
+                    self.doubts.push("unmodelled-register");
+                }
+                Ok(())
             }
             Transition::MemRead { address, value } => {
                 let is_wrong = self.memory.initialised(address).is_some_and(|cell| cell.value != value);
@@ -182,9 +208,13 @@ impl Model {
             (Automaton::Valid, false) => {
                 self.unclean.retain(|at| *at != address);
                 self.unclean.insert(0, address);
+                let mut oldest = cell.value;
                 if let Some(older) = self.older_table(address) {
                     self.set_desc(address, self.explode(act, &place, older)?);
+                    oldest = older;
                 }
+                self.old_values.insert(address, oldest);
+                self.sent_nxs.remove(&address);
                 self.walk_children(act, address, Visit::Freeze)?;
                 Automaton::Unclean { invalidator: act.thread, lis: Lis::Unguarded }
             }
@@ -423,6 +453,7 @@ impl Model {
             locks: self.associations.iter().map(|pair| self.lock_text(*pair, thread)).collect(),
             unclean: unclean.collect::<Vec<_>>().join(" "),
             stale: self.pending_text(),
+            doubts: self.doubts.join(" "),
         }
     }
 

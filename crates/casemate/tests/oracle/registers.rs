@@ -43,7 +43,13 @@ pub(crate) struct Root {
 impl Model {
     /// A write of a register.
     pub(crate) fn sysreg_write(&mut self, act: Act, register: Sysreg, value: u64) -> Result<(), Fault> {
+        let is_host = self.recorded(act, Sysreg::HcrEl2).unwrap_or(0) >> 34 & 1 == 1;
+        let register = match register.name().strip_suffix("_el1") {
+            Some(name) if is_host => Sysreg::from_name(&format!("{name}_el2")).unwrap_or(register),
+            _ => register,
+        };
         match register {
+            Sysreg::Ttbr1El2 | Sysreg::Ttbr0El1 | Sysreg::Ttbr1El1 => self.doubts.push("unmodelled-regime"),
             Sysreg::VttbrEl2 if self.is_enabled(act, Stage::Two) => self.activate(act, Stage::Two, value)?,
             Sysreg::Ttbr0El2 if self.is_enabled(act, Stage::One) => self.activate(act, Stage::One, value)?,
             Sysreg::HcrEl2 if !self.is_enabled(act, Stage::Two) && value & 1 == 1 => {
@@ -58,7 +64,7 @@ impl Model {
         Ok(())
     }
 
-    fn recorded(&self, act: Act, register: Sysreg) -> Option<u64> {
+    pub(crate) fn recorded(&self, act: Act, register: Sysreg) -> Option<u64> {
         self.registers.get(&(act.thread, register.name())).copied()
     }
 
@@ -125,7 +131,8 @@ impl Model {
 
     fn activate(&mut self, act: Act, stage: Stage, value: u64) -> Result<(), Fault> {
         let (base, id) = (value & BITS_47_1, value >> 48);
-        if stage == Stage::One && id != 0 {
+        let has_asids = self.recorded(act, Sysreg::HcrEl2).unwrap_or(0) >> 34 & 1 == 1;
+        if stage == Stage::One && id != 0 && !has_asids {
             return Err(Fault::Fire(ASID));
         }
         let slot = match self.root_slot(stage, |root| root.base == base) {

@@ -33,7 +33,7 @@ impl<W: Watch> Checker<W> {
         };
         if !self.options.is_racy {
             let cell = Entry { word: page.address(at), root: page.table_of(at).root, owner: page.owner(at) };
-            let is_plain = order != MemoryOrder::Release;
+            let is_plain = !order.is_release();
             self.authorise(thread, cell, is_plain, state == EntryState::Valid || is_valid)?;
         }
         let Some(page) = self.memory.pages.get_mut(index) else { return Ok(()) };

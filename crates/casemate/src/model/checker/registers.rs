@@ -24,6 +24,9 @@ fn default_of(register: Sysreg) -> Option<u64> {
         Sysreg::HcrEl2 | Sysreg::SctlrEl2 => Some(1),
         Sysreg::MairEl2 => Some(0),
         Sysreg::VttbrEl2 | Sysreg::Ttbr0El2 => None,
+        // They decide about nothing that is followed.
+        Sysreg::Ttbr1El2 | Sysreg::Ttbr0El1 | Sysreg::Ttbr1El1 => None,
+        Sysreg::TcrEl1 | Sysreg::SctlrEl1 | Sysreg::MairEl1 => None,
     }
 }
 
@@ -46,11 +49,33 @@ impl<W: Watch> Checker<W> {
         }
     }
 
+    /// True when HCR_EL2 of the thread has E2H set: EL2 has ASIDs, and names of EL1 mean registers of EL2.
+    fn has_host_extensions(&self, thread: u32) -> bool {
+        let hcr = self.threads.get(thread).and_then(|thread| thread.register(Sysreg::HcrEl2));
+        hcr.is_some_and(|value| value >> 34 & 1 != 0)
+    }
+
     pub(crate) fn write_register(&mut self, thread: u32, register: Sysreg, value: u64) -> Flow {
+        let register = match register {
+            Sysreg::Ttbr0El1 | Sysreg::Ttbr1El1 | Sysreg::TcrEl1 | Sysreg::SctlrEl1 | Sysreg::MairEl1
+                if self.has_host_extensions(thread) =>
+            {
+                register.redirected()
+            }
+            register => register,
+        };
         let (stage, control) = match register {
             Sysreg::Ttbr0El2 | Sysreg::SctlrEl2 => (1, Sysreg::SctlrEl2),
             Sysreg::VttbrEl2 | Sysreg::HcrEl2 => (2, Sysreg::HcrEl2),
+            Sysreg::Ttbr1El2 | Sysreg::Ttbr0El1 | Sysreg::Ttbr1El1 => {
+                self.record_register(thread, register, value);
+                return self.fire(&breach::UNMODELLED_REGIME, value & BASE_MASK);
+            }
             Sysreg::VtcrEl2 | Sysreg::TcrEl2 | Sysreg::MairEl2 => {
+                self.record_register(thread, register, value);
+                return Ok(());
+            }
+            Sysreg::TcrEl1 | Sysreg::SctlrEl1 | Sysreg::MairEl1 => {
                 self.record_register(thread, register, value);
                 return Ok(());
             }
@@ -85,7 +110,7 @@ impl<W: Watch> Checker<W> {
     fn activate(&mut self, thread: u32, stage: u8, value: u64) -> Flow {
         let (base, mut id) = (value & BASE_MASK, value >> 48);
         let is_blind = self.has(Quirk::StageBlindIds);
-        if stage == 1 && id != 0 {
+        if stage == 1 && id != 0 && !self.has_host_extensions(thread) {
             self.fire(&breach::ASID_RESERVED, base)?;
             // Recovery: the ASID is 0.
             id = 0;

@@ -2,7 +2,8 @@
 //! records at which a trace relies on the end.
 
 use super::handover::{Handover, StaleUse, Use};
-use super::sync::{Drops, Sync, Tlbi};
+use super::sync::Sync;
+use super::tlbi::Tlbi;
 use super::walk::Visit;
 use super::{Checker, Flow};
 use crate::model::attributes;
@@ -14,6 +15,7 @@ use crate::model::rights::{Regime, Rights};
 use crate::model::stale::{Request, Stale};
 use crate::model::unclean::Progress;
 use crate::model::watch::{Change, Miss, Watch};
+use crate::wire::tlbi::Stages;
 
 /// A change in place, as it concerns TLBs.
 #[derive(Debug, Clone, Copy)]
@@ -128,7 +130,7 @@ impl<W: Watch> Checker<W> {
     #[cold]
     pub(super) fn sync_stale(&mut self, thread: u32, sync: &Sync) -> Flow {
         match sync {
-            Sync::Full | Sync::Stores => return self.dsb_stale(thread, matches!(sync, Sync::Full)),
+            Sync::Full | Sync::FullNxs | Sync::Stores => return self.dsb_stale(thread, sync),
             Sync::Tlbi(tlbi) => self.tlbi_stale(thread, tlbi),
             Sync::Loads => self.miss_stale(Miss::WeakBarrier),
             Sync::Local => self.miss_stale(Miss::LocalBarrier),
@@ -143,7 +145,7 @@ impl<W: Watch> Checker<W> {
     }
 
     /// A DSB completes writes that its thread made, or knows of because it has the lock, and the TLBIs of its thread.
-    fn dsb_stale(&mut self, thread: u32, is_full: bool) -> Flow {
+    fn dsb_stale(&mut self, thread: u32, sync: &Sync) -> Flow {
         for cell in self.stale.waiting.clone() {
             let Some(table) = self.table_of(cell) else { continue };
             let has_lock = self.options.is_racy || self.locks.guards(table.root, thread);
@@ -159,9 +161,10 @@ impl<W: Watch> Checker<W> {
                 continue;
             }
             let Some(at) = stale.requests.iter().position(|request| request.thread == thread) else { continue };
-            if !is_full {
+            if stale.requests.get(at).is_some_and(|request| !sync.completes(request.is_plain)) {
                 if W::IS_ON {
-                    self.watch.miss(cell, Miss::WeakBarrier);
+                    let is_nxs = matches!(sync, Sync::FullNxs);
+                    self.watch.miss(cell, if is_nxs { Miss::XsAccesses } else { Miss::WeakBarrier });
                 }
                 continue;
             }
@@ -192,11 +195,20 @@ impl<W: Watch> Checker<W> {
                 continue;
             }
             // What drops stage 1 drops both once stage 2 is gone.
-            let is_full = tlbi.stage == 1 || tlbi.drops != Drops::StageTwo;
+            let is_full = tlbi.stage == 1 || tlbi.drops != Stages::Two;
+            let is_plain = !tlbi.op.is_nxs();
             let Some(stale) = self.stale.cells.get_mut(&cell) else { continue };
             match stale.requests.iter_mut().find(|request| request.thread == thread) {
-                Some(request) => request.is_full |= is_full,
-                None => stale.requests.push(Request { thread, is_full }),
+                Some(request) => {
+                    // Of two TLBIs, the one that does more has to be complete.
+                    request.is_plain = match (request.is_full, is_full) {
+                        (false, true) => is_plain,
+                        (true, false) => request.is_plain,
+                        _ => request.is_plain && is_plain,
+                    };
+                    request.is_full |= is_full;
+                }
+                None => stale.requests.push(Request { thread, is_full, is_plain }),
             }
             let progress = stale.progress();
             self.stale.waiting.insert(cell);
@@ -213,23 +225,20 @@ impl<W: Watch> Checker<W> {
         if !tlbi.is_broadcast {
             return Some(Miss::NotBroadcast);
         }
-        if let Some(operand) = tlbi.operand {
-            let miss = self.address_miss(tlbi, operand, (table, position(cell)), stale.old);
-            let hint = tlbi.level_hint().filter(|_| !self.has(Quirk::TtlIgnored));
-            let is_other = hint.is_some_and(|level| stale.levels != 1 << level);
-            if miss.is_some() || is_other {
-                return miss.or(Some(Miss::WrongLevel));
-            }
+        let miss = self.scope_miss(tlbi, (table, position(cell)), stale.old);
+        let hint = tlbi.level_hint().filter(|_| !self.has(Quirk::TtlIgnored));
+        let is_other = hint.is_some_and(|level| stale.levels != 1 << level);
+        if miss.is_some() || is_other {
+            return miss.or(Some(Miss::WrongLevel));
         }
-        let names_id = tlbi.operand.is_some() || tlbi.by_id && !self.has(Quirk::ByIdPromoted);
         let id = || self.roots.id_of(table.stage, table.root, self.has(Quirk::StageBlindIds));
-        if names_id && (named.is_none() || named != id()) {
+        if self.needs_id(tlbi, stale.old) && (named.is_none() || named != id()) {
             return Some(Miss::WrongId);
         }
         match (tlbi.stage, tlbi.drops) {
             _ if !stale.is_written => Some(Miss::NoBarrierBefore),
-            (2, Drops::StageOne) if !stale.is_stage_two_done => Some(Miss::StageOneOnly),
-            (2, Drops::StageTwo) if stale.is_stage_two_done => Some(Miss::StageTwoAgain),
+            (2, Stages::One) if !stale.is_stage_two_done => Some(Miss::StageOneOnly),
+            (2, Stages::Two) if stale.is_stage_two_done => Some(Miss::StageTwoAgain),
             _ => None,
         }
     }
