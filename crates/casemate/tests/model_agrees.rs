@@ -41,6 +41,8 @@ fn options(theirs: &oracle::Options) -> Options {
         (Quirk::ThreadOwnedStopsTable, quirks.thread_owned_stops_table),
         (Quirk::AnyAttribute, quirks.any_attribute),
         (Quirk::StaleIgnored, quirks.stale_ignored),
+        (Quirk::GranuleUnsupported, quirks.granule_unsupported),
+        (Quirk::IdsAreWide, quirks.ids_are_wide),
     ];
     let quirks = switches.iter().fold(Quirks::ARCHITECTURE, |set, (quirk, is_on)| set.with(*quirk, *is_on));
     Options {
@@ -216,4 +218,47 @@ const REACHED: &[&str] = &[
 /// Number of seeds; `ANYTRACE_SEEDS` sets more.
 fn seeds() -> u64 {
     std::env::var("ANYTRACE_SEEDS").ok().and_then(|text| text.parse().ok()).unwrap_or(10_000)
+}
+
+/// The same for trees of other granules: each of them is cleaned, and breaks rules.
+#[test]
+fn generated_traces_clean_and_break_trees_of_every_granule() {
+    let mut counts: BTreeMap<String, u64> = BTreeMap::new();
+    for seed in 5_000_000..5_000_000 + seeds() / 2 {
+        let mut checker = Checker::new(Options::ARCHITECTURE);
+        let mut unclean = 0;
+        let steps = oracle::generate::trace_of(oracle::generate::Kind::Granules, seed);
+        for step in &steps {
+            let found = checker.step(step.thread, &step.action).to_vec();
+            let root = checker.registered_roots().next();
+            let shape = root.map_or("none".to_owned(), |root| format!("{} stage {}", root.format.words(), root.stage));
+            for one in &found {
+                *counts.entry(format!("{shape}: {}", one.breach.name())).or_default() += 1;
+            }
+            if found.iter().any(|found| found.is_error()) {
+                break;
+            }
+            let left = checker.unclean_entries().len();
+            if left < unclean {
+                *counts.entry(format!("{shape}: cleaned")).or_default() += 1;
+            }
+            unclean = left;
+            if root.is_some_and(|root| root.tables > 1) {
+                *counts.entry(format!("{shape}: concatenated")).or_default() += 1;
+            }
+        }
+    }
+    for granule in ["4 KiB", "16 KiB", "64 KiB"] {
+        for wide in ["", ", 52-bit addresses"] {
+            for stage in [1, 2] {
+                let mut wanted = vec!["cleaned", "bbm-unclean-valid", "bbm-valid-valid"];
+                wanted.extend((stage == 2).then_some("concatenated"));
+                for what in wanted {
+                    let key = format!("{granule} granule{wide} stage {stage}: {what}");
+                    assert!(counts.get(&key).is_some_and(|count| *count >= 5), "{key}: {counts:#?}");
+                }
+            }
+        }
+    }
+    assert!(counts.get("none: unmodelled-geometry").is_some_and(|count| *count >= 5), "{counts:#?}");
 }

@@ -165,6 +165,8 @@ breaches! {
         "a TLBI whose effect is not modelled may have dropped an entry that is not clean: the verdict is unknown";
     doubt UNMODELLED_REGISTER "unmodelled-register" "a system register is not modelled"
         "a system register that may change translation is not modelled: the verdict is unknown";
+    doubt UNMODELLED_GEOMETRY "unmodelled-geometry" "this shape of tables is not modelled"
+        "a tree starts at level -1, or in a part of a page, which is not modelled: the verdict is unknown";
     doubt UNMODELLED_REGIME "unmodelled-regime" "tables of this translation regime are not modelled"
         "a base register of tables that are not modelled is written: the verdict is unknown";
 }

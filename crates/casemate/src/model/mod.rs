@@ -31,7 +31,7 @@ pub(crate) use attributes::may_have_xs;
 pub use attributes::{BbmLevel, FieldChange, LiveChange, Obstacle};
 pub use breach::{BREACHES, Breach};
 pub use checker::{Checker, Handover, StaleUse, Violation};
-pub use descriptor::{Descriptor, Start, entry_bytes};
+pub use descriptor::{Descriptor, Format, Granule, Start};
 pub use quirk::{Options, QUIRKS, Quirk, QuirkRow, Quirks};
 pub use rights::Rights;
 pub use roots::Root;

@@ -2,6 +2,7 @@
 //! did not count for an unclean entry, with the reason.
 
 use super::attributes::LiveChange;
+use super::descriptor::Format;
 use super::memory::Table;
 use super::rights::Rights;
 use super::unclean::Progress;
@@ -130,11 +131,27 @@ pub struct TablePlace {
     pub input: u64,
     /// The entry that points at the table; `None` for a root.
     pub parent: Option<u64>,
+    /// The layout of its descriptors.
+    pub format: Format,
+}
+
+impl TablePlace {
+    /// Bytes of input addresses that an entry covers.
+    pub fn entry_bytes(&self) -> u64 {
+        self.format.entry_bytes(self.level)
+    }
 }
 
 impl From<Table> for TablePlace {
     fn from(table: Table) -> Self {
         let parent = (table.parent != super::memory::NOWHERE).then_some(table.parent);
-        Self { root: table.root, stage: table.stage, level: table.level, input: table.input, parent }
+        Self {
+            root: table.root,
+            stage: table.stage,
+            level: table.level,
+            input: table.input,
+            parent,
+            format: table.format,
+        }
     }
 }

@@ -71,6 +71,12 @@ pub(crate) fn notes(state: &MachineState, records: u64) -> Vec<String> {
             "{records} records with src \"{PREAMBLE_SOURCE}\" were added to rebuild the state at the start of the part."
         ));
     }
+    if state.other_shapes > 0 {
+        notes.push(format!(
+            "{} trees of another granule than 4 KiB: which of their entries are not clean was not rebuilt.",
+            state.other_shapes
+        ));
+    }
     if state.homeless_writes > 0 {
         notes.push(format!("{} writes to uninitialized memory were not rebuilt.", state.homeless_writes));
     }

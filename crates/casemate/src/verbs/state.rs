@@ -150,6 +150,8 @@ pub(crate) struct MachineState {
     is_racy: bool,
     /// Writes to memory that was not initialized.
     pub(crate) homeless_writes: u64,
+    /// Roots whose tables have another granule than 4 KiB, or 52-bit addresses: their entries are not followed.
+    pub(crate) other_shapes: u64,
     /// Tables that were linked while words of theirs belonged to a thread: a checker skips parts of them.
     pub(crate) owned_tables: u64,
     /// Entries past [`UNCLEAN_MAX`].
@@ -412,6 +414,10 @@ impl MachineState {
             self.slot_0_id = value >> 48;
         }
         self.roots.insert(slot, Root { base, stage, value, thread, geometry, slot });
+        if geometry.is_some_and(has_other_shape) {
+            self.other_shapes += 1;
+            return;
+        }
         self.mark(base, Table { root: base, stage, level, address: 0 });
     }
 
@@ -467,6 +473,11 @@ impl Unclean {
     pub(super) fn is_table(&self) -> bool {
         self.table.level < 3 && self.old & 3 == 3
     }
+}
+
+/// True for TCR_EL2 and VTCR_EL2 with another granule or with DS.
+fn has_other_shape(geometry: u64) -> bool {
+    geometry >> 14 & 3 != 0 || geometry >> 32 & 1 != 0 || geometry >> 59 & 1 != 0
 }
 
 fn remove_range_of_set(words: &mut BTreeSet<u64>, page: u64) {

@@ -2,7 +2,7 @@
 
 use anytrace_casemate::{Domain, Sysreg, TlbiOp};
 
-use super::descriptor::{Shape, Stage, explode};
+use super::descriptor::{Shape, Stage};
 use super::maintenance::maintenance;
 use super::memory::{Automaton, Cell, Lis};
 use super::model::{Act, Model};
@@ -93,7 +93,7 @@ impl Model {
             }
             self.walk_children(act, address, Visit::Unmark)?;
         }
-        self.set_desc(address, explode(place.input, cell.value, place.level, place.stage)?);
+        self.set_desc(address, place.with(cell.value)?);
         if let Some(cell) = self.memory.get_mut(address) {
             cell.automaton = Automaton::Clean { was_table };
             cell.was_accessed = false;

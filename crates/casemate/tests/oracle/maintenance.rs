@@ -2,7 +2,7 @@
 
 use anytrace_casemate::Sysreg;
 
-use super::descriptor::{Descriptor, Shape, Stage, entry_bytes};
+use super::descriptor::{Descriptor, Layout, Shape, Stage};
 use super::memory::Cell;
 use super::model::{Act, Model};
 
@@ -84,11 +84,13 @@ impl Maintenance {
         }
     }
 
-    /// The first page of a range, and the page after its last one, for a granule of 4 KiB.
-    fn range(&self) -> Option<(u64, u64)> {
+    /// The first address of a range, and the one after its last, for tables of a layout.
+    fn range(&self, layout: &Layout) -> Option<(u64, u64)> {
         let field = |high: u32, low: u32| self.operand >> low & ((1 << (high - low + 1)) - 1);
         let pages = (field(43, 39) + 1) * 2_u64.pow(5 * field(45, 44) as u32 + 1);
-        (field(47, 46) == 1).then(|| (field(36, 0), field(36, 0) + pages))
+        let granule = [0, 4096, 16384, 65536][field(47, 46) as usize];
+        let unit = if layout.is_wide { 65536 } else { granule };
+        (granule == layout.page).then(|| (field(36, 0) * unit, field(36, 0) * unit + pages * granule))
     }
 }
 
@@ -130,8 +132,8 @@ impl Model {
     }
 
     fn range_reaches(&self, tlbi: &Maintenance, cell: u64, desc: &Descriptor) -> bool {
-        let Some((first, end)) = tlbi.range() else { return false };
-        let (from, to) = (desc.input >> 12, (desc.input + entry_bytes(desc.level)) >> 12);
+        let Some((first, end)) = tlbi.range(desc.layout) else { return false };
+        let (from, to) = (desc.input, desc.input + desc.bytes());
         if desc.shape != Shape::Map {
             // Everything below the table goes with it.
             return first <= from && to <= end && !tlbi.last_level && tlbi.hinted_level() == 0;
@@ -141,7 +143,9 @@ impl Model {
             && match tlbi.hinted_level() {
                 0 => true,
                 _ if self.options.quirks.ttl_ignored => true,
-                level => first * 4096 % entry_bytes(level) == 0 && level == desc.level && !self.is_in_old_block(cell),
+                level => {
+                    first % desc.layout.entry_bytes(level) == 0 && level == desc.level && !self.is_in_old_block(cell)
+                }
             }
     }
 
@@ -151,14 +155,17 @@ impl Model {
         tlbi.any_asid || is_global || self.id_matches(act, tlbi, cell, desc)
     }
 
-    /// TTL: granule in bits 3:2 (0 none, 1 for 4 KiB), level in bits 1:0 (0 none).
+    /// TTL: granule in bits 3:2 (0 none, then 4, 16, 64 KiB), level in bits 1:0 (0 none; 1 is none too where 16 KiB have
+    /// no blocks of level 1).
     fn ttl_matches(&self, tlbi: &Maintenance, cell: u64, desc: &Descriptor) -> bool {
         let ttl = tlbi.operand >> 44 & 0xf;
         self.options.quirks.ttl_ignored
-            || match (ttl >> 2, ttl & 3) {
-                (0, _) | (1, 0) => true,
-                (1, level) => level == desc.level && !self.is_in_old_block(cell),
-                _ => false,
+            || match ([0, 4096, 16384, 65536][(ttl >> 2) as usize], ttl & 3) {
+                (0, _) => true,
+                (page, _) if page != desc.layout.page => false,
+                (_, 0) => true,
+                (16384, 1) if !desc.layout.is_wide => true,
+                (_, level) => level == desc.level && !self.is_in_old_block(cell),
             }
     }
 

@@ -7,7 +7,7 @@ use anytrace_casemate::{Barrier, HintKind, MemoryOrder, Sysreg, Transition};
 use super::descriptor::{ACCESS_FLAG, Descriptor, Judgement, PAGE, Shape, Stage, WORDS, is_valid, needs_bbm};
 use super::memory::{Automaton, Cell, Lis, Memory};
 use super::options::Options;
-use super::pending::{Changed, Handed, Pending, output};
+use super::pending::{Changed, Handed, Pending};
 use super::registers::{Geometry, Root};
 use super::step::Step;
 use super::tables::{Tree, Visit};
@@ -227,7 +227,7 @@ impl Model {
                 let desc = self.explode(act, &place, value)?;
                 self.set_desc(address, desc);
                 self.walk_children(act, address, Visit::Mark)?;
-                self.hand_mapped(cell.owner, place.stage, place.level, value);
+                self.hand_mapped(cell.owner, &place, value);
                 Automaton::Valid
             }
         };
@@ -274,8 +274,8 @@ impl Model {
             return Ok(());
         }
         if !is_cached {
-            if output(old.0, place.level) != output(new.0, place.level) {
-                self.hand_mapped(owner, place.stage, place.level, new.0);
+            if place.output(old.0) != place.output(new.0) {
+                self.hand_mapped(owner, place, new.0);
             }
             return Ok(());
         }
@@ -364,9 +364,9 @@ impl Model {
         let Some(desc) = cell.desc else { return Ok(()) };
         let slot = self.root_slot(desc.stage, |root| root.base == location);
         // Only a registered root has more than one table at its top.
-        let kept = slot.and_then(|slot| self.roots[slot].geometry).map_or(1, |geometry| geometry.tables);
-        let geometry = Geometry { level: desc.level, tables: kept };
-        let tree = Tree { root: cell.owner, stage: desc.stage };
+        let kept = slot.and_then(|slot| self.roots[slot].geometry).map_or(1, |geometry| geometry.pages);
+        let geometry = Geometry { level: desc.level, pages: kept, layout: desc.layout };
+        let tree = Tree { root: cell.owner, stage: desc.stage, layout: desc.layout };
         let is_unclean = self.walk_tables(act, tree, geometry, Visit::FindUnclean)?;
         let is_resized = self.pending.iter().filter(|pending| pending.is_resized).any(|pending| {
             let entry = self.memory.pte(pending.cell);

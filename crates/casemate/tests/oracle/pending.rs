@@ -7,7 +7,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use anytrace_casemate::Sysreg;
 
 use super::barrier::Reach;
-use super::descriptor::{PAGE, Shape, Stage, entry_bytes, explode, is_valid};
+use super::descriptor::{Descriptor, PAGE, Shape, Stage, is_valid};
 use super::maintenance::Maintenance;
 use super::model::{Act, Model};
 use super::tables::{Tree, Visit};
@@ -101,7 +101,7 @@ impl Model {
 
     fn rights_at(&self, cell: u64, value: u64) -> Option<Rights> {
         let desc = self.memory.pte(cell)?.desc?;
-        let shape = explode(desc.input, value, desc.level, desc.stage).ok()?.shape;
+        let shape = desc.with(value).ok()?.shape;
         (shape == Shape::Map).then(|| self.rights(desc.stage, value))
     }
 
@@ -156,9 +156,8 @@ impl Model {
         let pending = self.pending.remove(at);
         let Some(entry) = self.memory.get(cell).copied() else { return Ok(()) };
         let Some(desc) = entry.desc.filter(|_| pending.is_resized) else { return Ok(()) };
-        if let Ok(Shape::Table(next)) = explode(desc.input, pending.first, desc.level, desc.stage).map(|old| old.shape)
-        {
-            let tree = Tree { root: entry.owner, stage: desc.stage };
+        if let Ok(Shape::Table(next)) = desc.with(pending.first).map(|old| old.shape) {
+            let tree = Tree { root: entry.owner, stage: desc.stage, layout: desc.layout };
             self.traverse(act, tree, (next, desc.input, desc.level + 1), Visit::Unmark)?;
         }
         Ok(())
@@ -177,7 +176,7 @@ impl Model {
         let at = self.pending.iter().position(|pending| pending.cell == cell)?;
         let pending = self.pending.remove(at);
         let desc = self.memory.get(cell)?.desc?;
-        let shape = explode(desc.input, pending.first, desc.level, desc.stage).ok()?.shape;
+        let shape = desc.with(pending.first).ok()?.shape;
         (pending.is_resized && matches!(shape, Shape::Table(_))).then_some(pending.first)
     }
 
@@ -214,7 +213,7 @@ impl Model {
         for pending in all.iter_mut().filter(|pending| pending.written && tlbi.is_broadcast) {
             let Some(entry) = self.memory.pte(pending.cell).copied() else { continue };
             let Some(desc) = entry.desc.filter(|desc| Some(desc.stage) == tlbi.visits) else { continue };
-            let Ok(first) = explode(desc.input, pending.first, desc.level, desc.stage) else { continue };
+            let Ok(first) = desc.with(pending.first) else { continue };
             if !self.reaches(act, tlbi, pending.cell, &entry, &first, pending.first) {
                 continue;
             }
@@ -245,8 +244,7 @@ impl Model {
         self.pending.iter().filter(|pending| pending.is_resized).any(|pending| {
             let Some(above) = self.memory.pte(pending.cell) else { return false };
             let Some(place) = above.desc else { return false };
-            let is_block = explode(place.input, pending.first, place.level, place.stage)
-                .is_ok_and(|old| !matches!(old.shape, Shape::Table(_)));
+            let is_block = place.with(pending.first).is_ok_and(|old| !matches!(old.shape, Shape::Table(_)));
             let is_same_tree = Some(above.owner) == owner && place.stage == desc.stage;
             is_block && is_same_tree && place.level < desc.level && place.covers(desc.input)
         })
@@ -259,10 +257,10 @@ impl Model {
     }
 
     /// An entry maps memory that it did not map before.
-    pub(crate) fn hand_mapped(&mut self, root: u64, stage: Stage, level: u64, value: u64) {
-        let is_map = explode(0, value, level, stage).is_ok_and(|desc| desc.shape == Shape::Map);
-        if stage == Stage::Two && is_valid(value) && is_map {
-            self.hand(output(value, level), entry_bytes(level), Some(root));
+    pub(crate) fn hand_mapped(&mut self, root: u64, place: &Descriptor, value: u64) {
+        let is_map = place.with(value).is_ok_and(|desc| desc.shape == Shape::Map);
+        if place.stage == Stage::Two && is_valid(value) && is_map {
+            self.hand(place.output(value), place.bytes(), Some(root));
         }
     }
 
@@ -275,8 +273,8 @@ impl Model {
                 if pending.lost.is_empty() {
                     continue;
                 }
-                let first = output(entry.value, desc.level);
-                let last = first + entry_bytes(desc.level) - 1;
+                let first = desc.output(entry.value);
+                let last = first + desc.bytes() - 1;
                 let is_other = match handed.mapped_by {
                     Some(root) => desc.stage == Stage::One || root != entry.owner,
                     None => desc.stage == Stage::Two,
@@ -310,9 +308,4 @@ impl Model {
         };
         all.iter().map(line).collect::<Vec<_>>().join("; ")
     }
-}
-
-/// The output address of a block or page.
-pub(crate) fn output(value: u64, level: u64) -> u64 {
-    value & 0x0000_ffff_ffff_f000 & !(entry_bytes(level) - 1)
 }

@@ -8,8 +8,8 @@ use super::walk::Visit;
 use super::{Checker, Flow};
 use crate::model::attributes;
 use crate::model::breach::breach;
-use crate::model::descriptor::{ACCESS_FLAG, Descriptor, entry_bytes};
-use crate::model::memory::{PAGE_BYTES, Table, position};
+use crate::model::descriptor::{ACCESS_FLAG, Descriptor};
+use crate::model::memory::{PAGE_BYTES, Table, WORDS, position};
 use crate::model::quirk::Quirk;
 use crate::model::rights::{Regime, Rights};
 use crate::model::stale::{Request, Stale};
@@ -47,7 +47,7 @@ pub(super) struct Inherited {
 impl<W: Watch> Checker<W> {
     /// What a valid block or page permits; nothing for others.
     pub(super) fn rights(&self, table: Table, value: u64) -> Rights {
-        match Descriptor::decode(table.level, value) {
+        match table.decode(value) {
             Descriptor::Map(_) => Rights::of(table.stage, value, Regime::of(&self.threads, table.stage)),
             _ => Rights::default(),
         }
@@ -68,8 +68,8 @@ impl<W: Watch> Checker<W> {
             Some(before) if !takes && !is_resized => before,
             before => renewed(change, granted, before),
         };
-        let output = match Descriptor::decode(table.level, new) {
-            Descriptor::Map(output) => Some((table.level, output)),
+        let output = match table.decode(new) {
+            Descriptor::Map(output) => Some((table.format.shift(table.level) as u8, output)),
             _ => None,
         };
         let lost = output.map_or_else(Rights::default, |_| stale.granted.without(kept));
@@ -90,7 +90,7 @@ impl<W: Watch> Checker<W> {
     /// Nothing is stale about an entry that leaves its place; what is left of a table in its place leaves the tree.
     pub(super) fn drop_stale(&mut self, thread: u32, cell: u64, table: Table) -> Flow {
         let Some(stale) = self.stale.remove(cell) else { return Ok(()) };
-        match Descriptor::decode(table.level, stale.old) {
+        match table.decode(stale.old) {
             Descriptor::Table(next) if stale.is_resized => {
                 self.traverse(thread, Visit::Unmark, next, table.below(cell, position(cell)))?;
                 Ok(())
@@ -106,9 +106,9 @@ impl<W: Watch> Checker<W> {
     }
 
     /// The value from which an entry that is made invalid has to be cleaned: TLBs may contain a table in its place.
-    pub(super) fn oldest_value(&mut self, cell: u64, level: u8, old: u64) -> u64 {
+    pub(super) fn oldest_value(&mut self, cell: u64, table: Table, old: u64) -> u64 {
         let stale = if self.stale.is_empty() { None } else { self.stale.remove(cell) };
-        let is_table = |stale: &Stale| stale.is_resized && Descriptor::decode(level, stale.old).is_table();
+        let is_table = |stale: &Stale| stale.is_resized && table.decode(stale.old).is_table();
         stale.filter(is_table).map_or(old, |stale| stale.old)
     }
 
@@ -248,7 +248,7 @@ impl<W: Watch> Checker<W> {
         let mut parent = table.parent;
         for _ in 0..4 {
             let Some(above) = self.table_of(parent) else { return false };
-            let is_block = |stale: &Stale| !Descriptor::decode(above.level, stale.old).is_table();
+            let is_block = |stale: &Stale| !above.decode(stale.old).is_table();
             if self.stale.get(parent).is_some_and(|stale| stale.is_resized && is_block(stale)) {
                 return true;
             }
@@ -273,8 +273,8 @@ impl<W: Watch> Checker<W> {
         if self.stale.is_empty() || table.stage != 2 {
             return;
         }
-        if let Descriptor::Map(output) = Descriptor::decode(table.level, value) {
-            self.hand_over(output, entry_bytes(table.level), Handover::Mapped { root: table.root });
+        if let Descriptor::Map(output) = table.decode(value) {
+            self.hand_over(output, table.entry_bytes(), Handover::Mapped { root: table.root });
         }
     }
 
@@ -299,7 +299,7 @@ impl<W: Watch> Checker<W> {
                     continue;
                 }
                 let new = self.memory.peek_value(cell).unwrap_or(0);
-                let Descriptor::Map(output) = Descriptor::decode(table.level, new) else { continue };
+                let Descriptor::Map(output) = table.decode(new) else { continue };
                 let found = StaleUse {
                     memory: output.max(one.first),
                     handover: one.handover,
@@ -323,13 +323,21 @@ impl<W: Watch> Checker<W> {
     /// The blocks and pages of a table that entered a tree by a change of size: TLBs may contain the block in their
     /// place, with its rights and its access flag.
     pub(super) fn inherit(&mut self, thread: u32, base: u64, table: Table, from: Inherited) {
+        for number in 0..table.pages() {
+            let first = WORDS * number as usize;
+            self.inherit_page(thread, (base.wrapping_add(number * PAGE_BYTES), first), table.part(number), from);
+        }
+    }
+
+    /// `first`: the number of the page's first entry in its table.
+    fn inherit_page(&mut self, thread: u32, (base, first): (u64, usize), table: Table, from: Inherited) {
         let Some(index) = self.memory.find(base) else { return };
         for at in self.memory.pages.get(index).map(|page| page.valid).unwrap_or_default().ones() {
             let Some(page) = self.memory.pages.get_mut(index) else { return };
             let (value, cell) = (page.value(at), page.address(at));
-            let old = attributes::part(from.block, table.level - 1, at);
+            let old = attributes::part(table.format, from.block, table.level - 1, first + at);
             let levels = from.levels | 1 << table.level;
-            if let Descriptor::Table(next) = Descriptor::decode(table.level, value) {
+            if let Descriptor::Table(next) = table.decode(value) {
                 self.inherit(thread, next, table.below(cell, at), Inherited { block: old, levels, ..from });
                 continue;
             }

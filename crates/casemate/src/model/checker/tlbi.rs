@@ -2,15 +2,12 @@
 
 use super::Checker;
 use crate::model::attributes::{self, NOT_GLOBAL};
-use crate::model::descriptor::{Descriptor, entry_bytes};
+use crate::model::descriptor::Granule;
 use crate::model::memory::Table;
 use crate::model::quirk::Quirk;
 use crate::model::watch::{Miss, Watch};
 use crate::wire::record::{Operand, Sysreg};
 use crate::wire::tlbi::{Regime, Stages, TlbiOp, TlbiRange, TlbiScope};
-
-/// Bits of an address inside a page.
-const PAGE_BITS: u32 = 12;
 
 /// A TLBI, as it concerns the trees of tables that are followed.
 #[derive(Debug, Clone, Copy)]
@@ -66,7 +63,7 @@ impl<W: Watch> Checker<W> {
     /// Why a TLBI of the right stage does not name the entry at a position of a table, whose value was `old`, whatever
     /// its VMID or ASID.
     pub(super) fn scope_miss(&self, tlbi: &Tlbi, at: (Table, usize), old: u64) -> Option<Miss> {
-        let is_table = Descriptor::decode(at.0.level, old).is_table();
+        let is_table = at.0.decode(old).is_table();
         // What stage 2 and an address of stage 1 give together cannot be found by that address.
         if tlbi.stage == 2 && tlbi.drops == Stages::One && tlbi.scope != TlbiScope::Vmid {
             return Some(Miss::PartOfStageOne);
@@ -90,7 +87,7 @@ impl<W: Watch> Checker<W> {
         if is_table {
             return Some(Miss::TableByAddress);
         }
-        let (level, size) = (table.level, entry_bytes(table.level));
+        let (level, size, granule) = (table.level, table.entry_bytes(), table.format.granule as u64 + 1);
         let input = table.input.wrapping_add(size.wrapping_mul(at as u64));
         let address = (tlbi.operand & ((1 << 44) - 1)) << 12;
         if address.wrapping_sub(input) >= size {
@@ -99,10 +96,13 @@ impl<W: Watch> Checker<W> {
         if tlbi.op.is_last_level() && level != 3 && self.has(Quirk::LastLevelIs3) {
             return Some(Miss::WrongLevel);
         }
-        // Granule in bits 3:2 of TTL (0: no hint, 1: 4 KiB), level in bits 1:0 (level 0 is reserved: no hint).
+        // Granule in bits 3:2 of TTL (0: no hint, 1 to 3: 4, 16, 64 KiB), level in bits 1:0 (0 is reserved: no hint; so
+        // is 1 where 16 KiB have no blocks of level 1).
         match (tlbi.operand >> 46 & 3, tlbi.level_hint()) {
-            (0, _) | (1, None) => None,
-            (1, Some(hint)) => self.hint_miss(hint, table),
+            (0, _) => None,
+            (named, None) if named == granule => None,
+            (2, Some(1)) if table.format.granule == Granule::K16 && !table.format.has_wide_addresses => None,
+            (named, Some(hint)) if named == granule => self.hint_miss(hint, table),
             _ if self.has(Quirk::TtlIgnored) => None,
             _ => Some(Miss::WrongLevel),
         }
@@ -117,12 +117,12 @@ impl<W: Watch> Checker<W> {
     /// The same for a range. One that contains all input addresses of a table drops the table and what is below it.
     fn range_miss(&self, tlbi: &Tlbi, (table, at): (Table, usize), is_table: bool) -> Option<Miss> {
         let range = TlbiRange::of(tlbi.operand);
-        if range.granule_bits != Some(PAGE_BITS) {
+        if range.granule_bits != Some(table.format.page_bits()) {
             return Some(Miss::WrongGranule);
         }
-        let size = entry_bytes(table.level);
+        let size = table.entry_bytes();
         let input = table.input.wrapping_add(size.wrapping_mul(at as u64));
-        let (first, bytes) = range.bytes(false);
+        let (first, bytes) = range.bytes(table.format.has_no_shareability());
         let (end, stop) = (first.saturating_add(bytes), input.saturating_add(size));
         if end <= input || stop <= first {
             return Some(Miss::WrongAddress);
@@ -137,7 +137,9 @@ impl<W: Watch> Checker<W> {
         match tlbi.level_hint() {
             None => None,
             // The range must begin where an entry of that level does.
-            Some(hint) if first % entry_bytes(hint) != 0 && !self.has(Quirk::TtlIgnored) => Some(Miss::WrongLevel),
+            Some(hint) if first % table.format.entry_bytes(hint) != 0 && !self.has(Quirk::TtlIgnored) => {
+                Some(Miss::WrongLevel)
+            }
             Some(hint) => self.hint_miss(hint, table),
         }
     }
