@@ -214,7 +214,7 @@ impl Model {
             return Err(Fault::Fire(MANY_ROOTS));
         }
         let Some(geometry) = self.acting_geometry(act, stage)? else { return Ok(None) };
-        if geometry.layout.page != 4096 && base % 4096 != 0 {
+        if geometry.layout.page != 4096 && !base.is_multiple_of(4096) {
             self.doubts.push("unmodelled-geometry");
             return Ok(None);
         }
