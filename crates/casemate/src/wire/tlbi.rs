@@ -2,7 +2,8 @@
 //! domain, with and without nXS (FEAT_XS).
 //!
 //! What each one names and drops: Arm ARM C5.5 (A64 system instructions for TLB maintenance) and D8.17, by way of the
-//! tables of Linux (arch/arm64/include/asm/sysreg.h and tlbflush.h, arch/arm64/kvm/hyp/nvhe/tlb.c), which are secondary.
+//! tables of Linux (sysreg.h and tlbflush.h of arch/arm64/include/asm, arch/arm64/kvm/hyp/nvhe/tlb.c): secondary
+//! sources.
 
 use crate::wire::words::{Key, NO_KEY, key_at, key_of};
 
