@@ -43,13 +43,15 @@ mod wire;
 
 pub use trace::{Casemate, GrammarOnly};
 pub use wire::field::Field;
+pub use wire::name::Name;
 pub use wire::parse::{Fault, Need, parse};
 pub use wire::reader::Reader;
 pub use wire::record::{
-    Barrier, Dialect, Domain, HintKind, Kind, MemoryOrder, Operand, Record, Source, Spelling, Sysreg, TlbiOp,
+    AtomicOp, Barrier, Dialect, Domain, HintKind, Kind, MemoryOrder, Operand, Record, Source, Spelling, Sysreg,
     Transition,
 };
 pub use wire::style::{Radix, Style};
+pub use wire::tlbi::{Regime, Stages, TlbiOp, TlbiRange, TlbiScope};
 pub use wire::writer::{Layout, Writer};
 
 /// The README's example compiles too.

@@ -36,6 +36,8 @@ pub(crate) static UNKNOWN_MEMORY_ORDER: Rule =
 pub(crate) static UNKNOWN_BARRIER: Rule = Rule::error("casemate/unknown-barrier", "the barrier is neither ISB nor DSB");
 pub(crate) static UNKNOWN_BARRIER_KIND: Rule =
     Rule::error("casemate/unknown-barrier-kind", "the kind of DSB is not in the document");
+pub(crate) static UNKNOWN_ATOMIC: Rule =
+    Rule::error("casemate/unknown-atomic", "the operation of an atomic access is unknown");
 pub(crate) static UNKNOWN_TLBI: Rule = Rule::error("casemate/unknown-tlbi", "the TLBI operation is unknown");
 pub(crate) static UNKNOWN_SYSREG: Rule = Rule::error("casemate/unknown-sysreg", "the system register is unknown");
 pub(crate) static UNKNOWN_HINT: Rule = Rule::error("casemate/unknown-hint", "the kind of hint is unknown");
@@ -79,7 +81,7 @@ pub(crate) static ALL_RULES: [&Rule; RULES.len() + BREACH_COUNT] = {
 };
 
 /// The table of the format's own rules: grammar first, then rules.
-pub(crate) static RULES: [&Rule; 34] = [
+pub(crate) static RULES: [&Rule; 35] = [
     &UNCLOSED_RECORD,
     &TRUNCATED_RECORD,
     &UNTERMINATED_STRING,
@@ -99,6 +101,7 @@ pub(crate) static RULES: [&Rule; 34] = [
     &UNKNOWN_MEMORY_ORDER,
     &UNKNOWN_BARRIER,
     &UNKNOWN_BARRIER_KIND,
+    &UNKNOWN_ATOMIC,
     &UNKNOWN_TLBI,
     &UNKNOWN_SYSREG,
     &UNKNOWN_HINT,

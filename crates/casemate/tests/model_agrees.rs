@@ -41,6 +41,8 @@ fn options(theirs: &oracle::Options) -> Options {
         (Quirk::ThreadOwnedStopsTable, quirks.thread_owned_stops_table),
         (Quirk::AnyAttribute, quirks.any_attribute),
         (Quirk::StaleIgnored, quirks.stale_ignored),
+        (Quirk::GranuleUnsupported, quirks.granule_unsupported),
+        (Quirk::IdsAreWide, quirks.ids_are_wide),
     ];
     let quirks = switches.iter().fold(Quirks::ARCHITECTURE, |set, (quirk, is_on)| set.with(*quirk, *is_on));
     Options {
@@ -53,7 +55,7 @@ fn options(theirs: &oracle::Options) -> Options {
     }
 }
 
-fn state(checker: &Checker, thread: u32) -> State {
+fn state(checker: &Checker, thread: u32, doubts: &[&str]) -> State {
     let roots: Vec<_> = checker.registered_roots().map(|root| format!("{:#x}/{}", root.base, root.id)).collect();
     let lock = |view: anytrace_casemate::model::LockView| {
         let mut text = format!("({:#x},{:#x}", view.root, view.lock);
@@ -73,7 +75,13 @@ fn state(checker: &Checker, thread: u32) -> State {
         .iter()
         .map(|e| format!("{:#x}={}/{} {}", e.address, e.progress.letters(), e.thread, e.lost.words()))
         .collect();
-    State { roots: roots.join(","), locks, unclean: unclean.join(" "), stale: stale.join("; ") }
+    State {
+        roots: roots.join(","),
+        locks,
+        unclean: unclean.join(" "),
+        stale: stale.join("; "),
+        doubts: doubts.join(" "),
+    }
 }
 
 /// The engine's answer. The state before the breach is that of a second run that ends there.
@@ -93,13 +101,13 @@ fn engine(_: &[u8], steps: &[Step], theirs: &oracle::Options) -> (Verdict, State
         }
     }
     let before = steps.get(..end).unwrap_or_default();
-    if end < steps.len() {
-        checker = Checker::new(options);
-        for step in before {
-            checker.step(step.thread, &step.action);
-        }
+    let mut doubts = Vec::new();
+    checker = Checker::new(options);
+    for step in before {
+        let found = checker.step(step.thread, &step.action).iter().filter(|found| found.breach.is_doubt);
+        doubts.extend(found.map(|found| found.breach.name()));
     }
-    (verdict, before.last().map_or(State::default(), |last| state(&checker, last.thread)))
+    (verdict, before.last().map_or(State::default(), |last| state(&checker, last.thread, &doubts)))
 }
 
 #[test]
@@ -210,4 +218,47 @@ const REACHED: &[&str] = &[
 /// Number of seeds; `ANYTRACE_SEEDS` sets more.
 fn seeds() -> u64 {
     std::env::var("ANYTRACE_SEEDS").ok().and_then(|text| text.parse().ok()).unwrap_or(10_000)
+}
+
+/// The same for trees of other granules: each of them is cleaned, and breaks rules.
+#[test]
+fn generated_traces_clean_and_break_trees_of_every_granule() {
+    let mut counts: BTreeMap<String, u64> = BTreeMap::new();
+    for seed in 5_000_000..5_000_000 + seeds() / 2 {
+        let mut checker = Checker::new(Options::ARCHITECTURE);
+        let mut unclean = 0;
+        let steps = oracle::generate::trace_of(oracle::generate::Kind::Granules, seed);
+        for step in &steps {
+            let found = checker.step(step.thread, &step.action).to_vec();
+            let root = checker.registered_roots().next();
+            let shape = root.map_or("none".to_owned(), |root| format!("{} stage {}", root.format.words(), root.stage));
+            for one in &found {
+                *counts.entry(format!("{shape}: {}", one.breach.name())).or_default() += 1;
+            }
+            if found.iter().any(|found| found.is_error()) {
+                break;
+            }
+            let left = checker.unclean_entries().len();
+            if left < unclean {
+                *counts.entry(format!("{shape}: cleaned")).or_default() += 1;
+            }
+            unclean = left;
+            if root.is_some_and(|root| root.tables > 1) {
+                *counts.entry(format!("{shape}: concatenated")).or_default() += 1;
+            }
+        }
+    }
+    for granule in ["4 KiB", "16 KiB", "64 KiB"] {
+        for wide in ["", ", 52-bit addresses"] {
+            for stage in [1, 2] {
+                let mut wanted = vec!["cleaned", "bbm-unclean-valid", "bbm-valid-valid"];
+                wanted.extend((stage == 2).then_some("concatenated"));
+                for what in wanted {
+                    let key = format!("{granule} granule{wide} stage {stage}: {what}");
+                    assert!(counts.get(&key).is_some_and(|count| *count >= 5), "{key}: {counts:#?}");
+                }
+            }
+        }
+    }
+    assert!(counts.get("none: unmodelled-geometry").is_some_and(|count| *count >= 5), "{counts:#?}");
 }

@@ -94,6 +94,7 @@ fn assert_transitions(rows: &[Vec<Value>], records: &[Value], path: &Path) {
             field("domain"),
             field("op"),
             field("sysreg"),
+            field("read"),
         ];
         assert_eq!(row[..], expected, "{}", path.display());
     }

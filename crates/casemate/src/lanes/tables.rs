@@ -27,14 +27,15 @@ const TRANSITIONS: Table = Table {
             ColumnType::UInt64,
             "word, register value, or value of a hint; of a TLBI, its operand",
         ),
-        Column::nullable("mem_order", ColumnType::Name, "memory order of a write"),
+        Column::nullable("mem_order", ColumnType::Name, "memory order of a write or atomic access"),
         Column::nullable("hint", ColumnType::Name, "kind of hint"),
         Column::nullable("location", ColumnType::UInt64, "object of a hint"),
         Column::nullable("src", ColumnType::Name, "place in the traced program"),
         Column::nullable("barrier", ColumnType::Name, "isb or dsb"),
         Column::nullable("domain", ColumnType::Name, "what a dsb waits for"),
-        Column::nullable("op", ColumnType::Name, "operation of a TLBI"),
+        Column::nullable("op", ColumnType::Name, "operation of a TLBI or atomic access"),
         Column::nullable("sysreg", ColumnType::Name, "system register"),
+        Column::nullable("read", ColumnType::UInt64, "word that an atomic access read"),
     ],
 };
 
@@ -171,6 +172,7 @@ fn transition(rows: &mut Rows<'_>, record: &Record<'_>, here: &Here<'_>) -> Resu
     rows.name(fields.domain.map(Domain::name));
     rows.name(fields.op);
     rows.name(fields.sysreg);
+    rows.uint64(fields.read);
     rows.end()
 }
 
@@ -185,7 +187,7 @@ fn source(rows: &mut Rows<'_>, source: &Source<'_>) {
 
 /// The fields of a transition; each kind has some of them.
 #[derive(Default)]
-struct Fields {
+struct Fields<'a> {
     address: Option<u64>,
     size: Option<u64>,
     value: Option<u64>,
@@ -194,18 +196,27 @@ struct Fields {
     location: Option<u64>,
     barrier: Option<&'static str>,
     domain: Option<Domain>,
-    op: Option<&'static str>,
-    sysreg: Option<&'static str>,
+    op: Option<&'a str>,
+    sysreg: Option<&'a str>,
+    read: Option<u64>,
 }
 
-impl Fields {
+impl<'a> Fields<'a> {
     #[inline]
-    fn of(transition: &Transition) -> Self {
+    fn of(transition: &'a Transition) -> Self {
         let none = Self::default();
         match *transition {
             Transition::MemWrite { order, address, value } => {
                 Self { mem_order: Some(order.name()), address: Some(address), value: Some(value), ..none }
             }
+            Transition::MemAtomic { op, order, address, value, read } => Self {
+                op: Some(op.name()),
+                mem_order: Some(order.name()),
+                address: Some(address),
+                value: Some(value),
+                read: Some(read),
+                ..none
+            },
             Transition::MemRead { address, value } => Self { address: Some(address), value: Some(value), ..none },
             Transition::MemInit { address, size } | Transition::MemFree { address, size } => {
                 Self { address: Some(address), size: Some(size), ..none }
@@ -216,11 +227,13 @@ impl Fields {
             Transition::Barrier(Barrier::Isb) => Self { barrier: Some("isb"), ..none },
             Transition::Barrier(Barrier::Dsb(domain)) => Self { barrier: Some("dsb"), domain: Some(domain), ..none },
             Transition::Tlbi { op, operand } => {
-                let address = match operand {
-                    Operand::AddressLevel { address, .. } => Some(address),
-                    Operand::None | Operand::Value(_) => None,
-                };
-                Self { op: Some(op.name()), address, value: operand.value(), ..none }
+                Self { op: Some(op.name()), address: page(operand), value: operand.value(), ..none }
+            }
+            Transition::OtherTlbi { ref name, operand } => {
+                Self { op: Some(name.as_str()), address: page(operand), value: operand.value(), ..none }
+            }
+            Transition::OtherSysreg { ref name, value } => {
+                Self { sysreg: Some(name.as_str()), value: Some(value), ..none }
             }
             Transition::SysregWrite { register, value } => {
                 Self { sysreg: Some(register.name()), value: Some(value), ..none }
@@ -232,6 +245,14 @@ impl Fields {
                 Self { address: Some(address), ..none }
             }
         }
+    }
+}
+
+/// The page number of a TLBI in its older form.
+fn page(operand: Operand) -> Option<u64> {
+    match operand {
+        Operand::AddressLevel { address, .. } => Some(address),
+        Operand::None | Operand::Value(_) => None,
     }
 }
 

@@ -10,10 +10,12 @@
 //! `kvm_pgtable_stage2_relax_perms` of Linux with their comments, and the reference model. Bits without a name here are
 //! reserved, and a change of one counts as a change that needs a break.
 
-use super::descriptor::{ACCESS_FLAG, ADDRESS_MASK, Descriptor, entry_bytes};
+use super::descriptor::{ACCESS_FLAG, ADDRESS_MASK, Descriptor, Format};
 
 /// nG of stage 1.
-const NOT_GLOBAL: u64 = 1 << 11;
+pub(crate) const NOT_GLOBAL: u64 = 1 << 11;
+/// FnXS of stage 2: accesses have no XS attribute.
+const XS_CLEARED: u64 = 1 << 11;
 /// AttrIndx of stage 1.
 const ATTR_INDEX: u64 = 7 << 2;
 /// DBM: hardware may make the entry writable.
@@ -184,17 +186,19 @@ pub(crate) struct Registers {
     pub(crate) bbm: BbmLevel,
     /// TLBs may contain the entry in another size.
     pub(crate) is_resized: bool,
+    /// The layout of the descriptor.
+    pub(crate) format: Format,
 }
 
 /// The changed bits that need break-before-make; 0 if the change may be made in place.
 pub(crate) fn deciding(stage: u8, level: u8, old: u64, new: u64, registers: Registers) -> u64 {
-    let is_table = |value| Descriptor::decode(level, value).is_table();
+    let is_table = |value| Descriptor::decode(registers.format, level, value).is_table();
     let stage_at = usize::from(stage != 1);
     if is_table(old) != is_table(new) {
         return TYPE;
     }
     if is_table(old) {
-        return (old ^ new) & !TABLE_FREE[stage_at];
+        return (old ^ new) & (!TABLE_FREE[stage_at] | registers.format.address_bits());
     }
     // A block that may be in TLBs as pages too must not lose nT where that is what prevents conflicts.
     let loses_marker = registers.bbm == BbmLevel::One && registers.is_resized && old & !new & NO_CONFLICT != 0;
@@ -250,6 +254,8 @@ pub struct LiveChange {
     pub stage: u8,
     /// 0 to 3.
     pub level: u8,
+    /// The layout of the descriptors.
+    pub format: Format,
     /// The value that TLBs may contain.
     pub old: u64,
     /// The value that is written.
@@ -282,7 +288,7 @@ pub struct FieldChange {
 impl LiveChange {
     /// The fields that change; those that decide come first.
     pub fn fields(&self) -> Vec<FieldChange> {
-        let is_table = |value| Descriptor::decode(self.level, value).is_table();
+        let is_table = |value| Descriptor::decode(self.format, self.level, value).is_table();
         if is_table(self.old) != is_table(self.new) {
             return vec![self.field(&ROWS[0], TYPE)];
         }
@@ -293,8 +299,9 @@ impl LiveChange {
             taken = NO_CONFLICT;
         }
         let rows = ROWS.iter().filter(|row| applies(row.0, self.stage, is_table(self.old)));
-        for row in rows {
-            let mask = row.3 & !taken & if row.1 == "output address" { output_mask(self.level) } else { u64::MAX };
+        for row in rows.filter(|row| row.1 != "shareability" || !self.format.has_no_shareability()) {
+            let address = output_mask(self.format, self.level) & !taken;
+            let mask = if row.1 == "output address" { address } else { row.3 & !taken };
             taken |= mask;
             if (self.old ^ self.new) & mask != 0 {
                 fields.push(self.field(row, mask));
@@ -353,31 +360,75 @@ impl FieldChange {
     }
 }
 
+/// True when accesses by a block or page may have the XS attribute, so that no TLBI or DSB with nXS waits for them.
+/// Stage 2 takes the attribute from stage 1 unless its FnXS is set; in stage 1 it follows from the memory type (Arm ARM
+/// D8.5 and MAIR_EL2, by way of Linux' documentation of FEAT_XS; secondary). Without MAIR_EL2 it is not known.
+pub(crate) fn may_have_xs(is_stage_one: bool, value: u64, mairs: impl Iterator<Item = u64>) -> bool {
+    if !is_stage_one {
+        return value & XS_CLEARED == 0;
+    }
+    let (mut is_any, mut has_xs) = (false, false);
+    for mair in mairs {
+        is_any = true;
+        has_xs |= type_has_xs(mair >> (8 * (value >> 2 & 7)) & 0xff);
+    }
+    has_xs || !is_any
+}
+
+/// True when a memory type of MAIR has the XS attribute: all do but write-back memory, and the encodings made for it.
+fn type_has_xs(kind: u64) -> bool {
+    let is_write_back = |half: u64| matches!(half, 5..=7 | 12..=15);
+    let is_device = kind >> 4 == 0;
+    match kind {
+        0x40 | 0xa0 | 0xf0 => false,
+        _ if is_device => kind & 3 != 1,
+        _ => !(is_write_back(kind >> 4) && is_write_back(kind & 0xf)),
+    }
+}
+
 /// The block or page of the next level that maps the same as a part of a block: `at` is its number.
-pub(crate) fn part(block: u64, level: u8, at: usize) -> u64 {
+pub(crate) fn part(format: Format, block: u64, level: u8, at: usize) -> u64 {
     let kind = if level == 2 { 3 } else { 1 };
-    let output = (block & output_mask(level)).wrapping_add(entry_bytes(level + 1).wrapping_mul(at as u64));
-    block & !ADDRESS_MASK & !3 | output & ADDRESS_MASK | kind
+    let first = match Descriptor::decode(format, level, block) {
+        Descriptor::Map(first) => first,
+        // Of a part of a block that would be one, if its level had blocks.
+        _ => block & output_mask(format, level),
+    };
+    let output = first.wrapping_add(format.entry_bytes(level + 1).wrapping_mul(at as u64));
+    block & !(ADDRESS_MASK | format.address_bits()) & !3 | format.encode(output) | kind
 }
 
 /// The output address of a block or page.
-fn output_mask(level: u8) -> u64 {
-    match level {
-        1 => ADDRESS_MASK & u64::MAX << 30,
-        2 => ADDRESS_MASK & u64::MAX << 21,
-        _ => ADDRESS_MASK,
-    }
+fn output_mask(format: Format, level: u8) -> u64 {
+    let high = format.address_bits() & !(ADDRESS_MASK & u64::MAX << 16);
+    let wide = if format.has_wide_addresses { high } else { 0 };
+    ADDRESS_MASK & u64::MAX << format.shift(level.max(1)) | wide
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    const REGISTERS: Registers = Registers { control: 0, is_same_type: false, bbm: BbmLevel::Zero, is_resized: false };
+    const REGISTERS: Registers = Registers {
+        control: 0,
+        is_same_type: false,
+        bbm: BbmLevel::Zero,
+        is_resized: false,
+        format: Format { granule: crate::model::Granule::K4, has_wide_addresses: false },
+    };
 
     fn change(stage: u8, old: u64, new: u64) -> LiveChange {
         let deciding = deciding(stage, 3, old, new, REGISTERS);
-        LiveChange { stage, level: 3, old, new, deciding, deciding_architecture: deciding, obstacle: None }
+        LiveChange {
+            stage,
+            level: 3,
+            format: Format::default(),
+            old,
+            new,
+            deciding,
+            deciding_architecture: deciding,
+            obstacle: None,
+        }
     }
 
     #[test]
@@ -408,8 +459,16 @@ mod tests {
         let old = 0x4020_0401;
         let new = old | 1 << 17;
         let deciding = deciding(2, 2, old, new, REGISTERS);
-        let change =
-            LiveChange { stage: 2, level: 2, old, new, deciding, deciding_architecture: deciding, obstacle: None };
+        let change = LiveChange {
+            stage: 2,
+            level: 2,
+            format: Format::default(),
+            old,
+            new,
+            deciding,
+            deciding_architecture: deciding,
+            obstacle: None,
+        };
         assert_eq!(change.words(true).unwrap(), "reserved bits (bit 17) 0x0 -> 0x1");
     }
 

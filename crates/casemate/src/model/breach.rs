@@ -11,6 +11,9 @@ pub struct Breach {
     pub message: &'static str,
     /// True where the reference fails an assertion instead of reporting a violation.
     pub is_assertion: bool,
+    /// True where nothing is broken that the model knows, but the step may matter in a way that it does not know: the
+    /// verdict is unknown.
+    pub is_doubt: bool,
 }
 
 impl Breach {
@@ -38,6 +41,7 @@ macro_rules! breaches {
                 },
                 message: $message,
                 is_assertion: breaches!(@assertion $kind),
+                is_doubt: breaches!(@doubt $kind),
             };)*
         }
 
@@ -47,8 +51,11 @@ macro_rules! breaches {
         /// Every way, in the order of the format's page.
         pub static BREACHES: [&Breach; BREACH_COUNT] = [$(&breach::$name),*];
     };
+    (@rule doubt $code:literal $summary:literal) => { Rule::warning(concat!("casemate/", $code), $summary) };
     (@rule warning $code:literal $summary:literal) => { Rule::warning(concat!("casemate/", $code), $summary) };
     (@rule $kind:ident $code:literal $summary:literal) => { Rule::program(concat!("casemate/", $code), $summary) };
+    (@doubt doubt) => { true };
+    (@doubt $kind:ident) => { false };
     (@assertion assert) => { true };
     (@assertion $kind:ident) => { false };
 }
@@ -154,6 +161,14 @@ breaches! {
         "a read returns a value other than the one last written";
     warning NO_CURRENT_ROOT "tlbi-without-root" "TLBI by VMID on a thread without VTTBR_EL2"
         "a TLBI names the current VMID, but its thread never wrote VTTBR_EL2";
+    doubt UNMODELLED_TLBI "unmodelled-tlbi" "a TLBI is not modelled"
+        "a TLBI whose effect is not modelled may have dropped an entry that is not clean: the verdict is unknown";
+    doubt UNMODELLED_REGISTER "unmodelled-register" "a system register is not modelled"
+        "a system register that may change translation is not modelled: the verdict is unknown";
+    doubt UNMODELLED_GEOMETRY "unmodelled-geometry" "this shape of tables is not modelled"
+        "a tree starts at level -1, or in a part of a page, which is not modelled: the verdict is unknown";
+    doubt UNMODELLED_REGIME "unmodelled-regime" "tables of this translation regime are not modelled"
+        "a base register of tables that are not modelled is written: the verdict is unknown";
 }
 
 #[cfg(test)]

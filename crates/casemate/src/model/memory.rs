@@ -9,7 +9,7 @@ use std::collections::BTreeMap;
 use anytrace_core::hash::Map;
 
 use super::bits::Bits;
-use super::descriptor::entry_bytes;
+use super::descriptor::{Descriptor, Format};
 
 pub(crate) const PAGE_BYTES: u64 = 4096;
 pub(crate) const WORDS: usize = 512;
@@ -31,13 +31,39 @@ pub(crate) struct Table {
     pub(crate) level: u8,
     /// 1 or 2.
     pub(crate) stage: u8,
+    pub(crate) format: Format,
 }
 
 impl Table {
+    /// Reads the value of one of its entries.
+    #[inline]
+    pub(crate) fn decode(self, value: u64) -> Descriptor {
+        Descriptor::decode(self.format, self.level, value)
+    }
+
+    /// Bytes of input addresses that an entry covers.
+    #[inline]
+    pub(crate) fn entry_bytes(self) -> u64 {
+        self.format.entry_bytes(self.level)
+    }
+
+    /// Its part in a page of 4 KiB: larger tables have several.
+    #[inline]
+    pub(crate) fn part(self, number: u64) -> Self {
+        let bytes = self.entry_bytes().wrapping_mul(WORDS as u64 * number);
+        Self { input: self.input.wrapping_add(bytes), ..self }
+    }
+
+    /// Pages of 4 KiB in a whole table of the format.
+    #[inline]
+    pub(crate) fn pages(self) -> u64 {
+        1 << (self.format.page_bits() - 12)
+    }
+
     /// The place of the table at which the entry `word`, number `at` of this table, points.
     #[inline]
     pub(crate) fn below(self, word: u64, at: usize) -> Self {
-        let input = self.input.wrapping_add(entry_bytes(self.level).wrapping_mul(at as u64));
+        let input = self.input.wrapping_add(self.entry_bytes().wrapping_mul(at as u64));
         Self { input, parent: word, level: self.level + 1, ..self }
     }
 }

@@ -53,6 +53,10 @@ pub enum Quirk {
     AnyAttribute,
     /// Rights that an entry lost in place are gone at once.
     StaleIgnored,
+    /// Tables have the 4 KiB granule and addresses of 48 bits.
+    GranuleUnsupported,
+    /// A VMID has 16 bits and an ASID 16, whatever the registers say.
+    IdsAreWide,
 }
 
 /// A switch, described for people.
@@ -181,6 +185,14 @@ quirks! {
         "rights that a live block or page loses in place are gone at once"
         "they are gone after DSB, TLBI and DSB; before that, the memory may not be handed to another owner"
         "Arm ARM D8.16 (TLB maintenance); chapter, section Stale permissions";
+    compat GranuleUnsupported "granule-unsupported"
+        "a granule other than 4 KiB fails an assertion, and DS and PS are ignored"
+        "tables have the granule of TG0, and 52-bit addresses where DS or PS gives them"
+        "Arm ARM D8.2 (translation granules)";
+    compat IdsAreWide "ids-are-wide"
+        "VMIDs and ASIDs have 16 bits"
+        "a VMID has 16 bits only with VTCR_EL2.VS, an ASID of a host only with TCR_EL2.AS; the upper 8 bits are ignored otherwise"
+        "Arm ARM D8.16 (TLB tags)";
 }
 
 impl Quirk {
@@ -207,7 +219,7 @@ impl Quirks {
     /// document.
     pub const STRICT: Self = Self(Self::ARCHITECTURE.0 | 1 << Quirk::AnyAttribute as u32);
     /// All switches: the behavior of the reference.
-    pub const COMPAT: Self = Self((1 << 23) - 1);
+    pub const COMPAT: Self = Self((1 << 25) - 1);
 
     /// True when the reference's behavior is selected.
     #[inline]
@@ -266,7 +278,7 @@ mod tests {
 
     #[test]
     fn every_switch_has_one_row_and_is_on_in_compat() {
-        assert_eq!(QUIRKS.len(), 23);
+        assert_eq!(QUIRKS.len(), 25);
         for (at, row) in QUIRKS.iter().enumerate() {
             assert_eq!(row.quirk as usize, at, "{}", row.name);
             assert_eq!(Quirk::from_name(row.name), Some(row.quirk));

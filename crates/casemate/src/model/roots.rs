@@ -4,6 +4,8 @@ use std::collections::BTreeSet;
 
 use anytrace_core::hash::Map;
 
+use super::descriptor::Format;
+
 /// A registered root.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Root {
@@ -19,6 +21,10 @@ pub struct Root {
     pub level: u8,
     /// How many tables are adjacent there.
     pub tables: u8,
+    /// The layout of the descriptors.
+    pub format: Format,
+    /// Pages of 4 KiB that the first tables occupy.
+    pub pages: u16,
 }
 
 #[derive(Debug, Clone, Default)]

@@ -15,6 +15,8 @@ pub(super) struct Request {
     pub(super) thread: u32,
     /// True if nothing is left in any TLB once it is complete; otherwise it drops stage 2 alone.
     pub(super) is_full: bool,
+    /// No DSB with nXS completes it.
+    pub(super) is_plain: bool,
 }
 
 /// What TLBs may contain for a live entry besides its value.
@@ -54,11 +56,14 @@ impl Stale {
     }
 }
 
+/// The sizes of blocks and pages of all granules, largest first.
+const SHIFTS: [u8; 10] = [42, 39, 36, 30, 29, 25, 21, 16, 14, 12];
+
 /// The stale entries, by address, and the memory to which they map.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct StaleEntries {
     pub(super) cells: BTreeMap<u64, Stale>,
-    /// Level, output address and cell of blocks and pages that lost rights.
+    /// Size (as bits of an address), output address and cell of blocks and pages that lost rights.
     outputs: BTreeSet<(u8, u64, u64)>,
     /// The output under which a cell is listed.
     listed: BTreeMap<u64, (u8, u64)>,
@@ -78,22 +83,28 @@ impl StaleEntries {
         self.cells.get(&cell)
     }
 
-    /// Adds or replaces what is known of a cell. `output`: level and output address of a block or page.
+    /// Adds or replaces what is known of a cell. `output`: size (as bits of an address) and output address of a block
+    /// or page.
     pub(super) fn put(&mut self, cell: u64, mut stale: Stale, output: Option<(u8, u64)>) {
         self.remove(cell);
         stale.number = self.next;
         self.next += 1;
-        if let Some((level, first)) = output.filter(|_| !stale.lost.is_empty()) {
-            self.outputs.insert((level, first, cell));
-            self.listed.insert(cell, (level, first));
+        if let Some((shift, first)) = output.filter(|_| !stale.lost.is_empty()) {
+            self.outputs.insert((shift, first, cell));
+            self.listed.insert(cell, (shift, first));
         }
         self.waiting.insert(cell);
         self.cells.insert(cell, stale);
     }
 
+    /// The stale cells, by address.
+    pub(super) fn cells(&self) -> impl Iterator<Item = &u64> {
+        self.cells.keys()
+    }
+
     pub(super) fn remove(&mut self, cell: u64) -> Option<Stale> {
-        if let Some((level, first)) = self.listed.remove(&cell) {
-            self.outputs.remove(&(level, first, cell));
+        if let Some((shift, first)) = self.listed.remove(&cell) {
+            self.outputs.remove(&(shift, first, cell));
         }
         self.waiting.remove(&cell);
         self.cells.remove(&cell)
@@ -102,11 +113,10 @@ impl StaleEntries {
     /// The cells that map memory between two addresses, the second excluded, and lost rights.
     pub(super) fn mapping(&self, first: u64, end: u64) -> Vec<u64> {
         let mut cells = Vec::new();
-        for level in 1..=3 {
-            let bytes = super::descriptor::entry_bytes(level);
-            let from = first & !(bytes - 1);
+        for shift in SHIFTS {
+            let from = first & (u64::MAX << shift);
             if from < end {
-                cells.extend(self.outputs.range((level, from, 0)..(level, end, 0)).map(|(.., cell)| *cell));
+                cells.extend(self.outputs.range((shift, from, 0)..(shift, end, 0)).map(|(.., cell)| *cell));
             }
         }
         cells

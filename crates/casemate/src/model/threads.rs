@@ -7,7 +7,7 @@ use crate::wire::record::Sysreg;
 /// What is known of a thread.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct Thread {
-    pub(super) registers: [Option<u64>; 7],
+    pub(super) registers: [Option<u64>; Sysreg::ALL.len()],
     /// Slots of the current roots of stage 1 and 2.
     pub(super) current: [Option<usize>; 2],
     dsbs: u64,

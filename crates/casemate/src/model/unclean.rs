@@ -40,6 +40,8 @@ pub(crate) struct Unclean {
     /// The valid value it had.
     pub(crate) old: u64,
     pub(crate) progress: Progress,
+    /// The TLBI that counted last has no nXS: only a DSB without nXS completes it.
+    pub(crate) is_plain: bool,
 }
 
 /// The threads that may act on the entries of a list.
@@ -68,7 +70,7 @@ impl UncleanEntries {
     pub(crate) fn push(&mut self, cell: u64, thread: u32, old: u64, root: u64, owner: i32) {
         let number = self.next;
         self.next += 1;
-        self.cells.insert(cell, Unclean { number, thread, old, progress: Progress::Unguarded });
+        self.cells.insert(cell, Unclean { number, thread, old, progress: Progress::Unguarded, is_plain: false });
         self.list(root, owner).entries.push((cell, number));
     }
 
@@ -100,6 +102,11 @@ impl UncleanEntries {
         let entries = &mut self.list(root, owner).entries;
         let at = entries.partition_point(|(_, other)| *other < number);
         entries.insert(at, (cell, number));
+    }
+
+    /// The entry that became unclean last.
+    pub(crate) fn newest(&self) -> Option<u64> {
+        self.cells.iter().max_by_key(|(_, unclean)| unclean.number).map(|(cell, _)| *cell)
     }
 
     /// Every unclean entry, newest first.

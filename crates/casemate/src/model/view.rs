@@ -1,5 +1,6 @@
 //! The state of a [`Checker`], as seen from outside.
 
+use super::Descriptor;
 use super::checker::Checker;
 use super::memory::{PAGE_BYTES, WORDS, position};
 use super::rights::Rights;
@@ -7,7 +8,6 @@ use super::roots::Root;
 use super::stale::Stale;
 use super::unclean::Progress;
 use super::watch::{TablePlace, Watch};
-use super::{Descriptor, entry_bytes};
 use crate::wire::record::Sysreg;
 
 /// The state of an entry.
@@ -53,12 +53,12 @@ pub struct Cell {
 impl Cell {
     /// The kind of [`Self::shown`] at its level.
     pub fn descriptor(&self) -> Descriptor {
-        Descriptor::decode(self.place.level, self.shown)
+        Descriptor::decode(self.place.format, self.place.level, self.shown)
     }
 
     /// Bytes of input addresses it covers.
     pub fn bytes(&self) -> u64 {
-        entry_bytes(self.place.level)
+        self.place.entry_bytes()
     }
 }
 
@@ -189,7 +189,7 @@ impl<W: Watch> Checker<W> {
         let table = page.table_of(at);
         let value = page.value(at);
         let mut place: TablePlace = table.into();
-        place.input = place.input.wrapping_add(entry_bytes(table.level).wrapping_mul(at as u64));
+        place.input = place.input.wrapping_add(table.entry_bytes().wrapping_mul(at as u64));
         let unclean = self.unclean.get(address).filter(|_| page.unclean.has(at));
         let state = match unclean {
             Some(unclean) => {

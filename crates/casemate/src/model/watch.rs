@@ -2,6 +2,7 @@
 //! did not count for an unclean entry, with the reason.
 
 use super::attributes::LiveChange;
+use super::descriptor::Format;
 use super::memory::Table;
 use super::rights::Rights;
 use super::unclean::Progress;
@@ -86,6 +87,14 @@ pub enum Miss {
     TableByAddress,
     /// The TLBI is for another level.
     WrongLevel,
+    /// The TLBI drops what TLBs hold of one address or ASID of stage 1 only.
+    PartOfStageOne,
+    /// The TLBI or DSB with nXS does not wait for accesses by the entry.
+    XsAccesses,
+    /// The TLBI's range has pages of another granule.
+    WrongGranule,
+    /// The TLBI is not modelled: what it drops is not known.
+    NotModelled,
     /// A TLBI counted already; a DSB is missing.
     AlreadyDone,
 }
@@ -122,11 +131,27 @@ pub struct TablePlace {
     pub input: u64,
     /// The entry that points at the table; `None` for a root.
     pub parent: Option<u64>,
+    /// The layout of its descriptors.
+    pub format: Format,
+}
+
+impl TablePlace {
+    /// Bytes of input addresses that an entry covers.
+    pub fn entry_bytes(&self) -> u64 {
+        self.format.entry_bytes(self.level)
+    }
 }
 
 impl From<Table> for TablePlace {
     fn from(table: Table) -> Self {
         let parent = (table.parent != super::memory::NOWHERE).then_some(table.parent);
-        Self { root: table.root, stage: table.stage, level: table.level, input: table.input, parent }
+        Self {
+            root: table.root,
+            stage: table.stage,
+            level: table.level,
+            input: table.input,
+            parent,
+            format: table.format,
+        }
     }
 }

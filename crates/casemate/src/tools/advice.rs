@@ -1,7 +1,7 @@
 //! What is missing when a rule is broken, and what a correct sequence would have been.
 
 use super::check::Found;
-use crate::model::{Cell, CellState, LiveChange, Obstacle, Progress, entry_bytes};
+use crate::model::{Cell, CellState, LiveChange, Obstacle, Progress};
 
 /// What is missing, and a correct sequence of steps.
 pub(crate) fn of(found: &Found, cell: Option<&Cell>) -> (String, Vec<String>) {
@@ -92,7 +92,7 @@ fn cleaning(cell: &Cell, from: Progress) -> Vec<String> {
         (_, true) => "tlbi vmalls12e1is or alle1is".to_owned(),
         (..) => format!(
             "tlbi vmalls12e1is or alle1is (or ipas2e1is with page number {page:#x}, dsb ish, vmalle1is; entry of {:#x} bytes)",
-            entry_bytes(cell.place.level)
+            cell.bytes()
         ),
     };
     let dsb = || "dsb ish".to_owned();

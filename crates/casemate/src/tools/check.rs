@@ -29,8 +29,8 @@ impl Default for CheckOptions {
 pub enum Verdict {
     /// No rule is broken.
     Ok,
-    /// Records were lost before any rule was broken: later violations may be caused by the loss, and the lost records
-    /// may have broken a rule themselves.
+    /// Records were lost, or did something that is not modelled, before any rule was broken: later violations may be
+    /// caused by that, and these records may have broken a rule themselves. [`Report::reasons`] says why.
     Unknown,
     /// The first broken rule is an assertion of the reference.
     Assertion,
@@ -151,12 +151,25 @@ pub struct Report {
     pub damage: u64,
     /// The number of places at which records were lost.
     pub lost: u64,
+    /// What is not modelled, each once, in the order of the trace: why the verdict is not `ok`.
+    pub doubts: Vec<&'static Breach>,
+    /// Records were lost before any rule was broken, here or when the trace was repaired.
+    pub has_loss: bool,
 }
 
 impl Report {
     /// True when the trace is fine in every respect, including the log's own verdict.
     pub fn is_fine(&self) -> bool {
         self.verdict == Verdict::Ok && self.errors == 0 && self.damage == 0 && self.claim.is_none()
+    }
+
+    /// Why the verdict is unknown; empty for other verdicts.
+    pub fn reasons(&self) -> Vec<&'static str> {
+        if self.verdict != Verdict::Unknown {
+            return Vec::new();
+        }
+        let lost = if self.has_loss || self.lost > 0 { Some("records were lost") } else { None };
+        lost.into_iter().chain(self.doubts.iter().map(|breach| breach.message)).collect()
     }
 
     /// Adds what was lost before the records came to the checker: in a compressed file that ends too early, say.
@@ -223,6 +236,8 @@ impl Run {
             claim: None,
             damage: 0,
             lost: 0,
+            doubts: Vec::new(),
+            has_loss: false,
         };
         Self { options, report, claim: None, is_over: false }
     }
@@ -241,7 +256,10 @@ impl Run {
             }
             Item::Claim(line) => self.claim(line),
             // Violations found before the loss remain valid.
-            Item::Lost(_) if self.report.verdict == Verdict::Ok => self.report.verdict = Verdict::Unknown,
+            Item::Lost(_) if self.report.verdict <= Verdict::Unknown => {
+                self.report.verdict = Verdict::Unknown;
+                self.report.has_loss = true;
+            }
             _ => {}
         }
     }
@@ -267,6 +285,12 @@ impl Run {
                 false => (&mut self.report.warnings, Severity::Warning),
             };
             *count += 1;
+            if violation.breach.is_doubt && self.report.verdict <= Verdict::Unknown {
+                self.report.verdict = Verdict::Unknown;
+                if !self.report.doubts.contains(&violation.breach) {
+                    self.report.doubts.push(violation.breach);
+                }
+            }
             if is_error && self.report.verdict == Verdict::Ok {
                 let is_assertion = violation.breach.is_assertion;
                 self.report.verdict = if is_assertion { Verdict::Assertion } else { Verdict::Violation };
@@ -401,17 +425,44 @@ mod tests {
 
     #[test]
     fn damage_makes_a_verdict_doubtful() {
-        // An unknown TLBI may be the one that the next write needs.
-        let unknown = run("(lock 1 1 10)\n(tlbi (id 2) (tid 1) vmalls13e1is)\n(lock 3 2 10)", CheckOptions::default());
+        // A damaged TLBI may be the one that the next write needs.
+        let unknown = run("(lock 1 1 10)\n(tlbi (id 2) (tid 1) vmalls-13)\n(lock 3 2 10)", CheckOptions::default());
         assert_eq!((unknown.verdict, unknown.lost, unknown.errors), (Verdict::Unknown, 1, 1));
+        assert_eq!(unknown.reasons(), ["records were lost"]);
         // A violation found before it remains one.
-        let before = run(&format!("{TWICE}(tlbi (id 12) (tid 1) vmalls13e1is)"), CheckOptions::default());
+        let before = run(&format!("{TWICE}(tlbi (id 12) (tid 1) vmalls-13)"), CheckOptions::default());
+        assert!(before.reasons().is_empty());
         assert_eq!((before.verdict, before.lost, before.damage), (Verdict::Violation, 1, 1));
         let repaired =
             run("(lock 1 1 10)\n; anytrace: records were lost here\n(unlock 2 1 10)", CheckOptions::default());
         assert_eq!((repaired.verdict, repaired.lost, repaired.is_fine()), (Verdict::Unknown, 0, false));
         let report = run("(lock 1 1 10)(unlock 2 1 xyz)", CheckOptions::default());
         assert_eq!((report.verdict, report.damage, report.is_fine()), (Verdict::Unknown, 1, false));
+    }
+
+    #[test]
+    fn what_is_not_modelled_makes_a_verdict_unknown_with_its_reason() {
+        let tree = "(mem-init 1 0 1000 1000)(hint 2 0 set_root_lock 1000 9000)(sysreg-write 3 0 vtcr_el2 2b)\
+                    (mem-write 4 0 plain 1008 50003)(sysreg-write 5 0 vttbr_el2 1000)(lock 6 0 9000)";
+        let removed = format!("{tree}(mem-write 7 0 plain 1008 0)(barrier 8 0 dsb ish)");
+        let made = "(barrier 10 0 dsb ish)(mem-write 11 0 release 1008 60003)";
+        // It may have cleaned the entry.
+        let report = run(&format!("{removed}(tlbi 9 0 vmallws2e1is){made}"), CheckOptions::default());
+        assert_eq!((report.verdict, report.errors, report.lost), (Verdict::Unknown, 1, 0));
+        assert_eq!(report.reasons(), ["a TLBI is not modelled"]);
+        assert!(!report.is_fine());
+        // There was nothing for it to clean.
+        let report = run(&format!("{tree}(tlbi 9 0 vmallws2e1is)"), CheckOptions::default());
+        assert_eq!((report.verdict, report.warnings), (Verdict::Ok, 0));
+        let report = run(&format!("{tree}(sysreg-write 9 0 tcr2_el2 1)"), CheckOptions::default());
+        assert_eq!(report.reasons(), ["a system register is not modelled"]);
+        let report = run(&format!("{tree}(sysreg-write 9 0 vbar_el2 1)"), CheckOptions::default());
+        assert_eq!((report.verdict, report.warnings), (Verdict::Ok, 0));
+        let report = run(&format!("{tree}(sysreg-write 9 0 ttbr1_el1 1000)"), CheckOptions::default());
+        assert_eq!(report.reasons(), ["tables of this translation regime are not modelled"]);
+        // A violation before it stands.
+        let report = run(&format!("{removed}{made}(sysreg-write 12 0 tcr2_el2 1)"), CheckOptions::default());
+        assert_eq!((report.verdict, report.reasons().len()), (Verdict::Violation, 0));
     }
 
     #[test]

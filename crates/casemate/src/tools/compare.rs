@@ -9,7 +9,7 @@ use anytrace_core::{Error, Input, OpenOptions, Sink};
 
 use super::check::{short, source_text};
 use super::history::Where;
-use crate::wire::record::{HintKind, MemoryOrder, Operand, Record, Sysreg, TlbiOp, Transition};
+use crate::wire::record::{HintKind, MemoryOrder, Record, Transition};
 use crate::wire::walk::{Item, Walk};
 
 /// A record of one side, as far as the comparison needs it.
@@ -79,9 +79,18 @@ impl Renaming {
             (T::MemSet { address: a, size: s, value: v }, T::MemSet { address: b, size: t, value: w }) => {
                 s == t && v == w && self.address(a, b)
             }
-            (T::Tlbi { op: a, operand: x }, T::Tlbi { op: b, operand: y }) => a == b && self.operand(a, x, y),
+            (T::MemAtomic { op: o, .. }, T::MemAtomic { op: p, .. }) if o != p => false,
+            (
+                T::MemAtomic { order: o, address: a, value: v, read: r, .. },
+                T::MemAtomic { order: p, address: b, value: w, read: s, .. },
+            ) => same_order(o, p) && self.address(a, b) && self.value(r, s, false) && self.value(v, w, false),
+            // Input addresses are not pages of memory: they must be equal.
+            (T::Tlbi { op: a, operand: x }, T::Tlbi { op: b, operand: y }) => a == b && x.value() == y.value(),
+            (T::OtherTlbi { name: a, operand: x }, T::OtherTlbi { name: b, operand: y }) => {
+                a == b && x.value() == y.value()
+            }
             (T::SysregWrite { register: a, value: v }, T::SysregWrite { register: b, value: w }) => {
-                let is_base = matches!(a, Sysreg::VttbrEl2 | Sysreg::Ttbr0El2);
+                let is_base = a.is_base();
                 a == b && if is_base { self.value(v, w, true) } else { v == w }
             }
             (T::Hint { hint: a, location: l, value: v }, T::Hint { hint: b, location: m, value: w }) => {
@@ -93,11 +102,6 @@ impl Renaming {
             | (T::Trylock { address: a }, T::Trylock { address: b }) => self.address(a, b),
             (a, b) => a == b,
         }
-    }
-
-    /// Input addresses are not pages of memory: they must be equal.
-    fn operand(&self, _: TlbiOp, a: Operand, b: Operand) -> bool {
-        a.value() == b.value()
     }
 }
 

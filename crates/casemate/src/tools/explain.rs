@@ -344,6 +344,10 @@ fn reason(miss: Miss) -> &'static str {
         Miss::WrongAddress => "wrong-address",
         Miss::TableByAddress => "table-by-address",
         Miss::WrongLevel => "wrong-level",
+        Miss::PartOfStageOne => "part-of-stage-one",
+        Miss::XsAccesses => "xs-accesses",
+        Miss::WrongGranule => "wrong-granule",
+        Miss::NotModelled => "not-modelled",
         Miss::AlreadyDone => "already-done",
     }
 }

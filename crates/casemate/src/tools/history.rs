@@ -107,6 +107,10 @@ pub fn miss_words(miss: Miss) -> &'static str {
         Miss::WrongAddress => "the TLBI names an address outside the entry's range",
         Miss::TableByAddress => "a TLBI by address does not drop what was below a table",
         Miss::WrongLevel => "the TLBI names a level other than the entry's",
+        Miss::PartOfStageOne => "the TLBI drops one address or ASID of stage 1 only",
+        Miss::XsAccesses => "with nXS it does not wait for accesses that may have the XS attribute",
+        Miss::WrongGranule => "the TLBI's range is in pages of another granule",
+        Miss::NotModelled => "the TLBI is not modelled: what it drops is not known",
         Miss::AlreadyDone => "a TLBI already took effect; a DSB is missing",
     }
 }

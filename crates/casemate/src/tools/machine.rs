@@ -7,6 +7,7 @@ use serde_json::{Value, json};
 use super::checkpoints::StateAt;
 use super::explain::{descriptor_words, place_words};
 use super::render::hex;
+use crate::model::{Format, Root};
 
 /// The state as text for people. `with_tables` lists the valid and unclean entries of every table.
 pub fn state_text(state: &StateAt, with_tables: bool) -> String {
@@ -26,7 +27,12 @@ fn write_state(state: &StateAt, with_tables: bool, out: &mut String) -> std::fmt
     for root in checker.registered_roots() {
         let name = if root.stage == 1 { "ASID" } else { "VMID" };
         let (base, stage, id, users) = (root.base, root.stage, root.id, root.users);
-        writeln!(out, "  {base:#x}: stage {stage}, {name} {id}, level {}, used by {users} threads", root.level)?;
+        let format = unusual(root);
+        writeln!(
+            out,
+            "  {base:#x}: stage {stage}, {name} {id}, level {}{format}, used by {users} threads",
+            root.level
+        )?;
     }
     writeln!(out, "threads")?;
     for thread in checker.thread_views() {
@@ -88,6 +94,11 @@ fn write_state(state: &StateAt, with_tables: bool, out: &mut String) -> std::fmt
     Ok(())
 }
 
+/// The layout of a root's descriptors, if it is not the usual one.
+pub fn unusual(root: &Root) -> String {
+    if root.format == Format::default() { String::new() } else { format!(", {}", root.format.words()) }
+}
+
 /// The state as JSON for programs.
 pub fn state_json(state: &StateAt) -> Value {
     let checker = &state.checker;
@@ -95,7 +106,8 @@ pub fn state_json(state: &StateAt) -> Value {
         .registered_roots()
         .map(|root| {
             json!({"base": hex(root.base), "stage": root.stage, "id": root.id, "users": root.users,
-                   "level": root.level, "tables": root.tables})
+                   "level": root.level, "tables": root.tables, "granule_bytes": root.format.entry_bytes(3),
+                   "wide_addresses": root.format.has_wide_addresses})
         })
         .collect();
     let threads: Vec<Value> = checker

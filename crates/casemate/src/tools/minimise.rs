@@ -140,6 +140,7 @@ impl Step {
     fn page(&self) -> Option<u64> {
         match self.transition {
             Transition::MemWrite { address, .. }
+            | Transition::MemAtomic { address, .. }
             | Transition::MemRead { address, .. }
             | Transition::MemInit { address, .. }
             | Transition::MemFree { address, .. }

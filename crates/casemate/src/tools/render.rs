@@ -77,6 +77,7 @@ pub fn report_json(report: &Report) -> Value {
         "file": report.file,
         "events": report.events,
         "verdict": report.verdict.word(),
+        "reasons": report.reasons(),
         "assertion": report.verdict == Verdict::Assertion,
         "lost": report.lost,
         "errors": report.errors,
@@ -143,6 +144,9 @@ pub fn report_text(report: &Report, out: &mut impl Write) -> std::fmt::Result {
     }
     if report.damage > 0 {
         writeln!(out, "{file}: {} syntax errors: records are missing", report.damage)?;
+    }
+    for reason in report.doubts.iter().filter(|_| report.verdict == Verdict::Unknown) {
+        writeln!(out, "{file}: the verdict is unknown: {}", reason.message)?;
     }
     writeln!(
         out,

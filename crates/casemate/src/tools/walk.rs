@@ -6,7 +6,7 @@ use anytrace_core::Error;
 use serde_json::{Value, json};
 
 use super::render::hex;
-use crate::model::{CellState, Checker, Descriptor, Root, entry_bytes};
+use crate::model::{CellState, Checker, Descriptor, Format, Root};
 
 /// Most entries of a tree that are printed.
 const ENTRIES_MAX: usize = 1 << 20;
@@ -16,6 +16,8 @@ const ENTRIES_MAX: usize = 1 << 20;
 pub struct Entry {
     /// Its level.
     pub level: u8,
+    /// The layout of its descriptor.
+    pub format: Format,
     /// Its address.
     pub address: u64,
     /// Its value; `None` if memory was not initialized.
@@ -99,7 +101,8 @@ impl<'a> Tree<'a> {
     fn entry(&self, table: u64, at: u64, level: u8, input: u64) -> Entry {
         let address = table.wrapping_add(8 * at);
         let value = self.checker.value(address);
-        let descriptor = Descriptor::decode(level, value.unwrap_or(0));
+        let format = self.root.format;
+        let descriptor = Descriptor::decode(format, level, value.unwrap_or(0));
         let is_map = matches!(descriptor, Descriptor::Map(_));
         let state = self.checker.cell(address).map(|cell| match cell.state {
             CellState::Valid => stale_state(self.checker, address),
@@ -108,26 +111,27 @@ impl<'a> Tree<'a> {
         });
         let attributes =
             if is_map { attributes(self.root.stage, value.unwrap_or(0), self.mair) } else { String::new() };
-        Entry { level, address, value, input, descriptor, attributes, state }
+        Entry { level, format, address, value, input, descriptor, attributes, state }
     }
 
     /// The entries that translate an input address, from the root down; none for an address beyond the root's range.
     pub fn walk(&self, address: u64) -> Vec<Entry> {
         let mut entries = Vec::new();
         let (mut level, mut table) = (self.root.level, self.root.base);
-        let top = address / entry_bytes(level);
+        let format = self.root.format;
+        let top = address >> format.shift(level);
         let mut at = top;
-        if at >= 512 * u64::from(self.root.tables) {
+        if at >= 512 * u64::from(self.root.pages) {
             return entries;
         }
         loop {
-            let input = address & !(entry_bytes(level) - 1);
+            let input = address & !(format.entry_bytes(level) - 1);
             let entry = self.entry(table, at, level, input);
             let next = entry.descriptor;
             entries.push(entry);
             let Descriptor::Table(base) = next else { return entries };
             (level, table) = (level + 1, base);
-            at = address / entry_bytes(level) % 512;
+            at = (address >> format.shift(level)) % format.entries();
         }
     }
 
@@ -143,19 +147,18 @@ impl<'a> Tree<'a> {
     /// Visits the entries that are valid or unclean, each before those below it; stops after about a million.
     pub fn entries(&self) -> Vec<Entry> {
         let mut found = Vec::new();
-        for number in 0..u64::from(self.root.tables) {
-            let input = number * 512 * entry_bytes(self.root.level);
-            self.below(self.root.base.wrapping_add(4096 * number), self.root.level, input, &mut found);
-        }
+        let Root { base, level, pages, .. } = self.root;
+        self.below(base, level, (0, 512 * u64::from(pages)), &mut found);
         found
     }
 
-    fn below(&self, table: u64, level: u8, input: u64, found: &mut Vec<Entry>) {
-        for at in 0..512 {
+    fn below(&self, table: u64, level: u8, (input, entries): (u64, u64), found: &mut Vec<Entry>) {
+        let bytes = self.root.format.entry_bytes(level);
+        for at in 0..entries {
             if found.len() >= ENTRIES_MAX {
                 return;
             }
-            let entry = self.entry(table, at, level, input.wrapping_add(at * entry_bytes(level)));
+            let entry = self.entry(table, at, level, input.wrapping_add(at.wrapping_mul(bytes)));
             let is_unclean = entry.state.as_ref().is_some_and(|state| state.starts_with("IU"));
             if entry.descriptor == Descriptor::Invalid && !is_unclean {
                 continue;
@@ -163,7 +166,7 @@ impl<'a> Tree<'a> {
             let (next, input) = (entry.descriptor, entry.input);
             found.push(entry);
             if let Descriptor::Table(base) = next {
-                self.below(base, level + 1, input, found);
+                self.below(base, level + 1, (input, self.root.format.entries()), found);
             }
         }
     }
@@ -172,7 +175,7 @@ impl<'a> Tree<'a> {
 /// One entry for people, indented by level.
 pub fn entry_text(entry: &Entry, top: u8, out: &mut String) {
     let indent = "  ".repeat(usize::from(entry.level.saturating_sub(top)));
-    let last = entry.input.wrapping_add(entry_bytes(entry.level) - 1);
+    let last = entry.input.wrapping_add(entry.format.entry_bytes(entry.level) - 1);
     let value = entry.value.map_or("not initialized".to_owned(), |value| format!("{value:#x}"));
     let what = super::explain::descriptor_words(entry.descriptor);
     let state = entry.state.as_ref().map_or("no entry", String::as_str);
@@ -204,7 +207,7 @@ pub fn entry_json(entry: &Entry) -> Value {
         "location": hex(entry.address),
         "value": entry.value.map(hex),
         "input_start": hex(entry.input),
-        "input_bytes": entry_bytes(entry.level),
+        "input_bytes": entry.format.entry_bytes(entry.level),
         "kind": kind,
         "target": target.map(hex),
         "attributes": entry.attributes,
@@ -249,5 +252,29 @@ mod tests {
             "{text}"
         );
         assert!(Tree::new(&checker, 0x2000).is_err());
+    }
+
+    #[test]
+    fn tables_of_16_kib_are_walked_in_all_their_pages() {
+        let mut checker = Checker::new(Options::ARCHITECTURE);
+        let write = |address, value| Transition::MemWrite { order: MemoryOrder::Plain, address, value };
+        // 36 bits start at level 2; entry 2000 of level 2 maps from 2000 * 32 MiB on, entry 1999 of level 3 its page.
+        for step in [
+            Transition::SysregWrite { register: Sysreg::TcrEl2, value: 28 | 2 << 14 },
+            Transition::MemInit { address: 0x1_0000, size: 0x8000 },
+            write(0x1_0000 + 8 * 2000, 0x1_4003),
+            write(0x1_0000 + 8 * 2001, 0x8200_0401),
+            write(0x1_4000 + 8 * 1999, 0x7_8403),
+            Transition::SysregWrite { register: Sysreg::Ttbr0El2, value: 0x1_0000 },
+        ] {
+            assert!(checker.step(0, &step).is_empty());
+        }
+        let tree = Tree::new(&checker, 0x1_0000).unwrap();
+        let first = 2000 << 25;
+        assert_eq!(tree.translate(first + (1999 << 14) + 0x123), Some(0x7_8123));
+        assert_eq!(tree.translate((2001 << 25) + 0x1_2345), Some(0x8201_2345));
+        let shown: Vec<_> = tree.entries().iter().map(|entry| (entry.level, entry.input)).collect();
+        assert_eq!(shown, [(2, first), (3, first + (1999 << 14)), (2, 2001 << 25)]);
+        assert_eq!(tree.root().format.words(), "16 KiB granule");
     }
 }

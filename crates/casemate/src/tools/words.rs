@@ -194,7 +194,9 @@ fn written(at: Option<u64>, open: &Open<'_>, options: &OpenOptions, sink: &mut d
             return Ok(());
         }
         found = Some(match record.transition {
-            Transition::MemWrite { address, .. } | Transition::MemSet { address, .. } => Some(address & !7),
+            Transition::MemWrite { address, .. }
+            | Transition::MemAtomic { address, .. }
+            | Transition::MemSet { address, .. } => Some(address & !7),
             _ => None,
         });
         Err(Error::usage("the record is reached"))

@@ -9,6 +9,7 @@ use anytrace_core::{Error, Rule, Severity};
 use crate::rules;
 use crate::verbs::preamble::is_preamble;
 use crate::wire::field::Field;
+use crate::wire::name::Name;
 use crate::wire::output::claim_text;
 use crate::wire::parse::value_offset;
 use crate::wire::record::{Barrier, Dialect, Operand, Record, Transition};
@@ -99,6 +100,7 @@ impl Checker {
             place.report(match breach.found {
                 FoundValue::Number(value) => complaint.found(format!("{value:#x}")),
                 FoundValue::Word(word) => complaint.found(format!("'{word}'")),
+                FoundValue::Name(name) => complaint.found(format!("'{name}'")),
             })?;
         }
         Ok(())
@@ -184,13 +186,16 @@ struct Breach {
 enum FoundValue {
     Number(u64),
     Word(&'static str),
+    Name(Name),
 }
 
 /// `Some` when [`Breach::all`] finds anything; cheap.
 #[inline]
 fn breach(transition: &Transition) -> Option<()> {
     let is_clean = match *transition {
-        Transition::MemWrite { address, .. } | Transition::MemRead { address, .. } => address & 7 == 0,
+        Transition::MemWrite { address, .. }
+        | Transition::MemRead { address, .. }
+        | Transition::MemAtomic { address, .. } => address & 7 == 0,
         Transition::MemInit { address, size } | Transition::MemFree { address, size } => {
             (address | size) & 7 == 0 && address.checked_add(size).is_some()
         }
@@ -199,6 +204,7 @@ fn breach(transition: &Transition) -> Option<()> {
         }
         Transition::Barrier(Barrier::Dsb(domain)) => domain.is_documented(),
         Transition::Tlbi { operand: Operand::AddressLevel { address, level }, .. } => level <= 0xf && address < 1 << 44,
+        Transition::OtherTlbi { .. } | Transition::OtherSysreg { .. } => false,
         _ => true,
     };
     (!is_clean).then_some(())
@@ -208,7 +214,9 @@ impl Breach {
     fn all(transition: &Transition) -> Vec<Self> {
         let mut found = Vec::new();
         match *transition {
-            Transition::MemWrite { address, .. } | Transition::MemRead { address, .. } => {
+            Transition::MemWrite { address, .. }
+            | Transition::MemRead { address, .. }
+            | Transition::MemAtomic { address, .. } => {
                 found.extend(Self::alignment(address, None, Severity::Warning));
             }
             Transition::MemInit { address, size } | Transition::MemFree { address, size } => {
@@ -222,22 +230,39 @@ impl Breach {
             }
             Transition::Barrier(Barrier::Dsb(domain)) if !domain.is_documented() => found.push(Self {
                 rule: &rules::UNKNOWN_BARRIER_KIND,
-                severity: Severity::Error,
+                severity: Severity::Warning,
                 field: Field::Kind,
                 expected: "ish, ishst, nsh, sy",
                 found: FoundValue::Word(domain.name()),
             }),
-            Transition::Tlbi { operand: Operand::AddressLevel { address, level }, .. } => {
-                if address >= 1 << 44 {
-                    found.push(Self::range(Field::Addr, "a page number of at most 44 bits", address));
-                }
-                if level > 0xf {
-                    found.push(Self::range(Field::Level, "at most 0xf", level));
-                }
+            Transition::OtherTlbi { name, operand } => {
+                found.push(Self::unknown(&rules::UNKNOWN_TLBI, Field::Op, "a known TLBI operation", name));
+                found.extend(Self::operand(operand));
             }
+            Transition::OtherSysreg { name, .. } => {
+                found.push(Self::unknown(&rules::UNKNOWN_SYSREG, Field::Sysreg, "a known system register", name));
+            }
+            Transition::Tlbi { operand, .. } => found.extend(Self::operand(operand)),
             _ => {}
         }
         found
+    }
+
+    fn operand(operand: Operand) -> Vec<Self> {
+        let mut found = Vec::new();
+        if let Operand::AddressLevel { address, level } = operand {
+            if address >= 1 << 44 {
+                found.push(Self::range(Field::Addr, "a page number of at most 44 bits", address));
+            }
+            if level > 0xf {
+                found.push(Self::range(Field::Level, "at most 0xf", level));
+            }
+        }
+        found
+    }
+
+    fn unknown(rule: &'static Rule, field: Field, expected: &'static str, name: Name) -> Self {
+        Self { rule, severity: Severity::Warning, field, expected, found: FoundValue::Name(name) }
     }
 
     fn alignment(address: u64, size: Option<u64>, severity: Severity) -> Vec<Self> {

@@ -110,6 +110,13 @@ fn push_fields(out: &mut Vec<u8>, transition: &Transition) {
             push_number(out, b" (address ", address);
             push_number(out, b" (value ", value);
         }
+        Transition::MemAtomic { op, order, address, value, read } => {
+            push_word(out, b" (op ", op.name());
+            push_word(out, b" (mem-order ", order.name());
+            push_number(out, b" (address ", address);
+            push_number(out, b" (value ", value);
+            push_number(out, b" (read ", read);
+        }
         Transition::MemRead { address, value } => {
             push_number(out, b" (address ", address);
             push_number(out, b" (value ", value);
@@ -128,14 +135,16 @@ fn push_fields(out: &mut Vec<u8>, transition: &Transition) {
         Transition::Tlbi { op, operand } => {
             out.push(b' ');
             out.extend_from_slice(op.name().as_bytes());
-            match operand {
-                Operand::None => {}
-                Operand::Value(value) => push_number(out, b" (value ", value),
-                Operand::AddressLevel { address, level } => {
-                    push_number(out, b" (addr ", address);
-                    push_number(out, b" (level ", level);
-                }
-            }
+            push_operand(out, operand);
+        }
+        Transition::OtherTlbi { name, operand } => {
+            out.push(b' ');
+            out.extend_from_slice(name.as_str().as_bytes());
+            push_operand(out, operand);
+        }
+        Transition::OtherSysreg { name, value } => {
+            push_word(out, b" (sysreg ", name.as_str());
+            push_number(out, b" (value ", value);
         }
         Transition::SysregWrite { register, value } => {
             push_word(out, b" (sysreg ", register.name());
@@ -148,6 +157,17 @@ fn push_fields(out: &mut Vec<u8>, transition: &Transition) {
         }
         Transition::Lock { address } | Transition::Unlock { address } | Transition::Trylock { address } => {
             push_number(out, b" (address ", address);
+        }
+    }
+}
+
+fn push_operand(out: &mut Vec<u8>, operand: Operand) {
+    match operand {
+        Operand::None => {}
+        Operand::Value(value) => push_number(out, b" (value ", value),
+        Operand::AddressLevel { address, level } => {
+            push_number(out, b" (addr ", address);
+            push_number(out, b" (level ", level);
         }
     }
 }

@@ -6,12 +6,14 @@
 use anytrace_core::jsonl::{Object, push_header_start};
 use anytrace_core::{Error, text};
 
+use crate::wire::name::Name;
 use crate::wire::output::claim_text;
 use crate::wire::parse::parse;
 use crate::wire::record::{
-    Barrier, Domain, HintKind, Kind, MemoryOrder, Operand, Record, Source, Spelling, Sysreg, TlbiOp, Transition,
+    AtomicOp, Barrier, Domain, HintKind, Kind, MemoryOrder, Operand, Record, Source, Spelling, Sysreg, Transition,
 };
 use crate::wire::style::Radix;
+use crate::wire::tlbi::TlbiOp;
 use crate::wire::writer::Layout;
 
 /// White space and comments that are buffered until the next record.
@@ -183,6 +185,13 @@ fn push_transition(out: &mut Vec<u8>, transition: &Transition) {
             push_u64(out, "address", address);
             push_u64(out, "value", value);
         }
+        Transition::MemAtomic { op, order, address, value, read } => {
+            push_word(out, "op", op.name());
+            push_word(out, "mem-order", order.name());
+            push_u64(out, "address", address);
+            push_u64(out, "value", value);
+            push_u64(out, "read", read);
+        }
         Transition::MemRead { address, value } => {
             push_u64(out, "address", address);
             push_u64(out, "value", value);
@@ -203,14 +212,15 @@ fn push_transition(out: &mut Vec<u8>, transition: &Transition) {
         }
         Transition::Tlbi { op, operand } => {
             push_word(out, "op", op.name());
-            match operand {
-                Operand::None => {}
-                Operand::Value(value) => push_u64(out, "value", value),
-                Operand::AddressLevel { address, level } => {
-                    push_u64(out, "addr", address);
-                    push_u64(out, "level", level);
-                }
-            }
+            push_operand(out, operand);
+        }
+        Transition::OtherTlbi { name, operand } => {
+            push_word(out, "op", name.as_str());
+            push_operand(out, operand);
+        }
+        Transition::OtherSysreg { name, value } => {
+            push_word(out, "sysreg", name.as_str());
+            push_u64(out, "value", value);
         }
         Transition::SysregWrite { register, value } => {
             push_word(out, "sysreg", register.name());
@@ -223,6 +233,17 @@ fn push_transition(out: &mut Vec<u8>, transition: &Transition) {
         }
         Transition::Lock { address } | Transition::Unlock { address } | Transition::Trylock { address } => {
             push_u64(out, "address", address);
+        }
+    }
+}
+
+fn push_operand(out: &mut Vec<u8>, operand: Operand) {
+    match operand {
+        Operand::None => {}
+        Operand::Value(value) => push_u64(out, "value", value),
+        Operand::AddressLevel { address, level } => {
+            push_u64(out, "addr", address);
+            push_u64(out, "level", level);
         }
     }
 }
@@ -351,10 +372,13 @@ fn read_transition(object: &Object, kind: Kind) -> Result<Transition, Error> {
     let value = || object.u64("value");
     let size = || object.u64("size");
     Ok(match kind {
-        Kind::MemWrite => Transition::MemWrite {
-            order: word(object, "mem-order", MemoryOrder::from_name)?,
+        Kind::MemWrite => Transition::MemWrite { order: order(object, kind)?, address: address()?, value: value()? },
+        Kind::MemAtomic => Transition::MemAtomic {
+            op: word(object, "op", AtomicOp::from_name)?,
+            order: order(object, kind)?,
             address: address()?,
             value: value()?,
+            read: object.u64("read")?,
         },
         Kind::MemRead => Transition::MemRead { address: address()?, value: value()? },
         Kind::MemInit => Transition::MemInit { address: address()?, size: size()? },
@@ -367,7 +391,12 @@ fn read_transition(object: &Object, kind: Kind) -> Result<Transition, Error> {
         }),
         Kind::Tlbi => read_tlbi(object)?,
         Kind::SysregWrite => {
-            Transition::SysregWrite { register: word(object, "sysreg", Sysreg::from_name)?, value: value()? }
+            let word = object.str("sysreg")?;
+            match (Sysreg::from_name(word), Name::new(word.as_bytes())) {
+                (Some(register), _) => Transition::SysregWrite { register, value: value()? },
+                (None, Some(name)) => Transition::OtherSysreg { name, value: value()? },
+                (None, None) => return Err(object.wrong("sysreg", "the name of a register", word)),
+            }
         }
         Kind::Hint => Transition::Hint {
             hint: word(object, "hint", HintKind::from_name)?,
@@ -380,14 +409,23 @@ fn read_transition(object: &Object, kind: Kind) -> Result<Transition, Error> {
     })
 }
 
+/// A memory order that the kind of record has.
+fn order(object: &Object, kind: Kind) -> Result<MemoryOrder, Error> {
+    word(object, "mem-order", |word| MemoryOrder::from_name(word).filter(|order| order.belongs_to(kind)))
+}
+
 fn read_tlbi(object: &Object) -> Result<Transition, Error> {
-    let op = word(object, "op", TlbiOp::from_name)?;
+    let word = object.str("op")?;
     let operand = if object.has("addr") || object.has("level") {
         Operand::AddressLevel { address: object.u64("addr")?, level: object.u64("level")? }
     } else if object.has("value") {
         Operand::Value(object.u64("value")?)
     } else {
         Operand::None
+    };
+    let Some(op) = TlbiOp::from_name(word) else {
+        let name = Name::new(word.as_bytes()).ok_or_else(|| object.wrong("op", "the name of an operation", word))?;
+        return Ok(Transition::OtherTlbi { name, operand });
     };
     match (op.takes_operand(), operand) {
         (true, Operand::None) => Err(object.wrong("value", "a number, as the operation takes an address", "nothing")),

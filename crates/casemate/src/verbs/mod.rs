@@ -13,4 +13,5 @@ pub(crate) mod rewrite;
 pub(crate) mod state;
 #[cfg(test)]
 pub(crate) mod state_oracle;
+mod state_sync;
 pub(crate) mod trim;

@@ -11,11 +11,17 @@ pub(crate) struct ModelCheck {
     checker: Checker,
     /// Bytes were lost: the effect of the steps in them is unknown.
     has_loss: bool,
+    /// A step did something that is not modelled.
+    has_doubt: bool,
 }
 
 impl ModelCheck {
     pub(crate) fn new() -> Self {
-        Self { checker: Checker::new(Options { goes_on: true, ..Options::ARCHITECTURE }), has_loss: false }
+        Self {
+            checker: Checker::new(Options { goes_on: true, ..Options::ARCHITECTURE }),
+            has_loss: false,
+            has_doubt: false,
+        }
     }
 
     #[inline]
@@ -34,7 +40,14 @@ impl ModelCheck {
     #[inline]
     pub(crate) fn apply(&mut self, item: &Item<'_>) -> bool {
         match item {
-            Item::Record(record) => !self.checker.step(record.thread, &record.transition).is_empty(),
+            Item::Record(record) => {
+                let found = self.checker.step(record.thread, &record.transition);
+                if found.is_empty() {
+                    return false;
+                }
+                self.has_doubt |= found.iter().any(|violation| violation.breach.is_doubt);
+                true
+            }
             Item::Lost(_) => {
                 self.has_loss = true;
                 false
@@ -48,9 +61,9 @@ impl ModelCheck {
         self.checker.found()
     }
 
-    /// Error or warning: records lost before may have made an error valid.
+    /// Error or warning: records lost before, and steps that are not modelled, may have made an error valid.
     pub(crate) fn severity(&self, violation: &Violation) -> Severity {
-        if self.has_loss { violation.severity.min(Severity::Warning) } else { violation.severity }
+        if self.has_loss || self.has_doubt { violation.severity.min(Severity::Warning) } else { violation.severity }
     }
 
     #[cold]
@@ -58,8 +71,11 @@ impl ModelCheck {
         for violation in self.violations() {
             let mut complaint = place.complaint(violation.breach.rule, 0).record(place.seq);
             complaint = complaint.found(found(violation, record));
-            if self.has_loss && violation.is_error() {
-                let help = "records before this one were lost; they may have made it valid";
+            if (self.has_loss || self.has_doubt) && violation.is_error() {
+                let help = match self.has_loss {
+                    true => "records before this one were lost; they may have made it valid",
+                    false => "records before this one are not modelled; they may have made it valid",
+                };
                 complaint = complaint.severity(Severity::Warning).help(help);
             }
             place.report(complaint)?;

@@ -19,8 +19,9 @@ use crate::verbs::state::{
     STAGE_1, STAGE_2, Thread,
 };
 use crate::wire::record::{
-    Barrier, Domain, HintKind, MemoryOrder, Operand, Record, Source, Spelling, Sysreg, TlbiOp, Transition,
+    Barrier, Domain, HintKind, MemoryOrder, Operand, Record, Source, Spelling, Sysreg, Transition,
 };
+use crate::wire::tlbi::TlbiOp;
 
 /// The source of the records of a preamble.
 const PREAMBLE_SOURCE: &str = "anytrace-preamble:1";
@@ -68,6 +69,12 @@ pub(crate) fn notes(state: &MachineState, records: u64) -> Vec<String> {
     if records > 0 {
         notes.push(format!(
             "{records} records with src \"{PREAMBLE_SOURCE}\" were added to rebuild the state at the start of the part."
+        ));
+    }
+    if state.other_shapes > 0 {
+        notes.push(format!(
+            "{} trees of another granule than 4 KiB: which of their entries are not clean was not rebuilt.",
+            state.other_shapes
         ));
     }
     if state.homeless_writes > 0 {
@@ -205,7 +212,7 @@ impl Registers {
     /// Makes the last roots current, turns stages off again, and writes the bases that were written while they were
     /// off.
     fn finish(&mut self, state: &MachineState, emit: Emit<'_>) -> Result<(), Error> {
-        for (thread, Thread { registers, current, last, .. }) in &state.threads {
+        for (thread, Thread { registers, others, current, last, .. }) in &state.threads {
             // The stage whose root became current last must do so last again.
             for stage in [1 - last, *last] {
                 if let Some(value) = current[stage] {
@@ -220,6 +227,13 @@ impl Registers {
                         self.write(*thread, register, *value, emit)?;
                     }
                 }
+            }
+            // The rest registers no root that is followed, but its verdict may depend on it.
+            for (register, value) in registers {
+                self.write(*thread, *register, *value, emit)?;
+            }
+            for (name, value) in others {
+                emit(*thread, Transition::OtherSysreg { name: *name, value: *value })?;
             }
         }
         Ok(())

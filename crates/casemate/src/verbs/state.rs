@@ -11,21 +11,25 @@ use std::collections::{BTreeMap, BTreeSet};
 use anytrace_core::Limits;
 
 use crate::verbs::memory::{Memory, words};
-use crate::wire::record::{Barrier, Domain, HintKind, MemoryOrder, Operand, Record, Sysreg, TlbiOp, Transition};
+use crate::wire::name::Name;
+use crate::wire::record::{Barrier, HintKind, MemoryOrder, Record, Sysreg, Transition};
 
 /// Entries not yet clean that are followed at the same time; further ones are only counted.
 const UNCLEAN_MAX: usize = 4096;
 
+/// Registers of a thread that are in no table and are remembered.
+const OTHERS_MAX: usize = 256;
+
 pub(crate) const PAGE_BYTES: u64 = 4096;
 const WORDS_A_PAGE: u64 = 512;
 /// Bits 47:12 of a descriptor: the next table.
-const TABLE_MASK: u64 = 0xffff_ffff_f000;
+pub(super) const TABLE_MASK: u64 = 0xffff_ffff_f000;
 /// Bits 47:1 of a base register.
 const BASE_MASK: u64 = 0xffff_ffff_fffe;
 /// T0SZ of a geometry register that was never written.
 pub(crate) const DEFAULT_T0SZ: u64 = 16;
 /// Size of what an entry of each level maps.
-const LEVEL_SHIFT: [u32; 4] = [39, 30, 21, 12];
+pub(super) const LEVEL_SHIFT: [u32; 4] = [39, 30, 21, 12];
 
 /// Translation stages, as indices.
 pub(crate) const STAGE_1: usize = 0;
@@ -65,6 +69,8 @@ pub(crate) struct Root {
 pub(crate) struct Thread {
     /// Last value written, by [`Sysreg`].
     pub(crate) registers: BTreeMap<Sysreg, u64>,
+    /// The same for registers that are in no table.
+    pub(crate) others: BTreeMap<Name, u64>,
     /// Last value with bit 0 set written to each stage's control register.
     pub(crate) enabling: [Option<u64>; 2],
     /// The value of each stage's base register that last made a root current.
@@ -115,7 +121,7 @@ pub(crate) struct Unclean {
     pub(crate) steps: Vec<CountedStep>,
     /// The last write of a different invalid value since then.
     pub(crate) overwritten: Option<CountedStep>,
-    table: Table,
+    pub(crate) table: Table,
 }
 
 /// The state after some records.
@@ -127,7 +133,7 @@ pub(crate) struct MachineState {
     /// By slot.
     pub(crate) roots: Vec<Root>,
     /// Identifier of the last root in slot 0.
-    slot_0_id: u64,
+    pub(super) slot_0_id: u64,
     pub(crate) root_locks: BTreeMap<u64, u64>,
     pub(crate) owner_roots: BTreeMap<u64, u64>,
     /// Hints that assigned an entry to a thread, by entry.
@@ -144,6 +150,8 @@ pub(crate) struct MachineState {
     is_racy: bool,
     /// Writes to memory that was not initialized.
     pub(crate) homeless_writes: u64,
+    /// Roots whose tables have another granule than 4 KiB, or 52-bit addresses: their entries are not followed.
+    pub(crate) other_shapes: u64,
     /// Tables that were linked while words of theirs belonged to a thread: a checker skips parts of them.
     pub(crate) owned_tables: u64,
     /// Entries past [`UNCLEAN_MAX`].
@@ -175,7 +183,12 @@ impl MachineState {
             Transition::Hint { hint, location, value } => self.hint(thread, hint, location, value),
             Transition::Lock { address } | Transition::Trylock { address } => self.lock(thread, address),
             Transition::Unlock { address } => self.unlock(thread, address),
-            Transition::MemRead { .. } | Transition::Barrier(Barrier::Isb) => {}
+            Transition::MemAtomic { order, address, value, .. } => {
+                let order = if order.is_release() { MemoryOrder::Release } else { MemoryOrder::Plain };
+                self.write(thread, order, address & !7, value);
+            }
+            Transition::OtherSysreg { name, value } => self.write_other(thread, name, value),
+            Transition::MemRead { .. } | Transition::OtherTlbi { .. } | Transition::Barrier(Barrier::Isb) => {}
         }
         self.seq += 1;
     }
@@ -244,7 +257,7 @@ impl MachineState {
         self.root_locks.get(&root).copied().filter(|lock| *lock != 0)
     }
 
-    fn step(&self, thread: u32, transition: Transition) -> CountedStep {
+    pub(super) fn step(&self, thread: u32, transition: Transition) -> CountedStep {
         let is_held = |lock: &u64| self.locks.get(lock).is_some_and(|held| held.thread == thread);
         let roots = self.root_locks.iter().filter(|(_, lock)| is_held(lock)).map(|(root, _)| *root).collect();
         let current = self.current_root(thread);
@@ -258,7 +271,7 @@ impl MachineState {
     }
 
     /// The register value that made the thread's root of stage 2 current, whichever register it was.
-    fn current_root(&self, thread: u32) -> Option<u64> {
+    pub(super) fn current_root(&self, thread: u32) -> Option<u64> {
         let thread = self.threads.get(&thread)?;
         let is_of_stage_2 = |value: &u64| self.root_stage(*value) == Some(STAGE_2);
         [thread.last, 1 - thread.last].into_iter().find_map(|stage| thread.current[stage].filter(is_of_stage_2))
@@ -316,7 +329,7 @@ impl MachineState {
         }
     }
 
-    fn unmark(&mut self, page: u64, level: usize) {
+    pub(super) fn unmark(&mut self, page: u64, level: usize) {
         if self.tables.get(&page).is_none_or(|table| table.level != level) {
             return;
         }
@@ -336,7 +349,7 @@ impl MachineState {
     }
 
     /// True when a step by the thread counts for the entry.
-    fn is_authorised(&self, word: u64, root: u64, thread: u32) -> bool {
+    pub(super) fn is_authorised(&self, word: u64, root: u64, thread: u32) -> bool {
         if self.is_racy {
             return true;
         }
@@ -345,88 +358,6 @@ impl MachineState {
         }
         let held = self.lock_of(root).and_then(|lock| self.locks.get(&lock));
         held.is_some_and(|held| held.thread == thread)
-    }
-
-    fn dsb(&mut self, thread: u32, domain: Domain) {
-        let is_full = !matches!(domain, Domain::Ishst | Domain::Nsh | Domain::Nshst | Domain::Nshld);
-        self.advance(thread, Transition::Barrier(Barrier::Dsb(domain)), |_, unclean| match unclean.progress {
-            Progress::Unguarded => Some(Some(Progress::Dsbed)),
-            Progress::TlbiIpa if is_full => Some(Some(Progress::TlbiIpaDsbed)),
-            Progress::Tlbied if is_full => Some(None),
-            _ => None,
-        });
-        self.locks.values_mut().filter(|held| held.thread == thread).for_each(|held| held.is_spent = false);
-    }
-
-    fn tlbi(&mut self, thread: u32, op: TlbiOp, operand: Operand) {
-        if !op.is_broadcast() || self.unclean.is_empty() {
-            return;
-        }
-        let stage = if op.is_el2() { STAGE_1 } else { STAGE_2 };
-        let page = operand.value().map(|value| (value & ((1 << 44) - 1)) << 12);
-        let ids: BTreeMap<u64, u64> = self.roots.iter().map(|root| (root.base, root.value >> 48)).collect();
-        let current = self.current_root(thread);
-        // The identifier an operation by address names: always 0 in stage 1; a thread without a root has slot 0's.
-        let id = if op.is_el2() { 0 } else { current.map_or(self.slot_0_id, |value| value >> 48) };
-        self.advance(thread, Transition::Tlbi { op, operand }, |word, unclean| {
-            let table = unclean.table;
-            let is_named = |page| is_in_entry(word, unclean, page) && ids.get(&table.root) == Some(&id);
-            let is_hit = page.is_none_or(is_named) && (!op.is_last_level() || table.level == 3) && table.stage == stage;
-            if !is_hit {
-                return None;
-            }
-            let is_stage_2_only = matches!(op, TlbiOp::Ipas2e1is | TlbiOp::Ipas2le1is);
-            let is_stage_1_only = op == TlbiOp::Vmalle1is;
-            match unclean.progress {
-                Progress::Dsbed if is_stage_2_only => Some(Some(Progress::TlbiIpa)),
-                Progress::Dsbed if !is_stage_1_only => Some(Some(Progress::Tlbied)),
-                Progress::TlbiIpaDsbed if !is_stage_2_only => Some(Some(Progress::Tlbied)),
-                _ => None,
-            }
-        });
-    }
-
-    /// Advances entries: `next` returns the state after the step (none: clean), or nothing when it does not count.
-    fn advance(
-        &mut self,
-        thread: u32,
-        transition: Transition,
-        next: impl Fn(u64, &Unclean) -> Option<Option<Progress>>,
-    ) {
-        if self.unclean.is_empty() {
-            return;
-        }
-        let moves: Vec<(u64, Option<Progress>)> = self
-            .unclean
-            .iter()
-            .filter(|(word, unclean)| {
-                unclean.thread == thread && self.is_authorised(**word, unclean.table.root, thread)
-            })
-            .filter_map(|(word, unclean)| Some((*word, next(*word, unclean)?)))
-            .collect();
-        if moves.is_empty() {
-            return;
-        }
-        let step = self.step(thread, transition);
-        for (word, progress) in moves {
-            match progress {
-                Some(progress) => {
-                    if let Some(unclean) = self.unclean.get_mut(&word) {
-                        unclean.progress = progress;
-                        unclean.steps.push(step.clone());
-                    }
-                }
-                None => self.clean(word),
-            }
-        }
-    }
-
-    fn clean(&mut self, word: u64) {
-        let Some(unclean) = self.unclean.remove(&word) else { return };
-        if unclean.is_table() {
-            self.unmark(unclean.old & TABLE_MASK, unclean.table.level + 1);
-            self.was_table.insert(word);
-        }
     }
 
     fn write_register(&mut self, thread: u32, register: Sysreg, value: u64) {
@@ -458,6 +389,16 @@ impl MachineState {
         }
     }
 
+    fn write_other(&mut self, thread: u32, name: Name, value: u64) {
+        if self.threads.len() >= self.threads_max && !self.threads.contains_key(&thread) {
+            return;
+        }
+        let others = &mut self.threads.entry(thread).or_default().others;
+        if others.len() < OTHERS_MAX || others.contains_key(&name) {
+            others.insert(name, value);
+        }
+    }
+
     fn register_root(&mut self, thread: u32, stage: usize, value: u64) {
         let base = value & BASE_MASK;
         if self.roots.iter().any(|root| root.base == base) {
@@ -473,6 +414,10 @@ impl MachineState {
             self.slot_0_id = value >> 48;
         }
         self.roots.insert(slot, Root { base, stage, value, thread, geometry, slot });
+        if geometry.is_some_and(has_other_shape) {
+            self.other_shapes += 1;
+            return;
+        }
         self.mark(base, Table { root: base, stage, level, address: 0 });
     }
 
@@ -525,9 +470,14 @@ impl MachineState {
 }
 
 impl Unclean {
-    fn is_table(&self) -> bool {
+    pub(super) fn is_table(&self) -> bool {
         self.table.level < 3 && self.old & 3 == 3
     }
+}
+
+/// True for TCR_EL2 and VTCR_EL2 with another granule or with DS.
+fn has_other_shape(geometry: u64) -> bool {
+    geometry >> 14 & 3 != 0 || geometry >> 32 & 1 != 0 || geometry >> 59 & 1 != 0
 }
 
 fn remove_range_of_set(words: &mut BTreeSet<u64>, page: u64) {
@@ -540,12 +490,4 @@ fn remove_range<T>(map: &mut BTreeMap<u64, T>, range: &std::ops::Range<u64>) {
     while let Some(key) = map.range(range.clone()).next().map(|(key, _)| *key) {
         map.remove(&key);
     }
-}
-
-/// True when an operation on the page reaches the entry; one that pointed at a table is never reached by address.
-fn is_in_entry(word: u64, unclean: &Unclean, page: u64) -> bool {
-    let table = unclean.table;
-    let shift = LEVEL_SHIFT[table.level];
-    let start = table.address.wrapping_add((word % PAGE_BYTES / 8) << shift);
-    !unclean.is_table() && page.wrapping_sub(start) < 1 << shift
 }

@@ -184,5 +184,5 @@ fn a_part_that_begins_with_the_trace_has_no_preamble() {
     let part = trimmed(bytes, 1);
     let state = state_of(&part, |_, source| is_preamble(source));
     assert!(state.memory.initialised.contains(0x1ff8) && !state.memory.initialised.contains(0x2000));
-    assert!(Kind::ALL.len() == 12);
+    assert!(Kind::ALL.len() == 13);
 }

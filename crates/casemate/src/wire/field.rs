@@ -10,10 +10,10 @@ keywords! {
         Id = "id",
         /// Thread.
         Tid = "tid" | "thread" | "cpu",
+        /// Which barrier, TLBI or atomic access; a bare word for the first two in every known log.
+        Op = "op",
         /// Memory order.
         MemOrder = "mem-order" | "order",
-        /// Which barrier or TLBI; a bare word in every known log.
-        Op = "op",
         /// System register.
         Sysreg = "sysreg",
         /// Kind of DSB, hint or (in the oldest logs) lock operation.
@@ -30,6 +30,8 @@ keywords! {
         Level = "level",
         /// Value.
         Value = "value",
+        /// The value that an atomic access read.
+        Read = "read",
         /// Place in the source.
         Src = "src",
         /// The oldest logs' `(DSB INNER_SHAREABLE)`.
@@ -58,9 +60,10 @@ pub(crate) const fn mask(fields: &[Field]) -> u16 {
 
 /// Fields that each kind must have besides id and tid; for barriers and TLBIs the operation decides more.
 pub(crate) const fn own_fields(kind: Kind) -> u16 {
-    use Field::{Address, Kind as Of, Location, MemOrder, Op, Size, Sysreg, Value};
+    use Field::{Address, Kind as Of, Location, MemOrder, Op, Read, Size, Sysreg, Value};
     match kind {
         Kind::MemWrite => mask(&[MemOrder, Address, Value]),
+        Kind::MemAtomic => mask(&[Op, MemOrder, Address, Value, Read]),
         Kind::MemRead => mask(&[Address, Value]),
         Kind::MemInit | Kind::MemFree => mask(&[Address, Size]),
         Kind::MemSet => mask(&[Address, Size, Value]),

@@ -10,14 +10,15 @@ use anytrace_core::{Rule, text};
 
 use crate::rules;
 use crate::wire::field::{Field, extra_fields, mask, own_fields};
-use crate::wire::record::{
-    Barrier, Domain, HintKind, Kind, MemoryOrder, Operand, Record, Source, Spelling, Sysreg, TlbiOp, Transition,
-};
+use crate::wire::name::Name;
+use crate::wire::record::{AtomicOp, Barrier, Domain, HintKind, Kind, MemoryOrder, Record, Source, Spelling, Sysreg};
 use crate::wire::style::Radix;
+use crate::wire::tlbi::TlbiOp;
 use crate::wire::words::{Class, DIGIT, Key, class, key_at, key_of};
 use crate::wire::writer::Layout;
 
 mod errors;
+mod finish;
 mod older;
 
 /// Why [`parse`] returned no record.
@@ -115,6 +116,8 @@ pub(crate) fn parse_watched<'a, W: Watch>(
         op: TlbiOp::Alle1is,
         register: Sysreg::VttbrEl2,
         hint: HintKind::SetRootLock,
+        atomic: AtomicOp::Swp,
+        other: None,
         source: Source::Absent,
     };
     parser.record()
@@ -146,6 +149,9 @@ struct Parser<'a, 'w, W> {
     op: TlbiOp,
     register: Sysreg,
     hint: HintKind,
+    atomic: AtomicOp,
+    /// A TLBI or register that is in no table.
+    other: Option<Name>,
     source: Source<'a>,
 }
 
@@ -263,8 +269,8 @@ impl<'a, W: Watch> Parser<'a, '_, W> {
             return self.second_operand();
         }
         let field = Field::ALL[left.trailing_zeros() as usize % Field::ALL.len()];
-        // An operation has no key in any known log.
-        if field != Field::Op {
+        // The operation of a barrier or TLBI has no key in any known log.
+        if field != Field::Op || self.kind == Kind::MemAtomic {
             self.spelling.set(Spelling::POSITIONAL);
         }
         self.claim_field(field, self.at)?;
@@ -296,7 +302,13 @@ impl<'a, W: Watch> Parser<'a, '_, W> {
     fn value(&mut self, field: Field, first: u8) -> Result<(), Need> {
         let start = self.at;
         match field {
-            Field::Location | Field::Address | Field::Addr | Field::Size | Field::Level | Field::Value => {
+            Field::Location
+            | Field::Address
+            | Field::Addr
+            | Field::Size
+            | Field::Level
+            | Field::Value
+            | Field::Read => {
                 let value = self.number(field, self.is_hex)?;
                 let flag = if self.bytes[start..].get(1).is_some_and(|b| b | 0x20 == b'x') {
                     Spelling::PREFIXED
@@ -337,21 +349,28 @@ impl<'a, W: Watch> Parser<'a, '_, W> {
         let key = key_at(self.bytes, start, end);
         let is_synonym = match (field, self.kind) {
             (Field::MemOrder, _) => {
-                let Some(order) = MemoryOrder::from_key(key) else {
-                    return Err(self.bad_word(&rules::UNKNOWN_MEMORY_ORDER, field, MemoryOrder::ALL_NAMES, start, end));
+                let Some(order) = MemoryOrder::from_key(key).filter(|order| order.belongs_to(self.kind)) else {
+                    return Err(self.unknown_order(field, start, end));
                 };
                 self.order = order;
-                false
+                order.is_synonym(key)
             }
             (Field::Op, Kind::Barrier) => return self.barrier_op(key, start, end),
-            (Field::Op, _) => return self.tlbi_op(key, start, end),
-            (Field::Sysreg, _) => {
-                let Some(register) = Sysreg::from_key(key) else {
-                    return Err(self.bad_word(&rules::UNKNOWN_SYSREG, field, Sysreg::ALL_NAMES, start, end));
+            (Field::Op, Kind::MemAtomic) => {
+                let Some(op) = AtomicOp::from_key(key) else {
+                    return Err(self.bad_word(&rules::UNKNOWN_ATOMIC, field, AtomicOp::ALL_NAMES, start, end));
                 };
-                self.register = register;
-                register.is_synonym(key)
+                self.atomic = op;
+                op.is_synonym(key)
             }
+            (Field::Op, _) => return self.tlbi_op(key, start, end),
+            (Field::Sysreg, _) => match Sysreg::from_key(key) {
+                Some(register) => {
+                    self.register = register;
+                    register.is_synonym(key)
+                }
+                None => self.other_name(&rules::UNKNOWN_SYSREG, field, start, end)?,
+            },
             (_, Kind::Barrier) => {
                 let Some(domain) = Domain::from_key(key) else {
                     return Err(self.bad_word(&rules::UNKNOWN_BARRIER_KIND, field, "ish, ishst, nsh, sy", start, end));
@@ -392,12 +411,18 @@ impl<'a, W: Watch> Parser<'a, '_, W> {
     }
 
     fn tlbi_op(&mut self, key: Key, start: usize, end: usize) -> Result<(), Need> {
-        let Some(op) = TlbiOp::from_key(key) else {
-            return Err(self.bad_word(&rules::UNKNOWN_TLBI, Field::Op, TlbiOp::ALL_NAMES, start, end));
-        };
-        self.op = op;
-        if !op.takes_operand() {
-            self.refuse_rest(const { mask(&[Field::Value, Field::Addr, Field::Level]) });
+        match TlbiOp::from_key(key) {
+            Some(op) => {
+                self.op = op;
+                if !op.takes_operand() {
+                    self.refuse_rest(const { mask(&[Field::Value, Field::Addr, Field::Level]) });
+                }
+            }
+            None => {
+                self.other_name(&rules::UNKNOWN_TLBI, Field::Op, start, end)?;
+                // It may have an operand.
+                self.required &= !Field::Value.bit();
+            }
         }
         self.note_keyword(start, false, Spelling::UPPER_CASE_FIELD);
         Ok(())
@@ -534,49 +559,6 @@ impl<'a, W: Watch> Parser<'a, '_, W> {
         if is_synonym {
             self.spelling.set(Spelling::SYNONYM);
         }
-    }
-
-    #[inline(always)]
-    fn transition(&self) -> Result<Transition, Need> {
-        let number = |field: Field| self.numbers[field as usize];
-        let (address, value, size) = (number(Field::Address), number(Field::Value), number(Field::Size));
-        Ok(match self.kind {
-            Kind::MemWrite => Transition::MemWrite { order: self.order, address, value },
-            Kind::MemRead => Transition::MemRead { address, value },
-            Kind::MemInit => Transition::MemInit { address, size },
-            Kind::MemFree => Transition::MemFree { address, size },
-            Kind::MemSet => Transition::MemSet { address, size, value },
-            Kind::Barrier => Transition::Barrier(self.finish_barrier()?),
-            Kind::Tlbi => Transition::Tlbi { op: self.op, operand: self.finish_operand()? },
-            Kind::SysregWrite => Transition::SysregWrite { register: self.register, value },
-            Kind::Hint => Transition::Hint { hint: self.hint, location: number(Field::Location), value },
-            Kind::Lock => Transition::Lock { address },
-            Kind::Unlock => Transition::Unlock { address },
-            Kind::Trylock => Transition::Trylock { address },
-        })
-    }
-
-    fn finish_barrier(&self) -> Result<Barrier, Need> {
-        match self.barrier {
-            Barrier::Dsb(_) => Ok(Barrier::Dsb(self.domain)),
-            Barrier::Isb if self.seen & Field::Kind.bit() != 0 => Err(self.unwanted(Field::Kind, 0)),
-            Barrier::Isb => Ok(Barrier::Isb),
-        }
-    }
-
-    fn finish_operand(&self) -> Result<Operand, Need> {
-        let has = |field: Field| self.seen & field.bit() != 0;
-        let (has_value, has_older) = (has(Field::Value), has(Field::Addr) || has(Field::Level));
-        if !self.op.takes_operand() && (has_value || has_older) || has_value && has_older {
-            let field = if has_older { Field::Addr } else { Field::Value };
-            return Err(self.unwanted(field, 0));
-        }
-        let number = |field: Field| self.numbers[field as usize];
-        Ok(match (has_value, has_older) {
-            (true, _) => Operand::Value(number(Field::Value)),
-            (_, true) => Operand::AddressLevel { address: number(Field::Addr), level: number(Field::Level) },
-            _ => Operand::None,
-        })
     }
 }
 

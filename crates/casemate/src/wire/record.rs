@@ -3,10 +3,12 @@
 //! Names and forms are those of table 1.2 in the format's chapter of the book; the first name of each keyword is what
 //! a writer emits, the others are synonyms from older logs and from the document's own example.
 
+use crate::wire::name::Name;
+use crate::wire::tlbi::TlbiOp;
 use crate::wire::words::keywords;
 
 keywords! {
-    /// The twelve kinds of transition.
+    /// The thirteen kinds of transition.
     Kind {
         /// A write of one word.
         MemWrite = "mem-write",
@@ -32,6 +34,8 @@ keywords! {
         Unlock = "unlock",
         /// Acquires a lock that the same thread may hold already.
         Trylock = "trylock",
+        /// A read and a write of one word in one step.
+        MemAtomic = "mem-atomic",
     }
 }
 
@@ -44,6 +48,53 @@ keywords! {
         Release = "release",
         /// The value goes to all 512 words of the page (the Rocq model's word).
         Page = "page",
+        /// Acquire: of `mem-atomic` only.
+        Acquire = "acquire",
+        /// Acquire and release: of `mem-atomic` only.
+        AcqRel = "acq_rel" | "acquire_release",
+    }
+}
+
+impl MemoryOrder {
+    /// True for the orders of a kind: of `mem-write`, or of `mem-atomic`.
+    pub fn belongs_to(self, kind: Kind) -> bool {
+        match self {
+            Self::Plain | Self::Release => true,
+            Self::Page => kind == Kind::MemWrite,
+            Self::Acquire | Self::AcqRel => kind == Kind::MemAtomic,
+        }
+    }
+
+    /// True when the write is ordered after the accesses before it.
+    #[inline]
+    pub fn is_release(self) -> bool {
+        matches!(self, Self::Release | Self::AcqRel)
+    }
+}
+
+keywords! {
+    /// What an atomic access does: instructions of FEAT_LSE, or a loop of exclusive accesses with their effect.
+    AtomicOp {
+        /// Compare and swap.
+        Cmpxchg = "cmpxchg" | "cas",
+        /// Swap.
+        Swp = "swp",
+        /// Add.
+        Ldadd = "ldadd",
+        /// Set bits.
+        Ldset = "ldset",
+        /// Clear bits.
+        Ldclr = "ldclr",
+        /// Exclusive or.
+        Ldeor = "ldeor",
+        /// Signed maximum.
+        Ldsmax = "ldsmax",
+        /// Signed minimum.
+        Ldsmin = "ldsmin",
+        /// Unsigned maximum.
+        Ldumax = "ldumax",
+        /// Unsigned minimum.
+        Ldumin = "ldumin",
     }
 }
 
@@ -74,6 +125,14 @@ keywords! {
         Oshld = "oshld",
         /// Full system, loads.
         Ld = "ld",
+        /// Inner shareable, except accesses with the XS attribute (FEAT_XS).
+        Ishnxs = "ishnxs",
+        /// Non shareable, except accesses with the XS attribute.
+        Nshnxs = "nshnxs",
+        /// Outer shareable, except accesses with the XS attribute.
+        Oshnxs = "oshnxs",
+        /// Full system, except accesses with the XS attribute.
+        Synxs = "synxs",
     }
 }
 
@@ -85,66 +144,7 @@ impl Domain {
 }
 
 keywords! {
-    /// TLB maintenance operations.
-    TlbiOp {
-        /// All of both stages by VMID, this core.
-        Vmalls12e1 = "vmalls12e1",
-        /// All of both stages by VMID.
-        Vmalls12e1is = "vmalls12e1is",
-        /// Stage 1 by VMID, this core.
-        Vmalle1 = "vmalle1",
-        /// Stage 1 by VMID.
-        Vmalle1is = "vmalle1is",
-        /// All of EL1&0, this core.
-        Alle1 = "alle1",
-        /// All of EL1&0.
-        Alle1is = "alle1is",
-        /// All of EL2, this core.
-        Alle2 = "alle2",
-        /// All of EL2.
-        Alle2is = "alle2is",
-        /// By address, EL2, this core.
-        Vae2 = "vae2",
-        /// By address, EL2.
-        Vae2is = "vae2is",
-        /// By address, EL2, last level, this core.
-        Vale2 = "vale2",
-        /// By address, EL2, last level.
-        Vale2is = "vale2is",
-        /// By intermediate address, stage 2, this core.
-        Ipas2e1 = "ipas2e1",
-        /// By intermediate address, stage 2.
-        Ipas2e1is = "ipas2e1is",
-        /// By intermediate address, stage 2, last level.
-        Ipas2le1is = "ipas2le1is",
-    }
-}
-
-impl TlbiOp {
-    /// True when the operation names an address and so has an operand.
-    #[inline]
-    pub fn takes_operand(self) -> bool {
-        self >= Self::Vae2
-    }
-
-    /// True when the operation reaches all cores of the inner shareable domain.
-    pub fn is_broadcast(self) -> bool {
-        self.name().ends_with("is")
-    }
-
-    /// True for operations on EL2's own (stage 1) tables.
-    pub fn is_el2(self) -> bool {
-        matches!(self, Self::Alle2 | Self::Alle2is | Self::Vae2 | Self::Vae2is | Self::Vale2 | Self::Vale2is)
-    }
-
-    /// True when only entries of the last level are dropped.
-    pub fn is_last_level(self) -> bool {
-        matches!(self, Self::Vale2 | Self::Vale2is | Self::Ipas2le1is)
-    }
-}
-
-keywords! {
-    /// System registers the checker knows.
+    /// System registers that decide about translation at EL2 and below, and that the checker knows.
     Sysreg {
         /// Base of stage 2.
         VttbrEl2 = "vttbr_el2" | "vttbr",
@@ -160,6 +160,39 @@ keywords! {
         SctlrEl2 = "sctlr_el2",
         /// Memory attributes.
         MairEl2 = "mair_el2",
+        /// Base of the upper half of EL2&0 (FEAT_VHE).
+        Ttbr1El2 = "ttbr1_el2",
+        /// Base of the lower half of EL1&0's stage 1.
+        Ttbr0El1 = "ttbr0_el1",
+        /// Base of the upper half of EL1&0's stage 1.
+        Ttbr1El1 = "ttbr1_el1",
+        /// Geometry of EL1&0's stage 1.
+        TcrEl1 = "tcr_el1",
+        /// System control of EL1.
+        SctlrEl1 = "sctlr_el1",
+        /// Memory attributes of EL1&0's stage 1.
+        MairEl1 = "mair_el1",
+    }
+}
+
+impl Sysreg {
+    /// True for registers that contain the address of a table.
+    pub fn is_base(self) -> bool {
+        use Sysreg::{Ttbr0El1, Ttbr0El2, Ttbr1El1, Ttbr1El2, VttbrEl2};
+        matches!(self, VttbrEl2 | Ttbr0El2 | Ttbr1El2 | Ttbr0El1 | Ttbr1El1)
+    }
+
+    /// The register of EL2 that the name of a register of EL1 means at EL2 where HCR_EL2.E2H is set (Arm ARM D8.3,
+    /// redirection of accesses).
+    pub fn redirected(self) -> Self {
+        match self {
+            Self::Ttbr0El1 => Self::Ttbr0El2,
+            Self::Ttbr1El1 => Self::Ttbr1El2,
+            Self::TcrEl1 => Self::TcrEl2,
+            Self::SctlrEl1 => Self::SctlrEl2,
+            Self::MairEl1 => Self::MairEl2,
+            other => other,
+        }
     }
 }
 
@@ -191,7 +224,8 @@ pub enum Barrier {
 pub enum Operand {
     /// Nothing.
     None,
-    /// The register operand: page number in bits 43:0, TTL in 47:44, ASID in 63:48.
+    /// The register operand: page number in bits 43:0, TTL in 47:44, ASID in 63:48; for ranges see
+    /// [`crate::TlbiRange`].
     Value(u64),
     /// The older form: separate page number and level.
     AddressLevel {
@@ -225,6 +259,19 @@ pub enum Transition {
         address: u64,
         /// The word written.
         value: u64,
+    },
+    /// A read and a write of one word in one step.
+    MemAtomic {
+        /// What it does.
+        op: AtomicOp,
+        /// Order.
+        order: MemoryOrder,
+        /// Address in bytes.
+        address: u64,
+        /// The word afterwards.
+        value: u64,
+        /// The word before.
+        read: u64,
     },
     /// A read of one word.
     MemRead {
@@ -265,10 +312,24 @@ pub enum Transition {
         /// What it names.
         operand: Operand,
     },
+    /// TLB maintenance that is not in the table of operations.
+    OtherTlbi {
+        /// Operation.
+        name: Name,
+        /// What it names.
+        operand: Operand,
+    },
     /// A write of a system register.
     SysregWrite {
         /// Register.
         register: Sysreg,
+        /// Value.
+        value: u64,
+    },
+    /// A write of a system register that is not in the table of registers.
+    OtherSysreg {
+        /// Register.
+        name: Name,
         /// Value.
         value: u64,
     },
@@ -304,13 +365,14 @@ impl Transition {
     pub fn kind(&self) -> Kind {
         match self {
             Self::MemWrite { .. } => Kind::MemWrite,
+            Self::MemAtomic { .. } => Kind::MemAtomic,
             Self::MemRead { .. } => Kind::MemRead,
             Self::MemInit { .. } => Kind::MemInit,
             Self::MemFree { .. } => Kind::MemFree,
             Self::MemSet { .. } => Kind::MemSet,
             Self::Barrier(_) => Kind::Barrier,
-            Self::Tlbi { .. } => Kind::Tlbi,
-            Self::SysregWrite { .. } => Kind::SysregWrite,
+            Self::Tlbi { .. } | Self::OtherTlbi { .. } => Kind::Tlbi,
+            Self::SysregWrite { .. } | Self::OtherSysreg { .. } => Kind::SysregWrite,
             Self::Hint { .. } => Kind::Hint,
             Self::Lock { .. } => Kind::Lock,
             Self::Unlock { .. } => Kind::Unlock,
@@ -489,12 +551,6 @@ mod tests {
     fn the_older_operand_form_gives_the_register_value() {
         assert_eq!(Operand::AddressLevel { address: 0x123, level: 3 }.value(), Some(0x3000_0000_0123));
         assert_eq!(Operand::None.value(), None);
-    }
-
-    #[test]
-    fn operations_by_address_take_an_operand() {
-        let with: Vec<_> = TlbiOp::ALL.iter().filter(|op| op.takes_operand()).map(|op| op.name()).collect();
-        assert_eq!(with, ["vae2", "vae2is", "vale2", "vale2is", "ipas2e1", "ipas2e1is", "ipas2le1is"]);
     }
 
     #[test]

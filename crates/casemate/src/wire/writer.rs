@@ -213,6 +213,11 @@ fn refusal(record: &Record<'_>) -> Option<(&'static str, &'static str)> {
             let why = if op.takes_operand() { "this TLBI needs an operand" } else { "this TLBI has no operand" };
             Some(("value", why))
         }
+        Transition::MemWrite { order, .. } | Transition::MemAtomic { order, .. }
+            if !order.belongs_to(record.kind()) =>
+        {
+            Some(("mem-order", "this kind of record has no such order"))
+        }
         _ => None,
     }
 }
@@ -230,6 +235,13 @@ impl Fields<'_> {
                 self.word("mem-order", order.name(), false);
                 self.number("address", address);
                 self.number("value", value);
+            }
+            Transition::MemAtomic { op, order, address, value, read } => {
+                self.word("op", op.name(), false);
+                self.word("mem-order", order.name(), false);
+                self.number("address", address);
+                self.number("value", value);
+                self.number("read", read);
             }
             Transition::MemRead { address, value } => {
                 self.number("address", address);
@@ -259,6 +271,20 @@ impl Fields<'_> {
             Transition::Tlbi { op, operand } => {
                 self.bare_word(op.name());
                 self.operand(operand);
+            }
+            Transition::OtherTlbi { name, operand } => {
+                self.bare_word(name.as_str());
+                match operand {
+                    Operand::AddressLevel { address, level } => {
+                        self.number("addr", address);
+                        self.number("level", level);
+                    }
+                    operand => self.operand(operand),
+                }
+            }
+            Transition::OtherSysreg { name, value } => {
+                self.word("sysreg", name.as_str(), true);
+                self.number("value", value);
             }
             Transition::SysregWrite { register, value } => {
                 self.word("sysreg", register.name(), true);

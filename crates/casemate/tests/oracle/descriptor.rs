@@ -1,14 +1,86 @@
-//! Descriptors of the 4 KiB granule, 48 bits of address (2.2).
+//! Descriptors (2.2), and those of other granules and of 52-bit addresses.
 
 use super::verdict::{ENCODING, Fault};
 
-/// Bytes in a page, and in a table.
+/// Bytes in a page of the smallest granule.
 pub(crate) const PAGE: u64 = 4096;
 /// Words in a page.
 pub(crate) const WORDS: u64 = 512;
-const BITS_47_12: u64 = 0x0000_ffff_ffff_f000;
 pub(crate) const ACCESS_FLAG: u64 = 1 << 10;
 const SOFTWARE_BITS: u64 = 0xf << 55;
+
+/// The layout of descriptors, as rows: bytes of a page; what an entry of each level maps, as a power of two; the levels
+/// with blocks; and the bits of a descriptor that are an address, from the lowest bit of the address on.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct Layout {
+    pub(crate) page: u64,
+    powers: [u64; 4],
+    blocks: &'static [u64],
+    /// Bits of the descriptor, and the bit of the address that is the first one there.
+    fields: &'static [(u64, u64, u64)],
+    pub(crate) is_wide: bool,
+}
+
+/// 4, 16 and 64 KiB, each with 48 and with 52 bits.
+pub(crate) const LAYOUTS: [Layout; 6] = [
+    Layout { page: 4096, powers: [39, 30, 21, 12], blocks: &[1, 2], fields: &[(47, 12, 12)], is_wide: false },
+    Layout {
+        page: 4096,
+        powers: [39, 30, 21, 12],
+        blocks: &[0, 1, 2],
+        fields: &[(49, 12, 12), (9, 8, 50)],
+        is_wide: true,
+    },
+    Layout { page: 16384, powers: [47, 36, 25, 14], blocks: &[2], fields: &[(47, 14, 14)], is_wide: false },
+    Layout {
+        page: 16384,
+        powers: [47, 36, 25, 14],
+        blocks: &[1, 2],
+        fields: &[(49, 14, 14), (9, 8, 50)],
+        is_wide: true,
+    },
+    Layout { page: 65536, powers: [55, 42, 29, 16], blocks: &[2], fields: &[(47, 16, 16)], is_wide: false },
+    Layout {
+        page: 65536,
+        powers: [55, 42, 29, 16],
+        blocks: &[1, 2],
+        fields: &[(47, 16, 16), (15, 12, 48)],
+        is_wide: true,
+    },
+];
+
+impl Layout {
+    /// Bytes an entry of a level maps.
+    pub(crate) fn entry_bytes(&self, level: u64) -> u64 {
+        1 << self.powers[level as usize]
+    }
+
+    /// Entries of a table.
+    pub(crate) fn entries(&self) -> u64 {
+        self.page / 8
+    }
+
+    /// The address in a descriptor, without the bits below the size of what it maps.
+    pub(crate) fn address(&self, value: u64, bytes: u64) -> u64 {
+        let parts = self.fields.iter().map(|(high, low, first)| {
+            let part = value >> low & ((1 << (high - low + 1)) - 1);
+            part << first
+        });
+        parts.sum::<u64>() / bytes * bytes
+    }
+
+    /// The bits that contain an address.
+    pub(crate) fn address_bits(&self) -> u64 {
+        self.fields.iter().map(|(high, low, _)| (2_u64.pow((high - low + 1) as u32) - 1) << low).sum()
+    }
+
+    /// A descriptor's bits for an address.
+    pub(crate) fn field(&self, address: u64) -> u64 {
+        let parts =
+            self.fields.iter().map(|(high, low, first)| (address >> first & ((1 << (high - low + 1)) - 1)) << low);
+        parts.sum()
+    }
+}
 
 /// A translation stage.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -41,18 +113,30 @@ pub(crate) struct Descriptor {
     pub(crate) stage: Stage,
     /// First input address.
     pub(crate) input: u64,
+    /// Its layout.
+    pub(crate) layout: &'static Layout,
 }
 
 impl Descriptor {
+    /// Bytes of input addresses.
+    pub(crate) fn bytes(&self) -> u64 {
+        self.layout.entry_bytes(self.level)
+    }
+
+    /// The same place with another value.
+    pub(crate) fn with(&self, value: u64) -> Result<Self, Fault> {
+        explode(self.layout, self.input, value, self.level, self.stage)
+    }
+
+    /// The address that a block or page with this value here maps.
+    pub(crate) fn output(&self, value: u64) -> u64 {
+        self.layout.address(value, self.bytes())
+    }
+
     /// True when `address` lies in the entry's input range.
     pub(crate) fn covers(&self, address: u64) -> bool {
-        address >= self.input && address - self.input < entry_bytes(self.level)
+        address >= self.input && address - self.input < self.bytes()
     }
-}
-
-/// Bytes an entry of a level maps.
-pub(crate) fn entry_bytes(level: u64) -> u64 {
-    1 << (39 - 9 * level)
 }
 
 /// True for a valid descriptor.
@@ -61,14 +145,21 @@ pub(crate) fn is_valid(value: u64) -> bool {
 }
 
 /// Decodes a descriptor.
-pub(crate) fn explode(input: u64, value: u64, level: u64, stage: Stage) -> Result<Descriptor, Fault> {
+pub(crate) fn explode(
+    layout: &'static Layout,
+    input: u64,
+    value: u64,
+    level: u64,
+    stage: Stage,
+) -> Result<Descriptor, Fault> {
     let shape = match (value & 3, level) {
         (0 | 2, _) => Shape::Invalid,
-        (3, 0..=2) => Shape::Table(value & BITS_47_12),
-        (1, 1 | 2) | (3, 3) => Shape::Map,
+        (3, 0..=2) => Shape::Table(layout.address(value, layout.page)),
+        (3, 3) => Shape::Map,
+        _ if layout.blocks.contains(&level) => Shape::Map,
         _ => return Err(Fault::Fire(ENCODING)),
     };
-    Ok(Descriptor { shape, level, stage, input })
+    Ok(Descriptor { shape, level, stage, input, layout })
 }
 
 /// How a change between two live entries is judged.
@@ -112,7 +203,10 @@ pub(crate) fn needs_bbm(place: &Descriptor, old: (u64, Shape), new: (u64, Shape)
         (true, ..) if is_excused => false,
         (false, _, true) => true,
         (true, _, true) => (old.0 ^ new.0) & !SOFTWARE_BITS != 0,
-        (_, _, false) => bits_need_bbm((place.stage, place.level), is_leaf, u64::MAX, (old.0, new.0), &judgement),
+        (_, _, false) => {
+            let is_other_address = !is_leaf && (old.0 ^ new.0) & place.layout.address_bits() != 0;
+            is_other_address || bits_need_bbm((place.stage, place.level), is_leaf, u64::MAX, (old.0, new.0), &judgement)
+        }
     }
 }
 

@@ -26,6 +26,7 @@
 //! * `mem-set` takes the low byte of its value. With `mem-set-word` off, each word that a step of 8 bytes from the
 //!   address reaches is written, aligned or not.
 //! * Ranges end at the top of the address space. `mem-free` of nothing does nothing.
+//! * Registers of EL1&0's stage 1 and `ttbr1_el2`, names in no table: counted as doubts.
 //! * `osh` is `ish`; `oshst` and `st` are `ishst`; `nshst` and `nshld` are `nsh`; other loads-only kinds move no entry,
 //!   but restore authorization as every DSB does. TLBI operations without `is` are their twins, not broadcast.
 //! * A page counts for the 8192 once `mem-init`, `set_owner_root` or a write under `-I` touched it.
@@ -39,6 +40,7 @@ mod barrier;
 mod compare;
 mod descriptor;
 pub(crate) mod generate;
+mod maintenance;
 pub(crate) mod memory;
 pub(crate) mod model;
 mod options;

@@ -1,13 +1,13 @@
 //! The state, and the steps that are not barriers, TLBIs or registers (2.1, 2.3, 2.4, 2.8).
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use anytrace_casemate::{Barrier, HintKind, MemoryOrder, Sysreg, Transition};
 
 use super::descriptor::{ACCESS_FLAG, Descriptor, Judgement, PAGE, Shape, Stage, WORDS, is_valid, needs_bbm};
 use super::memory::{Automaton, Cell, Lis, Memory};
 use super::options::Options;
-use super::pending::{Changed, Handed, Pending, output};
+use super::pending::{Changed, Handed, Pending};
 use super::registers::{Geometry, Root};
 use super::step::Step;
 use super::tables::{Tree, Visit};
@@ -62,6 +62,12 @@ pub(crate) struct Model {
     pub(crate) handed: Vec<Handed>,
     /// Counts changes of `pending`.
     pub(crate) clock: u64,
+    /// The values from which unclean entries have to be cleaned.
+    pub(crate) old_values: BTreeMap<u64, u64>,
+    /// Unclean entries whose last TLBI was one with nXS.
+    pub(crate) sent_nxs: BTreeSet<u64>,
+    /// What the model does not know, in order.
+    pub(crate) doubts: Vec<&'static str>,
 }
 
 impl Model {
@@ -80,6 +86,9 @@ impl Model {
             pending: Vec::new(),
             handed: Vec::new(),
             clock: 0,
+            old_values: BTreeMap::new(),
+            sent_nxs: BTreeSet::new(),
+            doubts: Vec::new(),
         }
     }
 
@@ -100,6 +109,23 @@ impl Model {
                 let address = address & !7;
                 let act = Act { writing: Some((address, value)), ..act };
                 self.write(act, address, value, order == MemoryOrder::Plain)
+            }
+            Transition::MemAtomic { order, address, value, read, .. } => {
+                let address = address & !7;
+                let is_wrong = self.memory.initialised(address).is_some_and(|cell| cell.value != read);
+                self.wrong_reads += u64::from(is_wrong);
+                let act = Act { writing: Some((address, value)), ..act };
+                self.write(act, address, value, !matches!(order, MemoryOrder::Release | MemoryOrder::AcqRel))
+            }
+            Transition::OtherTlbi { .. } => {
+                self.unknown_tlbi();
+                Ok(())
+            }
+            Transition::OtherSysreg { name, .. } => {
+                if !["vbar", "tpidr", "cntvoff"].iter().any(|start| name.as_str().starts_with(start)) {
+                    self.doubts.push("unmodelled-register");
+                }
+                Ok(())
             }
             Transition::MemRead { address, value } => {
                 let is_wrong = self.memory.initialised(address).is_some_and(|cell| cell.value != value);
@@ -182,9 +208,13 @@ impl Model {
             (Automaton::Valid, false) => {
                 self.unclean.retain(|at| *at != address);
                 self.unclean.insert(0, address);
+                let mut oldest = cell.value;
                 if let Some(older) = self.older_table(address) {
                     self.set_desc(address, self.explode(act, &place, older)?);
+                    oldest = older;
                 }
+                self.old_values.insert(address, oldest);
+                self.sent_nxs.remove(&address);
                 self.walk_children(act, address, Visit::Freeze)?;
                 Automaton::Unclean { invalidator: act.thread, lis: Lis::Unguarded }
             }
@@ -197,7 +227,7 @@ impl Model {
                 let desc = self.explode(act, &place, value)?;
                 self.set_desc(address, desc);
                 self.walk_children(act, address, Visit::Mark)?;
-                self.hand_mapped(cell.owner, place.stage, place.level, value);
+                self.hand_mapped(cell.owner, &place, value);
                 Automaton::Valid
             }
         };
@@ -244,8 +274,8 @@ impl Model {
             return Ok(());
         }
         if !is_cached {
-            if output(old.0, place.level) != output(new.0, place.level) {
-                self.hand_mapped(owner, place.stage, place.level, new.0);
+            if place.output(old.0) != place.output(new.0) {
+                self.hand_mapped(owner, place, new.0);
             }
             return Ok(());
         }
@@ -334,9 +364,9 @@ impl Model {
         let Some(desc) = cell.desc else { return Ok(()) };
         let slot = self.root_slot(desc.stage, |root| root.base == location);
         // Only a registered root has more than one table at its top.
-        let kept = slot.and_then(|slot| self.roots[slot].geometry).map_or(1, |geometry| geometry.tables);
-        let geometry = Geometry { level: desc.level, tables: kept };
-        let tree = Tree { root: cell.owner, stage: desc.stage };
+        let kept = slot.and_then(|slot| self.roots[slot].geometry).map_or(1, |geometry| geometry.pages);
+        let geometry = Geometry { level: desc.level, pages: kept, layout: desc.layout };
+        let tree = Tree { root: cell.owner, stage: desc.stage, layout: desc.layout };
         let is_unclean = self.walk_tables(act, tree, geometry, Visit::FindUnclean)?;
         let is_resized = self.pending.iter().filter(|pending| pending.is_resized).any(|pending| {
             let entry = self.memory.pte(pending.cell);
@@ -423,6 +453,7 @@ impl Model {
             locks: self.associations.iter().map(|pair| self.lock_text(*pair, thread)).collect(),
             unclean: unclean.collect::<Vec<_>>().join(" "),
             stale: self.pending_text(),
+            doubts: self.doubts.join(" "),
         }
     }
 

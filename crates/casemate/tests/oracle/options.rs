@@ -87,6 +87,10 @@ quirks! {
         "a live leaf may change in place only in software bits; off: in all that the architecture lets change in place";
     stale_ignored "stale-ignored" "DDI 0487 D8: TLB maintenance makes a modified entry visible"
         "what an entry loses in place is gone at once; off: only after maintenance, and memory may not change hands before";
+    granule_unsupported "granule-unsupported" "2.2 geometry; DDI 0487 D8: translation granules, FEAT_LPA, FEAT_LPA2"
+        "tables are of 4 KiB with 48 bits of address; off: as TG0, DS and PS say";
+    ids_are_wide "ids-are-wide" "DDI 0487 D8: VTCR_EL2.VS, TCR_EL2.AS"
+        "a VMID or ASID has 16 bits; off: 8 unless VS or AS is set";
     unread_base_aborts "unread-base-aborts" "2.1 defaults, 2.7"
         "turning a regime on before its base was written ends the process; off: there is nothing to activate";
 }

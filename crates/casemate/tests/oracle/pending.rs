@@ -6,8 +6,9 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use anytrace_casemate::Sysreg;
 
-use super::barrier::{Maintenance, Method, Reach};
-use super::descriptor::{PAGE, Shape, Stage, entry_bytes, explode, is_valid};
+use super::barrier::Reach;
+use super::descriptor::{Descriptor, PAGE, Shape, Stage, is_valid};
+use super::maintenance::Maintenance;
 use super::model::{Act, Model};
 use super::tables::{Tree, Visit};
 use super::verdict::{Fault, STALE};
@@ -28,8 +29,17 @@ pub(crate) struct Pending {
     pub(crate) levels: BTreeSet<u64>,
     written: bool,
     stage_two: bool,
-    /// Threads that sent a TLBI and did not wait for it; true for the last one that is needed.
-    sent: BTreeMap<u32, bool>,
+    /// Threads that sent a TLBI and did not wait for it.
+    sent: BTreeMap<u32, Sent>,
+}
+
+/// A TLBI on its way.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Sent {
+    /// It is the last one that is needed.
+    is_last: bool,
+    /// A DSB with nXS completes it.
+    is_nxs: bool,
 }
 
 /// A change in place.
@@ -91,7 +101,7 @@ impl Model {
 
     fn rights_at(&self, cell: u64, value: u64) -> Option<Rights> {
         let desc = self.memory.pte(cell)?.desc?;
-        let shape = explode(desc.input, value, desc.level, desc.stage).ok()?.shape;
+        let shape = desc.with(value).ok()?.shape;
         (shape == Shape::Map).then(|| self.rights(desc.stage, value))
     }
 
@@ -146,9 +156,8 @@ impl Model {
         let pending = self.pending.remove(at);
         let Some(entry) = self.memory.get(cell).copied() else { return Ok(()) };
         let Some(desc) = entry.desc.filter(|_| pending.is_resized) else { return Ok(()) };
-        if let Ok(Shape::Table(next)) = explode(desc.input, pending.first, desc.level, desc.stage).map(|old| old.shape)
-        {
-            let tree = Tree { root: entry.owner, stage: desc.stage };
+        if let Ok(Shape::Table(next)) = desc.with(pending.first).map(|old| old.shape) {
+            let tree = Tree { root: entry.owner, stage: desc.stage, layout: desc.layout };
             self.traverse(act, tree, (next, desc.input, desc.level + 1), Visit::Unmark)?;
         }
         Ok(())
@@ -167,12 +176,12 @@ impl Model {
         let at = self.pending.iter().position(|pending| pending.cell == cell)?;
         let pending = self.pending.remove(at);
         let desc = self.memory.get(cell)?.desc?;
-        let shape = explode(desc.input, pending.first, desc.level, desc.stage).ok()?.shape;
+        let shape = desc.with(pending.first).ok()?.shape;
         (pending.is_resized && matches!(shape, Shape::Table(_))).then_some(pending.first)
     }
 
     pub(crate) fn dsb_pending(&mut self, act: Act, reach: Reach) -> Result<(), Fault> {
-        if !matches!(reach, Reach::Full | Reach::Stores) {
+        if matches!(reach, Reach::Loads | Reach::Local) {
             return Ok(());
         }
         let mut done = Vec::new();
@@ -182,11 +191,15 @@ impl Model {
             let holder = self.lock_of(entry.owner).and_then(|lock| self.held.get(&lock)).map(|held| held.thread);
             if !pending.written {
                 pending.written = pending.writer == act.thread || self.options.racy || holder == Some(act.thread);
-            } else if reach == Reach::Full {
-                match pending.sent.remove(&act.thread) {
-                    Some(true) => done.push(pending.cell),
-                    Some(false) => pending.stage_two = true,
-                    None => {}
+            } else if let Some(sent) = pending.sent.get(&act.thread).copied() {
+                if reach == Reach::Stores || reach == Reach::FullNxs && !sent.is_nxs {
+                    continue;
+                }
+                pending.sent.remove(&act.thread);
+                if sent.is_last {
+                    done.push(pending.cell);
+                } else {
+                    pending.stage_two = true;
                 }
             }
         }
@@ -199,22 +212,27 @@ impl Model {
         let mut all = self.pending.clone();
         for pending in all.iter_mut().filter(|pending| pending.written && tlbi.is_broadcast) {
             let Some(entry) = self.memory.pte(pending.cell).copied() else { continue };
-            let Some(desc) = entry.desc.filter(|desc| (desc.stage == Stage::One) == tlbi.is_el2) else { continue };
-            let Ok(first) = explode(desc.input, pending.first, desc.level, desc.stage) else { continue };
-            if !self.reaches(act, tlbi, pending.cell, &entry, &first) {
+            let Some(desc) = entry.desc.filter(|desc| Some(desc.stage) == tlbi.visits) else { continue };
+            let Ok(first) = desc.with(pending.first) else { continue };
+            if !self.reaches(act, tlbi, pending.cell, &entry, &first, pending.first) {
                 continue;
             }
-            let hint = tlbi.operand >> 44 & 0xf;
-            let is_hinted = tlbi.method == Method::Address && hint >> 2 != 0 && hint & 3 != 0;
-            if is_hinted && !self.options.quirks.ttl_ignored && pending.levels != BTreeSet::from([hint & 3]) {
+            let hint = tlbi.hinted_level();
+            if hint != 0 && !self.options.quirks.ttl_ignored && pending.levels != BTreeSet::from([hint]) {
                 continue;
             }
-            let is_last = match (tlbi.is_el2 || tlbi.one && tlbi.two, tlbi.one, pending.stage_two) {
+            let is_last = match (desc.stage == Stage::One || tlbi.one && tlbi.two, tlbi.one, pending.stage_two) {
                 (true, ..) | (_, true, true) => true,
                 (_, false, false) => false,
                 _ => continue,
             };
-            *pending.sent.entry(act.thread).or_default() |= is_last;
+            let is_nxs = tlbi.is_nxs;
+            let sent = pending.sent.entry(act.thread).or_insert(Sent { is_last, is_nxs });
+            // Of two that do the same, either may be the one that is complete.
+            sent.is_nxs = if sent.is_last == is_last { sent.is_nxs || is_nxs } else { sent.is_nxs };
+            if is_last && !sent.is_last {
+                *sent = Sent { is_last, is_nxs };
+            }
         }
         self.pending = all;
     }
@@ -226,8 +244,7 @@ impl Model {
         self.pending.iter().filter(|pending| pending.is_resized).any(|pending| {
             let Some(above) = self.memory.pte(pending.cell) else { return false };
             let Some(place) = above.desc else { return false };
-            let is_block = explode(place.input, pending.first, place.level, place.stage)
-                .is_ok_and(|old| !matches!(old.shape, Shape::Table(_)));
+            let is_block = place.with(pending.first).is_ok_and(|old| !matches!(old.shape, Shape::Table(_)));
             let is_same_tree = Some(above.owner) == owner && place.stage == desc.stage;
             is_block && is_same_tree && place.level < desc.level && place.covers(desc.input)
         })
@@ -240,10 +257,10 @@ impl Model {
     }
 
     /// An entry maps memory that it did not map before.
-    pub(crate) fn hand_mapped(&mut self, root: u64, stage: Stage, level: u64, value: u64) {
-        let is_map = explode(0, value, level, stage).is_ok_and(|desc| desc.shape == Shape::Map);
-        if stage == Stage::Two && is_valid(value) && is_map {
-            self.hand(output(value, level), entry_bytes(level), Some(root));
+    pub(crate) fn hand_mapped(&mut self, root: u64, place: &Descriptor, value: u64) {
+        let is_map = place.with(value).is_ok_and(|desc| desc.shape == Shape::Map);
+        if place.stage == Stage::Two && is_valid(value) && is_map {
+            self.hand(place.output(value), place.bytes(), Some(root));
         }
     }
 
@@ -256,8 +273,8 @@ impl Model {
                 if pending.lost.is_empty() {
                     continue;
                 }
-                let first = output(entry.value, desc.level);
-                let last = first + entry_bytes(desc.level) - 1;
+                let first = desc.output(entry.value);
+                let last = first + desc.bytes() - 1;
                 let is_other = match handed.mapped_by {
                     Some(root) => desc.stage == Stage::One || root != entry.owner,
                     None => desc.stage == Stage::Two,
@@ -275,7 +292,7 @@ impl Model {
         let mut all: Vec<&Pending> = self.pending.iter().collect();
         all.sort_unstable_by_key(|pending| std::cmp::Reverse(pending.number));
         let line = |pending: &&Pending| {
-            let has = |wanted: bool| pending.sent.values().any(|is_last| *is_last == wanted);
+            let has = |wanted: bool| pending.sent.values().any(|sent| sent.is_last == wanted);
             let progress = match (pending.written, pending.stage_two) {
                 (false, _) => "n",
                 _ if has(true) => "ta",
@@ -291,9 +308,4 @@ impl Model {
         };
         all.iter().map(line).collect::<Vec<_>>().join("; ")
     }
-}
-
-/// The output address of a block or page.
-pub(crate) fn output(value: u64, level: u64) -> u64 {
-    value & 0x0000_ffff_ffff_f000 & !(entry_bytes(level) - 1)
 }

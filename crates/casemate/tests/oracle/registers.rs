@@ -2,7 +2,7 @@
 
 use anytrace_casemate::Sysreg;
 
-use super::descriptor::{Stage, entry_bytes};
+use super::descriptor::{LAYOUTS, Layout, Stage};
 use super::model::{Act, Model};
 use super::tables::Visit;
 use super::verdict::{
@@ -19,8 +19,10 @@ const DEFAULT_GEOMETRY: u64 = 16;
 pub(crate) struct Geometry {
     /// Level of its first table.
     pub(crate) level: u64,
-    /// How many tables are adjacent there.
-    pub(crate) tables: u64,
+    /// Pages of 4 KiB that its first tables occupy.
+    pub(crate) pages: u64,
+    /// The layout of its descriptors.
+    pub(crate) layout: &'static Layout,
 }
 
 /// A slot of the table of roots.
@@ -43,7 +45,13 @@ pub(crate) struct Root {
 impl Model {
     /// A write of a register.
     pub(crate) fn sysreg_write(&mut self, act: Act, register: Sysreg, value: u64) -> Result<(), Fault> {
+        let is_host = self.recorded(act, Sysreg::HcrEl2).unwrap_or(0) >> 34 & 1 == 1;
+        let register = match register.name().strip_suffix("_el1") {
+            Some(name) if is_host => Sysreg::from_name(&format!("{name}_el2")).unwrap_or(register),
+            _ => register,
+        };
         match register {
+            Sysreg::Ttbr1El2 | Sysreg::Ttbr0El1 | Sysreg::Ttbr1El1 => self.doubts.push("unmodelled-regime"),
             Sysreg::VttbrEl2 if self.is_enabled(act, Stage::Two) => self.activate(act, Stage::Two, value)?,
             Sysreg::Ttbr0El2 if self.is_enabled(act, Stage::One) => self.activate(act, Stage::One, value)?,
             Sysreg::HcrEl2 if !self.is_enabled(act, Stage::Two) && value & 1 == 1 => {
@@ -58,7 +66,7 @@ impl Model {
         Ok(())
     }
 
-    fn recorded(&self, act: Act, register: Sysreg) -> Option<u64> {
+    pub(crate) fn recorded(&self, act: Act, register: Sysreg) -> Option<u64> {
         self.registers.get(&(act.thread, register.name())).copied()
     }
 
@@ -89,8 +97,8 @@ impl Model {
         if unset { Err(Fault::Fire(UNSET)) } else { Ok(()) }
     }
 
-    /// The geometry that the thread's registers specify for a tree.
-    pub(crate) fn acting_geometry(&self, act: Act, stage: Stage) -> Result<Geometry, Fault> {
+    /// The geometry that the thread's registers specify for a tree; none if it is not modelled.
+    pub(crate) fn acting_geometry(&mut self, act: Act, stage: Stage) -> Result<Option<Geometry>, Fault> {
         let register = if stage == Stage::One { Sysreg::TcrEl2 } else { Sysreg::VtcrEl2 };
         let value = match self.recorded(act, register) {
             Some(value) => value,
@@ -98,23 +106,70 @@ impl Model {
             None => DEFAULT_GEOMETRY,
         };
         let bits = 64 - (value & 63);
-        if !(21..=48).contains(&bits) {
+        let is_small = self.options.quirks.granule_unsupported;
+        if bits < 21 || bits > if is_small { 48 } else { 52 } {
             return Err(Fault::Fire(INPUT_SIZE));
         }
-        match value >> 14 & 3 {
-            0 => {}
+        let granule = match value >> 14 & 3 {
+            0 => 4096,
             3 => return Err(Fault::Assert(ASSERT_FALSE)),
-            _ => return Err(Fault::Assert(ASSERT_GRANULE)),
+            _ if is_small => return Err(Fault::Assert(ASSERT_GRANULE)),
+            1 => 65536,
+            _ => 16384,
+        };
+        let has_asids = self.has_asids(act) && stage == Stage::One;
+        let is_wide = match (granule, has_asids) {
+            (65536, true) => value >> 32 & 7 == 6,
+            (65536, false) => value >> 16 & 7 == 6,
+            (_, true) => value >> 59 & 1 == 1,
+            (_, false) => value >> 32 & 1 == 1,
+        };
+        let is_it = |layout: &&Layout| layout.page == granule && layout.is_wide == (is_wide && !is_small);
+        let layout = LAYOUTS.iter().find(is_it).expect("every granule has two layouts");
+        if bits > 48 && !layout.is_wide && granule != 65536 {
+            return Err(Fault::Fire(INPUT_SIZE));
         }
-        let level = (48 - bits) / 9;
-        let entries = (1_u64 << bits) / entry_bytes(level);
-        if stage == Stage::One || entries > 16 {
-            return Ok(Geometry { level, tables: 1 });
+        self.top(stage, layout, bits, value)
+    }
+
+    /// The lowest level of which one table is enough, unless stage 2 takes up to 16 of the level below, or states a level.
+    fn top(&mut self, stage: Stage, layout: &'static Layout, bits: u64, value: u64) -> Result<Option<Geometry>, Fault> {
+        let size = 1_u64 << bits;
+        let is_enough =
+            |level: &u64| u128::from(layout.entry_bytes(*level)) * u128::from(layout.entries()) >= u128::from(size);
+        let Some(level) = (0..4).rev().find(is_enough) else {
+            self.doubts.push("unmodelled-geometry");
+            return Ok(None);
+        };
+        let entries = |level: u64| (size / layout.entry_bytes(level)).max(1);
+        let geometry = |level: u64, tables: u64, entries: u64| {
+            let pages = if layout.page == 4096 { tables } else { entries.div_ceil(512) };
+            Ok(Some(Geometry { level, pages, layout }))
+        };
+        if stage == Stage::One {
+            return geometry(level, 1, entries(level));
         }
-        if self.options.quirks.concatenated_unsupported {
-            return Err(Fault::Assert(ASSERT_CONCATENATED));
+        let is_reference = self.options.quirks.concatenated_unsupported;
+        let stated = match (layout.page, value >> 6 & 3) {
+            (4096, field) => [None, Some(1), Some(0), Some(3)][field as usize],
+            (_, field) => Some(3 - field),
+        };
+        if let Some(stated) = stated.filter(|_| !is_reference) {
+            let tables = entries(stated).div_ceil(layout.entries());
+            if tables <= 16 && size > layout.entry_bytes(stated) {
+                return geometry(stated, tables, entries(stated));
+            }
         }
-        Ok(Geometry { level: level + 1, tables: entries.max(1) })
+        match entries(level) {
+            17.. => geometry(level, 1, entries(level)),
+            _ if is_reference => Err(Fault::Assert(ASSERT_CONCATENATED)),
+            tables => geometry(level + 1, tables, tables * layout.entries()),
+        }
+    }
+
+    /// E2H of HCR_EL2.
+    fn has_asids(&self, act: Act) -> bool {
+        self.recorded(act, Sysreg::HcrEl2).unwrap_or(0) >> 34 & 1 == 1
     }
 
     /// The slot of a root; `stage` counts unless lookups are blind to it.
@@ -124,15 +179,26 @@ impl Model {
     }
 
     fn activate(&mut self, act: Act, stage: Stage, value: u64) -> Result<(), Fault> {
-        let (base, id) = (value & BITS_47_1, value >> 48);
-        if stage == Stage::One && id != 0 {
+        let (base, mut id) = (value & BITS_47_1, value >> 48);
+        let has_asids = self.has_asids(act);
+        let is_wide = match stage {
+            Stage::One => !has_asids || self.recorded(act, Sysreg::TcrEl2).unwrap_or(0) >> 36 & 1 == 1,
+            Stage::Two => self.recorded(act, Sysreg::VtcrEl2).unwrap_or(0) >> 19 & 1 == 1,
+        };
+        if !is_wide && !self.options.quirks.ids_are_wide {
+            id %= 256;
+        }
+        if stage == Stage::One && id != 0 && !has_asids {
             return Err(Fault::Fire(ASID));
         }
         let slot = match self.root_slot(stage, |root| root.base == base) {
             Some(slot) if self.roots[slot].id == id => slot,
             Some(_) => return Err(Fault::Fire(OTHER_ID)),
             None if self.root_slot(stage, |root| root.id == id).is_some() => return Err(Fault::Fire(DUPLICATE_ID)),
-            None => self.register(act, stage, base, id)?,
+            None => match self.register(act, stage, base, id)? {
+                Some(slot) => slot,
+                None => return Ok(()),
+            },
         };
         let current = self.current.entry((act.thread, self.roots[slot].stage)).or_insert(None);
         if let Some(previous) = current.replace(slot) {
@@ -142,18 +208,22 @@ impl Model {
         Ok(())
     }
 
-    fn register(&mut self, act: Act, stage: Stage, base: u64, id: u64) -> Result<usize, Fault> {
+    fn register(&mut self, act: Act, stage: Stage, base: u64, id: u64) -> Result<Option<usize>, Fault> {
         let free = self.roots.iter().position(|root| !root.present).unwrap_or(self.roots.len());
         if self.options.quirks.limits && free >= ROOTS_MAX {
             return Err(Fault::Fire(MANY_ROOTS));
         }
-        let geometry = self.acting_geometry(act, stage)?;
+        let Some(geometry) = self.acting_geometry(act, stage)? else { return Ok(None) };
+        if geometry.layout.page != 4096 && !base.is_multiple_of(4096) {
+            self.doubts.push("unmodelled-geometry");
+            return Ok(None);
+        }
         let root = Root { present: true, stage, base, id, refcount: 0, geometry: Some(geometry) };
         match self.roots.get_mut(free) {
             Some(slot) => *slot = root,
             None => self.roots.push(root),
         }
         self.walk_root(act, base, stage, Visit::Mark)?;
-        Ok(free)
+        Ok(Some(free))
     }
 }

@@ -4,12 +4,10 @@ use std::collections::BTreeSet;
 
 use anytrace_casemate::Sysreg;
 
-use super::descriptor::{
-    ACCESS_FLAG, Descriptor, Judgement, PAGE, Shape, Stage, WORDS, bits_need_bbm, entry_bytes, explode,
-};
+use super::descriptor::{ACCESS_FLAG, Descriptor, Judgement, Shape, Stage, bits_need_bbm, explode};
 use super::memory::Automaton;
 use super::model::{Act, Model};
-use super::pending::{Changed, Rights, output};
+use super::pending::{Changed, Rights};
 use super::tables::Visit;
 use super::verdict::Fault;
 
@@ -46,25 +44,26 @@ impl Model {
         }
         let mut parts = Vec::new();
         let Shape::Table(next) = table.1 else { return false };
-        if !self.parts(place.stage, next, place.level + 1, 0, &mut parts) {
+        if !self.parts(place, next, place.level + 1, 0, &mut parts) {
             return false;
         }
         parts.iter().all(|part| self.fits(place, block, part, to_table))
     }
 
     /// Everything that a table maps or does not map; false if it cannot be known, or is in another address space.
-    fn parts(&self, stage: Stage, table: u64, level: u64, offset: u64, parts: &mut Vec<Part>) -> bool {
-        (0..WORDS).all(|i| {
+    fn parts(&self, place: &Descriptor, table: u64, level: u64, offset: u64, parts: &mut Vec<Part>) -> bool {
+        let (stage, layout) = (place.stage, place.layout);
+        (0..layout.entries()).all(|i| {
             let cell = table + 8 * i;
-            let offset = offset + i * entry_bytes(level);
+            let offset = offset + i * layout.entry_bytes(level);
             let found = self.memory.get(cell).copied();
             let value = found.filter(|cell| cell.initialised).map_or(0, |cell| cell.value);
             let is_unclean =
                 found.is_some_and(|cell| cell.is_pte && matches!(cell.automaton, Automaton::Unclean { .. }));
             let is_cached = value & ACCESS_FLAG != 0 || found.is_some_and(|cell| cell.is_pte && cell.was_accessed);
-            match explode(0, value, level, stage).map(|desc| desc.shape) {
+            match explode(layout, 0, value, level, stage).map(|desc| desc.shape) {
                 Ok(Shape::Table(next)) => {
-                    !(stage == Stage::One && value >> 63 == 1) && self.parts(stage, next, level + 1, offset, parts)
+                    !(stage == Stage::One && value >> 63 == 1) && self.parts(place, next, level + 1, offset, parts)
                 }
                 shape => {
                     let is_mapped = shape.is_ok_and(|shape| shape == Shape::Map) || value & 1 == 1;
@@ -82,10 +81,13 @@ impl Model {
         if !to_table && !part.is_cached {
             return true;
         }
-        let is_same_address = output(part.value, part.level) == output(block, place.level) + part.offset;
+        let layout = place.layout;
+        let bytes = layout.entry_bytes(part.level);
+        let is_same_address = layout.address(part.value, bytes) == place.output(block) + part.offset;
         // Everything but the address.
-        let address = BITS_47_12 & !(entry_bytes(part.level) - 1);
-        let as_part = block & !BITS_47_12 & !3 | part.value & (address | 3);
+        let whole = BITS_47_12 | layout.address_bits();
+        let address = layout.field(layout.address(part.value, bytes));
+        let as_part = block & !whole & !3 | address | part.value & 3;
         let (old, new) = if to_table { (as_part, part.value) } else { (part.value, as_part) };
         let control = if place.stage == Stage::One { Sysreg::TcrEl2 } else { Sysreg::VtcrEl2 };
         let judgement = Judgement {
@@ -117,7 +119,7 @@ impl Model {
         if let Shape::Table(next) = old.1 {
             self.walk_children(act, cell, Visit::Freeze)?;
             let mut parts = Vec::new();
-            self.parts(place.stage, next, place.level + 1, 0, &mut parts);
+            self.parts(place, next, place.level + 1, 0, &mut parts);
             let cached: Vec<&Part> = parts.iter().filter(|part| part.is_mapped && part.is_cached).collect();
             let granted: Rights = cached.iter().flat_map(|part| self.rights(place.stage, part.value)).collect();
             let is_cached = !cached.is_empty();
@@ -146,10 +148,10 @@ impl Model {
         self.changed(act, change);
         let mut parts = Vec::new();
         let Shape::Table(next) = new.shape else { return Ok(()) };
-        self.parts(place.stage, next, place.level + 1, 0, &mut parts);
+        self.parts(place, next, place.level + 1, 0, &mut parts);
         for part in parts {
             let low = if part.level == 3 { 3 } else { 1 };
-            let first = block_part(old.0, place.level, part.offset) | low;
+            let first = block_part(place, old.0, part.offset) | low;
             if let Some(entry) = self.memory.get_mut(part.cell) {
                 entry.was_accessed = true;
             }
@@ -168,6 +170,7 @@ impl Model {
     }
 }
 
-fn block_part(block: u64, level: u64, offset: u64) -> u64 {
-    block & !BITS_47_12 & !3 | (output(block, level) + offset) & !(PAGE - 1)
+fn block_part(place: &Descriptor, block: u64, offset: u64) -> u64 {
+    let layout = place.layout;
+    block & !(BITS_47_12 | layout.address_bits()) & !3 | layout.field(place.output(block) + offset)
 }

@@ -1,6 +1,6 @@
 //! Walks over entire trees (2.2), and the actions on the way (2.3, 2.5, 2.8).
 
-use super::descriptor::{Descriptor, PAGE, Shape, Stage, WORDS, entry_bytes, explode, is_valid};
+use super::descriptor::{Descriptor, Layout, PAGE, Shape, Stage, WORDS, is_valid};
 use super::memory::Automaton;
 use super::model::{Act, Model};
 use super::registers::Geometry;
@@ -28,12 +28,14 @@ pub(crate) struct Tree {
     pub(crate) root: u64,
     /// Its stage.
     pub(crate) stage: Stage,
+    /// The layout of its descriptors.
+    pub(crate) layout: &'static Layout,
 }
 
 impl Model {
     /// Decodes a descriptor; a mapping of stage 1 needs MAIR_EL2.
     pub(crate) fn explode(&self, act: Act, place: &Descriptor, value: u64) -> Result<Descriptor, Fault> {
-        let desc = explode(place.input, value, place.level, place.stage)?;
+        let desc = place.with(value)?;
         if desc.shape == Shape::Map && desc.stage == Stage::One {
             self.read_mair(act)?;
         }
@@ -48,23 +50,42 @@ impl Model {
         (table, input, level): (u64, u64, u64),
         visit: Visit,
     ) -> Result<bool, Fault> {
-        if !table.is_multiple_of(PAGE) {
-            return Err(Fault::Assert(ASSERT_TABLE));
-        }
+        self.traverse_words(act, tree, (table, input, level), tree.layout.entries(), visit)
+    }
+
+    /// The same for some entries from the first one on.
+    fn traverse_words(
+        &mut self,
+        act: Act,
+        tree: Tree,
+        (table, input, level): (u64, u64, u64),
+        count: u64,
+        visit: Visit,
+    ) -> Result<bool, Fault> {
         let mut found = false;
-        if self.memory.get(table).is_some() {
-            match visit {
-                Visit::Mark => self.hand_table(act, tree, table, level),
-                Visit::Unmark => self.settle_page(act, table)?,
-                _ => {}
-            }
-        }
-        for i in 0..WORDS {
+        // Another thread's entry ends the walk of its page of 4 KiB.
+        let mut left = None;
+        for i in 0..count {
             let address = table + 8 * i;
+            if i % WORDS == 0 {
+                if !address.is_multiple_of(PAGE) {
+                    return Err(Fault::Assert(ASSERT_TABLE));
+                }
+                if self.memory.get(address).is_some() {
+                    match visit {
+                        Visit::Mark => self.hand_table(act, tree, address, level),
+                        Visit::Unmark => self.settle_page(act, address)?,
+                        _ => {}
+                    }
+                }
+            }
+            if left == Some(i / WORDS) {
+                continue;
+            }
             let Some(cell) = self.memory.initialised(address) else { return Err(Fault::Fire(UNINIT_PTE)) };
             if cell.thread().is_some_and(|owner| owner != act.thread) {
                 if self.options.quirks.thread_owned_stops_table {
-                    return Ok(found);
+                    left = Some(i / WORDS);
                 }
                 continue;
             }
@@ -72,8 +93,8 @@ impl Model {
                 Some((at, value)) if at == address => value,
                 _ => cell.value,
             };
-            let input = input + i * entry_bytes(level);
-            let place = Descriptor { shape: Shape::Invalid, level, stage: tree.stage, input };
+            let input = input.wrapping_add(i.wrapping_mul(tree.layout.entry_bytes(level)));
+            let place = Descriptor { shape: Shape::Invalid, level, stage: tree.stage, input, layout: tree.layout };
             let desc = self.explode(act, &place, value)?;
             found |= self.visit(tree, address, (desc, value), visit)?;
             if let Shape::Table(next) = desc.shape {
@@ -90,7 +111,9 @@ impl Model {
             let address = table + 8 * i;
             let value = self.memory.initialised(address).map_or(0, |cell| cell.value);
             let value = act.writing.filter(|(at, _)| *at == address).map_or(value, |(_, value)| value);
-            self.hand_mapped(tree.root, tree.stage, level, value);
+            let Tree { stage, layout, .. } = tree;
+            let place = Descriptor { shape: Shape::Invalid, level, stage, input: 0, layout };
+            self.hand_mapped(tree.root, &place, value);
         }
     }
 
@@ -130,9 +153,12 @@ impl Model {
         let kept = self.root_slot(stage, |root| root.base == base).and_then(|slot| self.roots[slot].geometry);
         let geometry = match kept {
             Some(geometry) if !self.options.quirks.acting_geometry => geometry,
-            _ => self.acting_geometry(act, stage)?,
+            _ => match self.acting_geometry(act, stage)? {
+                Some(geometry) => geometry,
+                None => return Ok(true),
+            },
         };
-        self.walk_tables(act, Tree { root: base, stage }, geometry, visit)
+        self.walk_tables(act, Tree { root: base, stage, layout: geometry.layout }, geometry, visit)
     }
 
     /// Walks the tables at a tree's top, which are adjacent.
@@ -143,12 +169,7 @@ impl Model {
         geometry: Geometry,
         visit: Visit,
     ) -> Result<bool, Fault> {
-        let mut found = false;
-        for i in 0..geometry.tables {
-            let input = i * WORDS * entry_bytes(geometry.level);
-            found |= self.traverse(act, tree, (tree.root + i * PAGE, input, geometry.level), visit)?;
-        }
-        Ok(found)
+        self.traverse_words(act, tree, (tree.root, 0, geometry.level), geometry.pages * WORDS, visit)
     }
 
     /// Walks what an entry's cached descriptor points to, if it is a table.
@@ -156,7 +177,7 @@ impl Model {
         let Some(cell) = self.memory.get(address).copied() else { return Ok(false) };
         let Some(desc) = cell.desc else { return Ok(false) };
         let Shape::Table(next) = desc.shape else { return Ok(false) };
-        let tree = Tree { root: cell.owner, stage: desc.stage };
+        let tree = Tree { root: cell.owner, stage: desc.stage, layout: desc.layout };
         self.traverse(act, tree, (next, desc.input, desc.level + 1), visit)
     }
 

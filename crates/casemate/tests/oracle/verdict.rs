@@ -70,6 +70,8 @@ pub(crate) struct State {
     pub(crate) unclean: String,
     /// `address=state/thread lost rights` of live entries whose maintenance is not complete, newest first.
     pub(crate) stale: String,
+    /// What is not modelled, in order.
+    pub(crate) doubts: String,
 }
 
 /// Checks a trace.

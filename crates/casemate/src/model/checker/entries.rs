@@ -33,7 +33,7 @@ impl<W: Watch> Checker<W> {
         };
         if !self.options.is_racy {
             let cell = Entry { word: page.address(at), root: page.table_of(at).root, owner: page.owner(at) };
-            let is_plain = order != MemoryOrder::Release;
+            let is_plain = !order.is_release();
             self.authorise(thread, cell, is_plain, state == EntryState::Valid || is_valid)?;
         }
         let Some(page) = self.memory.pages.get_mut(index) else { return Ok(()) };
@@ -93,12 +93,12 @@ impl<W: Watch> Checker<W> {
         let Some(page) = self.memory.pages.get(index) else { return Ok(()) };
         let (old, table, word) = (page.value(at), page.table_of(at), page.address(at));
         let is_cached = old & ACCESS_FLAG != 0 || page.aged.has(at);
-        let is_table = |value| Descriptor::decode(table.level, value).is_table();
+        let is_table = |value| table.decode(value).is_table();
         if let Some(change) = self.needs_break(thread, table, word, is_cached, (old, value))? {
             self.fire_change(word, change)?;
             // Recovery: as if the entry had been broken, cleaned and made.
             self.drop_stale(thread, word, table)?;
-            if let Descriptor::Table(next) = Descriptor::decode(table.level, old) {
+            if let Descriptor::Table(next) = table.decode(old) {
                 self.traverse(thread, Visit::Unmark, next, table.below(word, at))?;
             }
             self.store(index, at, value);
@@ -131,9 +131,7 @@ impl<W: Watch> Checker<W> {
 
     /// What TLBs keep of a live entry that was changed in place.
     fn changed_live(&mut self, thread: u32, table: Table, word: u64, is_cached: bool, (old, new): (u64, u64)) {
-        let (Descriptor::Map(before), Descriptor::Map(after)) =
-            (Descriptor::decode(table.level, old), Descriptor::decode(table.level, new))
-        else {
+        let (Descriptor::Map(before), Descriptor::Map(after)) = (table.decode(old), table.decode(new)) else {
             return;
         };
         if is_cached {
@@ -185,7 +183,7 @@ impl<W: Watch> Checker<W> {
         let is_resized = self.stale.get(word).is_some_and(|stale| stale.is_resized);
         let by_architecture = match is_allowed_size {
             true => 0,
-            false => self.by_architecture((table.stage, table.level), (old, new), is_resized),
+            false => self.by_architecture(table, (old, new), is_resized),
         };
         let is_repeated = old == new && before.is_table();
         let deciding = match (self.has(Quirk::AnyAttribute), is_reference && is_allowed_size) {
@@ -200,9 +198,9 @@ impl<W: Watch> Checker<W> {
     }
 
     /// The changed bits that need a break by the architecture. If threads differ in a register, software is at fault: a
-    /// break that one of them needs counts. `at`: stage and level.
-    pub(super) fn by_architecture(&self, at: (u8, u8), (old, new): (u64, u64), is_resized: bool) -> u64 {
-        let (stage, level) = at;
+    /// break that one of them needs counts. `table`: the table of the entry, or one like it.
+    pub(super) fn by_architecture(&self, table: Table, (old, new): (u64, u64), is_resized: bool) -> u64 {
+        let Table { stage, level, format, .. } = table;
         let control = if stage == 1 { Sysreg::TcrEl2 } else { Sysreg::VtcrEl2 };
         let control = match attributes::changes_pbha(old, new) {
             true => self.threads.all_of(control).fold(0, |all, control| all | control),
@@ -212,7 +210,7 @@ impl<W: Watch> Checker<W> {
             let mut mairs = self.threads.all_of(Sysreg::MairEl2).peekable();
             mairs.peek().is_some() && mairs.all(|mair| attributes::is_same_type(mair, old, new))
         };
-        let registers = Registers { control, is_same_type, bbm: self.bbm(), is_resized };
+        let registers = Registers { control, is_same_type, bbm: self.bbm(), is_resized, format };
         attributes::deciding(stage, level, old, new, registers)
     }
 
@@ -222,13 +220,13 @@ impl<W: Watch> Checker<W> {
         let (old, table, word, owner) = (page.value(at), page.table_of(at), page.address(at), page.owner(at));
         page.store(at, value);
         page.unclean.put(at, true);
-        let old = self.oldest_value(word, table.level, old);
+        let old = self.oldest_value(word, table, old);
         self.unclean.push(word, thread, old, table.root, owner);
         self.count_unclean(index, at, 1);
         if W::IS_ON {
             self.watch.change(word, Change::Invalidated { old });
         }
-        if let Descriptor::Table(next) = Descriptor::decode(table.level, old) {
+        if let Descriptor::Table(next) = table.decode(old) {
             self.traverse(thread, Visit::Freeze, next, table.below(word, at))?;
         }
         Ok(())
@@ -262,7 +260,7 @@ impl<W: Watch> Checker<W> {
         }
         let first = self.unfire();
         self.decode(thread, table, word, value)?;
-        if let Descriptor::Table(next) = Descriptor::decode(table.level, value) {
+        if let Descriptor::Table(next) = table.decode(value) {
             self.traverse(thread, Visit::Nothing, next, table.below(word, at))?;
         }
         self.refire(first);
@@ -285,7 +283,7 @@ impl<W: Watch> Checker<W> {
         let Some(page) = self.memory.pages.get(index) else { return Ok(()) };
         let (table, word) = (page.table_of(at), page.address(at));
         let old = self.unclean.get(word).map_or(0, |unclean| unclean.old);
-        let next = match Descriptor::decode(table.level, old) {
+        let next = match table.decode(old) {
             Descriptor::Table(next) => Some(next),
             _ => None,
         };
@@ -338,6 +336,6 @@ impl<W: Watch> Checker<W> {
 }
 
 fn live_change(table: Table, (old, new): (u64, u64), deciding: u64, deciding_architecture: u64) -> LiveChange {
-    let (stage, level) = (table.stage, table.level);
-    LiveChange { stage, level, old, new, deciding, deciding_architecture, obstacle: None }
+    let Table { stage, level, format, .. } = table;
+    LiveChange { stage, level, format, old, new, deciding, deciding_architecture, obstacle: None }
 }

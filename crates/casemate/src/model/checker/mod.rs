@@ -8,6 +8,7 @@ mod registers;
 mod resize;
 mod stale;
 mod sync;
+mod tlbi;
 mod walk;
 
 use anytrace_core::Severity;
@@ -19,15 +20,16 @@ use super::breach::{Breach, breach};
 use super::locks::Locks;
 use super::memory::{Memory, NOWHERE, PAGE_BYTES, Piece, WORDS, position, word_range};
 use super::quirk::{Options, Quirk};
+use super::registers::is_harmless;
 use super::roots::Roots;
 use super::stale::StaleEntries;
 use super::threads::Threads;
 use super::unclean::UncleanEntries;
-use super::watch::Watch;
+use super::watch::{Miss, Watch};
+use crate::wire::name::Name;
 use crate::wire::record::{Barrier, HintKind, MemoryOrder, Transition};
 use handover::Use;
 pub use handover::{Handover, StaleUse};
-use sync::Sync;
 
 /// Places listed with one violation; more are counted.
 const PLACES_MAX: usize = 16;
@@ -159,13 +161,19 @@ impl<W: Watch> Checker<W> {
                 self.write_page(thread, address, value)
             }
             Transition::MemWrite { order, address, value } => self.write(thread, order, address & !7, value),
+            Transition::MemAtomic { order, address, value, read, .. } => {
+                self.read(address & !7, read)?;
+                self.write(thread, order, address & !7, value)
+            }
             Transition::MemRead { address, value } => self.read(address & !7, value),
             Transition::MemInit { address, size } => self.init(address, size),
             Transition::MemFree { address, size } => self.free(address, size),
             Transition::MemSet { address, size, value } => self.set(thread, address, size, value),
             Transition::Barrier(Barrier::Isb) => Ok(()),
             Transition::Barrier(Barrier::Dsb(domain)) => self.dsb(thread, domain),
-            Transition::Tlbi { op, operand } => self.sync(thread, &Sync::tlbi(op, operand)),
+            Transition::Tlbi { op, operand } => self.tlbi(thread, op, operand),
+            Transition::OtherTlbi { .. } => self.other_tlbi(),
+            Transition::OtherSysreg { name, .. } => self.other_register(name),
             Transition::SysregWrite { register, value } => self.write_register(thread, register, value),
             Transition::Hint { hint, location, value } => self.hint(hint, thread, location, value),
             Transition::Lock { address } => self.lock(thread, address),
@@ -259,6 +267,27 @@ impl<W: Watch> Checker<W> {
             page.store(at, value);
         }
         Ok(())
+    }
+
+    /// A TLBI that is not modelled: it may have dropped anything that is not clean.
+    #[cold]
+    fn other_tlbi(&mut self) -> Flow {
+        if W::IS_ON {
+            self.unclean
+                .cells
+                .keys()
+                .chain(self.stale.cells())
+                .for_each(|cell| self.watch.miss(*cell, Miss::NotModelled));
+        }
+        match self.unclean.newest().or_else(|| self.stale.cells().next().copied()) {
+            Some(cell) => self.fire(&breach::UNMODELLED_TLBI, cell),
+            None => Ok(()),
+        }
+    }
+
+    #[cold]
+    fn other_register(&mut self, name: Name) -> Flow {
+        if is_harmless(name.as_str()) { Ok(()) } else { self.fire(&breach::UNMODELLED_REGISTER, NOWHERE) }
     }
 
     fn write_page(&mut self, thread: u32, address: u64, value: u64) -> Flow {

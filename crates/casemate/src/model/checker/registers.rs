@@ -5,6 +5,7 @@ use super::walk::Visit;
 use super::{Checker, Flow, Stop};
 use crate::model::bits::Bits;
 use crate::model::breach::breach;
+use crate::model::descriptor::{Granule, Start};
 use crate::model::memory::{NOWHERE, PAGE_BYTES, Table, position};
 use crate::model::quirk::Quirk;
 use crate::model::roots::Root;
@@ -24,6 +25,9 @@ fn default_of(register: Sysreg) -> Option<u64> {
         Sysreg::HcrEl2 | Sysreg::SctlrEl2 => Some(1),
         Sysreg::MairEl2 => Some(0),
         Sysreg::VttbrEl2 | Sysreg::Ttbr0El2 => None,
+        // They decide about nothing that is followed.
+        Sysreg::Ttbr1El2 | Sysreg::Ttbr0El1 | Sysreg::Ttbr1El1 => None,
+        Sysreg::TcrEl1 | Sysreg::SctlrEl1 | Sysreg::MairEl1 => None,
     }
 }
 
@@ -46,11 +50,33 @@ impl<W: Watch> Checker<W> {
         }
     }
 
+    /// True when HCR_EL2 of the thread has E2H set: EL2 has ASIDs, and names of EL1 mean registers of EL2.
+    pub(super) fn has_host_extensions(&self, thread: u32) -> bool {
+        let hcr = self.threads.get(thread).and_then(|thread| thread.register(Sysreg::HcrEl2));
+        hcr.is_some_and(|value| value >> 34 & 1 != 0)
+    }
+
     pub(crate) fn write_register(&mut self, thread: u32, register: Sysreg, value: u64) -> Flow {
+        let register = match register {
+            Sysreg::Ttbr0El1 | Sysreg::Ttbr1El1 | Sysreg::TcrEl1 | Sysreg::SctlrEl1 | Sysreg::MairEl1
+                if self.has_host_extensions(thread) =>
+            {
+                register.redirected()
+            }
+            register => register,
+        };
         let (stage, control) = match register {
             Sysreg::Ttbr0El2 | Sysreg::SctlrEl2 => (1, Sysreg::SctlrEl2),
             Sysreg::VttbrEl2 | Sysreg::HcrEl2 => (2, Sysreg::HcrEl2),
+            Sysreg::Ttbr1El2 | Sysreg::Ttbr0El1 | Sysreg::Ttbr1El1 => {
+                self.record_register(thread, register, value);
+                return self.fire(&breach::UNMODELLED_REGIME, value & BASE_MASK);
+            }
             Sysreg::VtcrEl2 | Sysreg::TcrEl2 | Sysreg::MairEl2 => {
+                self.record_register(thread, register, value);
+                return Ok(());
+            }
+            Sysreg::TcrEl1 | Sysreg::SctlrEl1 | Sysreg::MairEl1 => {
                 self.record_register(thread, register, value);
                 return Ok(());
             }
@@ -83,9 +109,9 @@ impl<W: Watch> Checker<W> {
     }
 
     fn activate(&mut self, thread: u32, stage: u8, value: u64) -> Flow {
-        let (base, mut id) = (value & BASE_MASK, value >> 48);
+        let (base, mut id) = self.base_and_id(thread, stage, value);
         let is_blind = self.has(Quirk::StageBlindIds);
-        if stage == 1 && id != 0 {
+        if stage == 1 && id != 0 && !self.has_host_extensions(thread) {
             self.fire(&breach::ASID_RESERVED, base)?;
             // Recovery: the ASID is 0.
             id = 0;
@@ -107,6 +133,21 @@ impl<W: Watch> Checker<W> {
         Ok(())
     }
 
+    /// The address of the first table, and the VMID or ASID.
+    fn base_and_id(&self, thread: u32, stage: u8, value: u64) -> (u64, u64) {
+        let (base, id) = (value & BASE_MASK, value >> 48);
+        if self.has(Quirk::IdsAreWide) {
+            return (base, id);
+        }
+        let register = |register| self.threads.get(thread).and_then(|thread| thread.register(register)).unwrap_or(0);
+        let is_wide = match stage {
+            // Without E2H there is no ASID: any is a violation.
+            1 => !self.has_host_extensions(thread) || register(Sysreg::TcrEl2) >> 36 & 1 != 0,
+            _ => register(Sysreg::VtcrEl2) >> 19 & 1 != 0,
+        };
+        (base, if is_wide { id } else { id & 0xff })
+    }
+
     fn register_root(&mut self, thread: u32, stage: u8, base: u64, id: u64) -> Result<Option<usize>, Stop> {
         let is_blind = self.has(Quirk::StageBlindIds);
         if self.roots.has_id(stage, id, is_blind) {
@@ -118,10 +159,16 @@ impl<W: Watch> Checker<W> {
         }
         // Recovery from a bad geometry: the root is not registered.
         let Some(start) = self.geometry(thread, stage)? else { return Ok(None) };
-        let root = Root { stage, base, id, users: 0, level: start.level, tables: start.tables };
+        let Start { level, tables, format, pages } = start;
+        if format.granule != Granule::K4 && !base.is_multiple_of(PAGE_BYTES) {
+            // A first table of few entries need not begin at a page.
+            self.fire(&breach::UNMODELLED_GEOMETRY, base)?;
+            return Ok(None);
+        }
+        let root = Root { stage, base, id, users: 0, level, tables, format, pages };
         let slot = self.roots.insert(root, is_blind);
-        let top = Table { root: base, input: 0, parent: NOWHERE, thread, level: start.level, stage };
-        self.traverse_root(thread, Visit::Mark, top, start.tables)?;
+        let top = Table { root: base, input: 0, parent: NOWHERE, thread, level, stage, format };
+        self.traverse_root(thread, Visit::Mark, top, pages)?;
         Ok(Some(slot))
     }
 
@@ -189,9 +236,9 @@ impl<W: Watch> Checker<W> {
         let is_blind = self.has(Quirk::StageBlindIds);
         let slot = self.roots.slot_of(location, is_blind);
         let root = slot.and_then(|slot| self.roots.slots.get(slot).copied().flatten());
-        let tables = root.map_or(1, |root| root.tables);
+        let pages = root.map_or(1, |root| root.pages);
         let top = Table { input: 0, parent: NOWHERE, thread, ..table };
-        if self.has_unclean(thread, top, tables)? || self.has_resized(table.root, table.stage) {
+        if self.has_unclean(thread, top, pages)? || self.has_resized(table.root, table.stage) {
             self.fire(&breach::RELEASE_UNCLEAN, location)?;
         }
         let (Some(slot), Some(root)) = (slot, root) else {
@@ -201,13 +248,13 @@ impl<W: Watch> Checker<W> {
         if root.users > 0 {
             self.fire(&breach::RELEASE_IN_USE, location)?;
         }
-        self.traverse_root(thread, Visit::Unmark, top, tables)?;
+        self.traverse_root(thread, Visit::Unmark, top, pages)?;
         self.roots.remove(slot, is_blind);
         Ok(())
     }
 
-    fn has_unclean(&mut self, thread: u32, top: Table, tables: u8) -> Result<bool, Stop> {
-        let is_walked = self.is_irregular || self.has_thread_owners || self.options.no_sysreg || tables > 1;
+    fn has_unclean(&mut self, thread: u32, top: Table, pages: u16) -> Result<bool, Stop> {
+        let is_walked = self.is_irregular || self.has_thread_owners || self.options.no_sysreg || pages > 1;
         let page = self.memory.peek(top.root).and_then(|index| self.memory.pages.get(index));
         match page {
             Some(page)
@@ -215,7 +262,7 @@ impl<W: Watch> Checker<W> {
             {
                 Ok(page.unclean_below > 0)
             }
-            _ => self.traverse_root(thread, Visit::Unclean, top, tables),
+            _ => self.traverse_root(thread, Visit::Unclean, top, pages),
         }
     }
 }

@@ -5,7 +5,7 @@ use super::walk::Visit;
 use super::{Checker, Flow};
 use crate::model::attributes::{self, BbmLevel, NO_CONFLICT, Obstacle};
 use crate::model::descriptor::{ACCESS_FLAG, Descriptor};
-use crate::model::memory::{Page, Table, WORDS};
+use crate::model::memory::{PAGE_BYTES, Page, Table, WORDS};
 use crate::model::quirk::Quirk;
 use crate::model::rights::Rights;
 use crate::model::watch::Watch;
@@ -33,7 +33,7 @@ impl<W: Watch> Checker<W> {
         is_cached: bool,
         (old, new): (u64, u64),
     ) -> Option<Obstacle> {
-        let (block, of_table, side) = match Descriptor::decode(table.level, new) {
+        let (block, of_table, side) = match table.decode(new) {
             // What is in no TLB conflicts with nothing.
             Descriptor::Table(_) if !is_cached => return None,
             Descriptor::Table(_) => (old, new, Side::New),
@@ -47,7 +47,7 @@ impl<W: Watch> Checker<W> {
         if self.stale.get(word).is_some_and(|stale| stale.is_resized) {
             return Some(Obstacle::Pending);
         }
-        self.compare((word, of_table), (table.stage, table.level), block, side)
+        self.compare((word, of_table), table, block, side)
     }
 
     /// The level of FEAT_BBM; the reference has none.
@@ -55,23 +55,26 @@ impl<W: Watch> Checker<W> {
         if self.has(Quirk::AfInverted) { BbmLevel::Zero } else { self.options.bbm }
     }
 
-    /// Compares what is below a table's entry with the block of the same level. `at`: stage and level.
-    fn compare(&self, (word, entry): (u64, u64), at: (u8, u8), block: u64, side: Side) -> Option<Obstacle> {
-        let (stage, level) = at;
-        if stage == 1 && entry & TABLE_SPACE != 0 {
+    /// Compares what is below an entry with a block in its place. `table`: that of the entry, or one like it.
+    fn compare(&self, (word, entry): (u64, u64), table: Table, block: u64, side: Side) -> Option<Obstacle> {
+        if table.stage == 1 && entry & TABLE_SPACE != 0 {
             return Some(Obstacle::Differs { location: word, deciding: SPACE });
         }
-        let Descriptor::Table(next) = Descriptor::decode(level, entry) else { return None };
-        let Some(page) = self.memory.peek(next).and_then(|index| self.memory.pages.get(index)) else {
-            return Some(Obstacle::Unmapped { location: next });
-        };
-        (0..WORDS).find_map(|number| {
-            let part = attributes::part(block, level, number);
-            self.compare_entry(page, number, (stage, level + 1), part, side)
+        let Descriptor::Table(next) = table.decode(entry) else { return None };
+        let below = Table { level: table.level + 1, ..table };
+        (0..table.pages()).find_map(|number| {
+            let (base, first) = (next.wrapping_add(number * PAGE_BYTES), WORDS * number as usize);
+            let Some(page) = self.memory.peek(base).and_then(|index| self.memory.pages.get(index)) else {
+                return Some(Obstacle::Unmapped { location: base });
+            };
+            (0..WORDS).find_map(|at| {
+                let part = attributes::part(table.format, block, table.level, first + at);
+                self.compare_entry(page, at, below, part, side)
+            })
         })
     }
 
-    fn compare_entry(&self, page: &Page, number: usize, at: (u8, u8), part: u64, side: Side) -> Option<Obstacle> {
+    fn compare_entry(&self, page: &Page, number: usize, table: Table, part: u64, side: Side) -> Option<Obstacle> {
         let (location, value) = (page.address(number), page.value(number));
         if side == Side::Old && page.unclean.has(number) {
             return Some(Obstacle::Unclean { location });
@@ -80,12 +83,12 @@ impl<W: Watch> Checker<W> {
             // An old entry that maps nothing and is clean is in no TLB.
             return (side == Side::New).then_some(Obstacle::Unmapped { location });
         }
-        match Descriptor::decode(at.1, value) {
-            Descriptor::Table(_) => self.compare((location, value), at, part, side),
+        match table.decode(value) {
+            Descriptor::Table(_) => self.compare((location, value), table, part, side),
             Descriptor::Map(_) if side == Side::Old && !is_cached(page, number) => None,
             _ => {
                 let (old, new) = if side == Side::Old { (value, part) } else { (part, value) };
-                let deciding = self.by_architecture(at, (old, new), false);
+                let deciding = self.by_architecture(table, (old, new), false);
                 (deciding != 0).then_some(Obstacle::Differs { location, deciding })
             }
         }
@@ -102,7 +105,7 @@ impl<W: Watch> Checker<W> {
         self.store(index, at, new);
         self.shown.remove(&cell);
         let levels = 1 << table.level;
-        if let Descriptor::Table(next) = Descriptor::decode(table.level, old) {
+        if let Descriptor::Table(next) = table.decode(old) {
             // TLBs may still walk the old table: it stays as it is until they cannot.
             self.traverse(thread, Visit::Freeze, next, table.below(cell, at))?;
             let (granted, is_cached) = self.cached_below(next, table.below(cell, at));
@@ -118,7 +121,7 @@ impl<W: Watch> Checker<W> {
         let known = self.uses.len();
         self.mark_below(thread, table, cell, at, new)?;
         self.keep_tables(known);
-        let Descriptor::Table(next) = Descriptor::decode(table.level, new) else { return Ok(()) };
+        let Descriptor::Table(next) = table.decode(new) else { return Ok(()) };
         if is_cached {
             let inherited = Inherited { block: old, granted, levels };
             self.changed_in_place(InPlace { thread, cell, table, old, new, granted, is_resized: true, levels });
@@ -129,12 +132,20 @@ impl<W: Watch> Checker<W> {
 
     /// The rights that TLBs may grant by entries of a table and below it, and whether they may contain any.
     fn cached_below(&self, base: u64, table: Table) -> (Rights, bool) {
+        let pages = (0..table.pages()).map(|number| (base.wrapping_add(number * PAGE_BYTES), table.part(number)));
+        pages.fold((Rights::default(), false), |(granted, is_any), (base, part)| {
+            let (rights, is_cached) = self.cached_in_page(base, part);
+            (granted.with(rights), is_any || is_cached)
+        })
+    }
+
+    fn cached_in_page(&self, base: u64, table: Table) -> (Rights, bool) {
         let (mut granted, mut is_any) = (Rights::default(), false);
         let Some(page) = self.memory.peek(base).and_then(|index| self.memory.pages.get(index)) else {
             return (granted, is_any);
         };
         for at in page.valid.ones() {
-            let (rights, is_cached) = match Descriptor::decode(table.level, page.value(at)) {
+            let (rights, is_cached) = match table.decode(page.value(at)) {
                 Descriptor::Table(next) => self.cached_below(next, table.below(page.address(at), at)),
                 Descriptor::Map(_) if is_cached(page, at) => (self.rights(table, page.value(at)), true),
                 _ => continue,

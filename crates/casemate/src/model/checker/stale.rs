@@ -2,18 +2,20 @@
 //! records at which a trace relies on the end.
 
 use super::handover::{Handover, StaleUse, Use};
-use super::sync::{Drops, Sync, Tlbi};
+use super::sync::Sync;
+use super::tlbi::Tlbi;
 use super::walk::Visit;
 use super::{Checker, Flow};
 use crate::model::attributes;
 use crate::model::breach::breach;
-use crate::model::descriptor::{ACCESS_FLAG, Descriptor, entry_bytes};
-use crate::model::memory::{PAGE_BYTES, Table, position};
+use crate::model::descriptor::{ACCESS_FLAG, Descriptor};
+use crate::model::memory::{PAGE_BYTES, Table, WORDS, position};
 use crate::model::quirk::Quirk;
 use crate::model::rights::{Regime, Rights};
 use crate::model::stale::{Request, Stale};
 use crate::model::unclean::Progress;
 use crate::model::watch::{Change, Miss, Watch};
+use crate::wire::tlbi::Stages;
 
 /// A change in place, as it concerns TLBs.
 #[derive(Debug, Clone, Copy)]
@@ -45,7 +47,7 @@ pub(super) struct Inherited {
 impl<W: Watch> Checker<W> {
     /// What a valid block or page permits; nothing for others.
     pub(super) fn rights(&self, table: Table, value: u64) -> Rights {
-        match Descriptor::decode(table.level, value) {
+        match table.decode(value) {
             Descriptor::Map(_) => Rights::of(table.stage, value, Regime::of(&self.threads, table.stage)),
             _ => Rights::default(),
         }
@@ -66,8 +68,8 @@ impl<W: Watch> Checker<W> {
             Some(before) if !takes && !is_resized => before,
             before => renewed(change, granted, before),
         };
-        let output = match Descriptor::decode(table.level, new) {
-            Descriptor::Map(output) => Some((table.level, output)),
+        let output = match table.decode(new) {
+            Descriptor::Map(output) => Some((table.format.shift(table.level) as u8, output)),
             _ => None,
         };
         let lost = output.map_or_else(Rights::default, |_| stale.granted.without(kept));
@@ -88,7 +90,7 @@ impl<W: Watch> Checker<W> {
     /// Nothing is stale about an entry that leaves its place; what is left of a table in its place leaves the tree.
     pub(super) fn drop_stale(&mut self, thread: u32, cell: u64, table: Table) -> Flow {
         let Some(stale) = self.stale.remove(cell) else { return Ok(()) };
-        match Descriptor::decode(table.level, stale.old) {
+        match table.decode(stale.old) {
             Descriptor::Table(next) if stale.is_resized => {
                 self.traverse(thread, Visit::Unmark, next, table.below(cell, position(cell)))?;
                 Ok(())
@@ -104,9 +106,9 @@ impl<W: Watch> Checker<W> {
     }
 
     /// The value from which an entry that is made invalid has to be cleaned: TLBs may contain a table in its place.
-    pub(super) fn oldest_value(&mut self, cell: u64, level: u8, old: u64) -> u64 {
+    pub(super) fn oldest_value(&mut self, cell: u64, table: Table, old: u64) -> u64 {
         let stale = if self.stale.is_empty() { None } else { self.stale.remove(cell) };
-        let is_table = |stale: &Stale| stale.is_resized && Descriptor::decode(level, stale.old).is_table();
+        let is_table = |stale: &Stale| stale.is_resized && table.decode(stale.old).is_table();
         stale.filter(is_table).map_or(old, |stale| stale.old)
     }
 
@@ -128,7 +130,7 @@ impl<W: Watch> Checker<W> {
     #[cold]
     pub(super) fn sync_stale(&mut self, thread: u32, sync: &Sync) -> Flow {
         match sync {
-            Sync::Full | Sync::Stores => return self.dsb_stale(thread, matches!(sync, Sync::Full)),
+            Sync::Full | Sync::FullNxs | Sync::Stores => return self.dsb_stale(thread, sync),
             Sync::Tlbi(tlbi) => self.tlbi_stale(thread, tlbi),
             Sync::Loads => self.miss_stale(Miss::WeakBarrier),
             Sync::Local => self.miss_stale(Miss::LocalBarrier),
@@ -143,7 +145,7 @@ impl<W: Watch> Checker<W> {
     }
 
     /// A DSB completes writes that its thread made, or knows of because it has the lock, and the TLBIs of its thread.
-    fn dsb_stale(&mut self, thread: u32, is_full: bool) -> Flow {
+    fn dsb_stale(&mut self, thread: u32, sync: &Sync) -> Flow {
         for cell in self.stale.waiting.clone() {
             let Some(table) = self.table_of(cell) else { continue };
             let has_lock = self.options.is_racy || self.locks.guards(table.root, thread);
@@ -159,9 +161,10 @@ impl<W: Watch> Checker<W> {
                 continue;
             }
             let Some(at) = stale.requests.iter().position(|request| request.thread == thread) else { continue };
-            if !is_full {
+            if stale.requests.get(at).is_some_and(|request| !sync.completes(request.is_plain)) {
                 if W::IS_ON {
-                    self.watch.miss(cell, Miss::WeakBarrier);
+                    let is_nxs = matches!(sync, Sync::FullNxs);
+                    self.watch.miss(cell, if is_nxs { Miss::XsAccesses } else { Miss::WeakBarrier });
                 }
                 continue;
             }
@@ -192,11 +195,20 @@ impl<W: Watch> Checker<W> {
                 continue;
             }
             // What drops stage 1 drops both once stage 2 is gone.
-            let is_full = tlbi.stage == 1 || tlbi.drops != Drops::StageTwo;
+            let is_full = tlbi.stage == 1 || tlbi.drops != Stages::Two;
+            let is_plain = !tlbi.op.is_nxs();
             let Some(stale) = self.stale.cells.get_mut(&cell) else { continue };
             match stale.requests.iter_mut().find(|request| request.thread == thread) {
-                Some(request) => request.is_full |= is_full,
-                None => stale.requests.push(Request { thread, is_full }),
+                Some(request) => {
+                    // Of two TLBIs, the one that does more has to be complete.
+                    request.is_plain = match (request.is_full, is_full) {
+                        (false, true) => is_plain,
+                        (true, false) => request.is_plain,
+                        _ => request.is_plain && is_plain,
+                    };
+                    request.is_full |= is_full;
+                }
+                None => stale.requests.push(Request { thread, is_full, is_plain }),
             }
             let progress = stale.progress();
             self.stale.waiting.insert(cell);
@@ -213,23 +225,20 @@ impl<W: Watch> Checker<W> {
         if !tlbi.is_broadcast {
             return Some(Miss::NotBroadcast);
         }
-        if let Some(operand) = tlbi.operand {
-            let miss = self.address_miss(tlbi, operand, (table, position(cell)), stale.old);
-            let hint = tlbi.level_hint().filter(|_| !self.has(Quirk::TtlIgnored));
-            let is_other = hint.is_some_and(|level| stale.levels != 1 << level);
-            if miss.is_some() || is_other {
-                return miss.or(Some(Miss::WrongLevel));
-            }
+        let miss = self.scope_miss(tlbi, (table, position(cell)), stale.old);
+        let hint = tlbi.level_hint().filter(|_| !self.has(Quirk::TtlIgnored));
+        let is_other = hint.is_some_and(|level| stale.levels != 1 << level);
+        if miss.is_some() || is_other {
+            return miss.or(Some(Miss::WrongLevel));
         }
-        let names_id = tlbi.operand.is_some() || tlbi.by_id && !self.has(Quirk::ByIdPromoted);
         let id = || self.roots.id_of(table.stage, table.root, self.has(Quirk::StageBlindIds));
-        if names_id && (named.is_none() || named != id()) {
+        if self.needs_id(tlbi, stale.old) && (named.is_none() || named != id()) {
             return Some(Miss::WrongId);
         }
         match (tlbi.stage, tlbi.drops) {
             _ if !stale.is_written => Some(Miss::NoBarrierBefore),
-            (2, Drops::StageOne) if !stale.is_stage_two_done => Some(Miss::StageOneOnly),
-            (2, Drops::StageTwo) if stale.is_stage_two_done => Some(Miss::StageTwoAgain),
+            (2, Stages::One) if !stale.is_stage_two_done => Some(Miss::StageOneOnly),
+            (2, Stages::Two) if stale.is_stage_two_done => Some(Miss::StageTwoAgain),
             _ => None,
         }
     }
@@ -239,7 +248,7 @@ impl<W: Watch> Checker<W> {
         let mut parent = table.parent;
         for _ in 0..4 {
             let Some(above) = self.table_of(parent) else { return false };
-            let is_block = |stale: &Stale| !Descriptor::decode(above.level, stale.old).is_table();
+            let is_block = |stale: &Stale| !above.decode(stale.old).is_table();
             if self.stale.get(parent).is_some_and(|stale| stale.is_resized && is_block(stale)) {
                 return true;
             }
@@ -264,8 +273,8 @@ impl<W: Watch> Checker<W> {
         if self.stale.is_empty() || table.stage != 2 {
             return;
         }
-        if let Descriptor::Map(output) = Descriptor::decode(table.level, value) {
-            self.hand_over(output, entry_bytes(table.level), Handover::Mapped { root: table.root });
+        if let Descriptor::Map(output) = table.decode(value) {
+            self.hand_over(output, table.entry_bytes(), Handover::Mapped { root: table.root });
         }
     }
 
@@ -290,7 +299,7 @@ impl<W: Watch> Checker<W> {
                     continue;
                 }
                 let new = self.memory.peek_value(cell).unwrap_or(0);
-                let Descriptor::Map(output) = Descriptor::decode(table.level, new) else { continue };
+                let Descriptor::Map(output) = table.decode(new) else { continue };
                 let found = StaleUse {
                     memory: output.max(one.first),
                     handover: one.handover,
@@ -314,13 +323,21 @@ impl<W: Watch> Checker<W> {
     /// The blocks and pages of a table that entered a tree by a change of size: TLBs may contain the block in their
     /// place, with its rights and its access flag.
     pub(super) fn inherit(&mut self, thread: u32, base: u64, table: Table, from: Inherited) {
+        for number in 0..table.pages() {
+            let first = WORDS * number as usize;
+            self.inherit_page(thread, (base.wrapping_add(number * PAGE_BYTES), first), table.part(number), from);
+        }
+    }
+
+    /// `first`: the number of the page's first entry in its table.
+    fn inherit_page(&mut self, thread: u32, (base, first): (u64, usize), table: Table, from: Inherited) {
         let Some(index) = self.memory.find(base) else { return };
         for at in self.memory.pages.get(index).map(|page| page.valid).unwrap_or_default().ones() {
             let Some(page) = self.memory.pages.get_mut(index) else { return };
             let (value, cell) = (page.value(at), page.address(at));
-            let old = attributes::part(from.block, table.level - 1, at);
+            let old = attributes::part(table.format, from.block, table.level - 1, first + at);
             let levels = from.levels | 1 << table.level;
-            if let Descriptor::Table(next) = Descriptor::decode(table.level, value) {
+            if let Descriptor::Table(next) = table.decode(value) {
                 self.inherit(thread, next, table.below(cell, at), Inherited { block: old, levels, ..from });
                 continue;
             }

@@ -1,27 +1,22 @@
 //! The barriers and TLBIs that advance unclean entries towards clean.
 
+use super::tlbi::Tlbi;
 use super::{Checker, Flow, Stop};
 use crate::model::breach::breach;
-use crate::model::descriptor::{Descriptor, entry_bytes};
 use crate::model::memory::{Table, position};
 use crate::model::quirk::Quirk;
 use crate::model::unclean::{Owner, Progress, Unclean};
 use crate::model::watch::{Change, Miss, Watch};
-use crate::wire::record::{Domain, Operand, TlbiOp};
-
-/// Which TLBs a TLBI reaches.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Drops {
-    StageOne,
-    StageTwo,
-    Both,
-}
+use crate::wire::record::{Domain, Operand};
+use crate::wire::tlbi::{Regime, Stages, TlbiOp};
 
 /// A DSB or TLBI.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Sync {
     /// Waits for all accesses and TLBIs of the domain.
     Full,
+    /// The same, except for accesses with the XS attribute and TLBIs without nXS.
+    FullNxs,
     /// Waits for stores.
     Stores,
     /// Waits for loads.
@@ -31,46 +26,24 @@ pub(crate) enum Sync {
     Tlbi(Tlbi),
 }
 
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct Tlbi {
-    op: TlbiOp,
-    pub(super) is_broadcast: bool,
-    pub(super) stage: u8,
-    pub(super) drops: Drops,
-    pub(super) by_id: bool,
-    /// The register operand of operations by address.
-    pub(super) operand: Option<u64>,
-}
-
-impl Tlbi {
-    /// The level that the operand names, if any: TTL, bits 47:44.
-    pub(super) fn level_hint(&self) -> Option<u8> {
-        let operand = self.operand?;
-        let level = (operand >> 44 & 3) as u8;
-        (operand >> 46 & 3 != 0 && level != 0).then_some(level)
-    }
-}
-
 impl Sync {
     fn dsb(domain: Domain) -> Self {
         match domain {
             Domain::Ish | Domain::Sy | Domain::Osh => Self::Full,
+            Domain::Ishnxs | Domain::Synxs | Domain::Oshnxs => Self::FullNxs,
             Domain::Ishst | Domain::St | Domain::Oshst => Self::Stores,
-            Domain::Nsh | Domain::Nshst | Domain::Nshld => Self::Local,
+            Domain::Nsh | Domain::Nshst | Domain::Nshld | Domain::Nshnxs => Self::Local,
             Domain::Ishld | Domain::Oshld | Domain::Ld => Self::Loads,
         }
     }
 
-    pub(crate) fn tlbi(op: TlbiOp, operand: Operand) -> Self {
-        let is_el2 = op.is_el2();
-        let drops = match op {
-            TlbiOp::Vmalle1 | TlbiOp::Vmalle1is => Drops::StageOne,
-            TlbiOp::Ipas2e1 | TlbiOp::Ipas2e1is | TlbiOp::Ipas2le1is => Drops::StageTwo,
-            _ => Drops::Both,
-        };
-        let by_id = matches!(op, TlbiOp::Vmalls12e1 | TlbiOp::Vmalls12e1is | TlbiOp::Vmalle1 | TlbiOp::Vmalle1is);
-        let operand = op.takes_operand().then(|| operand.value().unwrap_or(0));
-        Self::Tlbi(Tlbi { op, is_broadcast: op.is_broadcast(), stage: 2 - u8::from(is_el2), drops, by_id, operand })
+    /// True when it completes a TLBI with or without nXS.
+    pub(super) fn completes(&self, is_plain: bool) -> bool {
+        match self {
+            Self::Full => true,
+            Self::FullNxs => !is_plain,
+            _ => false,
+        }
     }
 }
 
@@ -84,6 +57,11 @@ struct Visited {
 }
 
 impl<W: Watch> Checker<W> {
+    pub(crate) fn tlbi(&mut self, thread: u32, op: TlbiOp, operand: Operand) -> Flow {
+        let is_host = op.regime() == Regime::El1 && self.is_host(thread);
+        self.sync(thread, &Sync::Tlbi(Tlbi::of(op, operand, is_host)))
+    }
+
     pub(crate) fn dsb(&mut self, thread: u32, domain: Domain) -> Flow {
         self.sync(thread, &Sync::dsb(domain))?;
         self.threads.count_dsb(thread);
@@ -196,6 +174,14 @@ impl<W: Watch> Checker<W> {
         Ok(())
     }
 
+    /// Advances an entry by a TLBI.
+    fn advance_by(&mut self, visited: &Visited, tlbi: &Tlbi, progress: Progress) -> Flow {
+        if let Some(unclean) = self.unclean.cells.get_mut(&visited.cell) {
+            unclean.is_plain = !tlbi.op.is_nxs();
+        }
+        self.advance(visited, progress)
+    }
+
     fn advance(&mut self, visited: &Visited, progress: Progress) -> Flow {
         if let Some(unclean) = self.unclean.cells.get_mut(&visited.cell) {
             unclean.progress = progress;
@@ -215,11 +201,13 @@ impl<W: Watch> Checker<W> {
         if visited.unclean.thread != thread {
             return self.miss(visited, Miss::OtherThread);
         }
+        let is_complete = sync.completes(visited.unclean.is_plain);
         match (visited.unclean.progress, sync) {
             (_, Sync::Loads) => self.miss(visited, Miss::WeakBarrier),
             (Progress::Unguarded, _) => self.advance(visited, Progress::Dsbed),
-            (Progress::TlbiIpa, Sync::Full) => self.advance(visited, Progress::TlbiIpaDsbed),
-            (Progress::Tlbied, Sync::Full) => self.clean(thread, visited.index, visited.at),
+            (Progress::TlbiIpa, _) if is_complete => self.advance(visited, Progress::TlbiIpaDsbed),
+            (Progress::Tlbied, _) if is_complete => self.clean(thread, visited.index, visited.at),
+            (Progress::TlbiIpa | Progress::Tlbied, Sync::FullNxs) => self.miss(visited, Miss::XsAccesses),
             (Progress::TlbiIpa | Progress::Tlbied, _) => self.miss(visited, Miss::WeakBarrier),
             (Progress::Dsbed | Progress::TlbiIpaDsbed, _) => self.miss(visited, Miss::NoTlbiBefore),
         }
@@ -234,13 +222,10 @@ impl<W: Watch> Checker<W> {
             // Recovery: the TLBI does not count.
             return if self.has(Quirk::LocalTlbiFires) { self.fire(&breach::TLBI_LOCAL, visited.cell) } else { Ok(()) };
         }
-        if let Some(operand) = tlbi.operand
-            && let Some(miss) = self.address_miss(tlbi, operand, (visited.table, visited.at), visited.unclean.old)
-        {
+        if let Some(miss) = self.scope_miss(tlbi, (visited.table, visited.at), visited.unclean.old) {
             return self.miss(visited, miss);
         }
-        let names_id = tlbi.operand.is_some() || tlbi.by_id && !self.has(Quirk::ByIdPromoted);
-        if names_id && !self.names_id_of(thread, tlbi, visited)? {
+        if self.needs_id(tlbi, visited.unclean.old) && !self.names_id_of(thread, tlbi, visited)? {
             return self.miss(visited, Miss::WrongId);
         }
         if visited.unclean.thread != thread {
@@ -248,41 +233,19 @@ impl<W: Watch> Checker<W> {
         }
         match (visited.unclean.progress, tlbi.stage, tlbi.drops) {
             (Progress::Unguarded, ..) => self.miss(visited, Miss::NoBarrierBefore),
-            (Progress::Dsbed, 1, _) | (Progress::Dsbed, _, Drops::Both) => self.advance(visited, Progress::Tlbied),
-            (Progress::Dsbed, _, Drops::StageTwo) => self.advance(visited, Progress::TlbiIpa),
-            (Progress::Dsbed, _, Drops::StageOne) => self.miss(visited, Miss::StageOneOnly),
+            (Progress::Dsbed, 1, _) | (Progress::Dsbed, _, Stages::Both) => {
+                self.advance_by(visited, tlbi, Progress::Tlbied)
+            }
+            (Progress::Dsbed, _, Stages::Two) => self.advance_by(visited, tlbi, Progress::TlbiIpa),
+            (Progress::Dsbed, _, Stages::One) => self.miss(visited, Miss::StageOneOnly),
             (Progress::TlbiIpa, ..) => self.miss(visited, Miss::NoBarrierBefore),
-            (Progress::TlbiIpaDsbed, _, Drops::StageTwo) => self.miss(visited, Miss::StageTwoAgain),
-            (Progress::TlbiIpaDsbed, ..) => self.advance(visited, Progress::Tlbied),
+            (Progress::TlbiIpaDsbed, _, Stages::Two) => self.miss(visited, Miss::StageTwoAgain),
+            (Progress::TlbiIpaDsbed, ..) => self.advance_by(visited, tlbi, Progress::Tlbied),
+            // A DSB with nXS completes the second one.
+            (Progress::Tlbied, _, Stages::Both) if visited.unclean.is_plain && tlbi.op.is_nxs() => {
+                self.advance_by(visited, tlbi, Progress::Tlbied)
+            }
             (Progress::Tlbied, ..) => self.miss(visited, Miss::AlreadyDone),
-        }
-    }
-
-    /// Why a TLBI by address does not name the entry at a position of a table, whose value was `old`.
-    pub(super) fn address_miss(&self, tlbi: &Tlbi, operand: u64, at: (Table, usize), old: u64) -> Option<Miss> {
-        let (table, at) = at;
-        let level = table.level;
-        if Descriptor::decode(level, old).is_table() {
-            return Some(Miss::TableByAddress);
-        }
-        let size = entry_bytes(level);
-        let input = table.input.wrapping_add(size.wrapping_mul(at as u64));
-        let address = (operand & ((1 << 44) - 1)) << 12;
-        if address.wrapping_sub(input) >= size {
-            return Some(Miss::WrongAddress);
-        }
-        if tlbi.op.is_last_level() && level != 3 && self.has(Quirk::LastLevelIs3) {
-            return Some(Miss::WrongLevel);
-        }
-        if self.has(Quirk::TtlIgnored) {
-            return None;
-        }
-        // Granule in bits 3:2 (0: no hint, 1: 4 KiB), level in bits 1:0 (level 0 is reserved and means no hint).
-        match (operand >> 46 & 3, operand >> 44 & 3) {
-            (0, _) | (1, 0) => None,
-            // What TLBs may contain as part of a block is dropped by no TLBI of one level.
-            (1, hint) if hint == u64::from(level) && (self.stale.is_empty() || !self.is_below_block(table)) => None,
-            _ => Some(Miss::WrongLevel),
         }
     }
 
@@ -294,17 +257,5 @@ impl<W: Watch> Checker<W> {
             self.fire(&breach::NO_CURRENT_ROOT, visited.cell)?;
         }
         Ok(named.is_some() && named == wanted)
-    }
-
-    /// The VMID or ASID that a TLBI names; none without a current root.
-    pub(super) fn named_id(&self, thread: u32, tlbi: &Tlbi) -> Option<u64> {
-        if tlbi.stage == 1 {
-            let asid = tlbi.operand.map_or(0, |operand| operand >> 48);
-            return Some(if self.has(Quirk::IdsAsidZero) { 0 } else { asid });
-        }
-        match self.threads.current(thread, 2).and_then(|slot| self.roots.id_in(slot)) {
-            None if self.has(Quirk::NoVttbrIsSlot0) => self.roots.id_in(0),
-            id => id,
-        }
     }
 }

@@ -8,9 +8,10 @@ use super::handover::Handover;
 use super::{Checker, Flow, Stop};
 use crate::model::bits::Bits;
 use crate::model::breach::breach;
-use crate::model::descriptor::{self, BadGeometry, Descriptor, Start, entry_bytes};
+use crate::model::descriptor::{BadGeometry, Control, Descriptor, Granule, Start};
 use crate::model::memory::{NOWHERE, PAGE_BYTES, Table, WORDS};
 use crate::model::quirk::Quirk;
+use crate::model::roots::Root;
 use crate::model::watch::{TableChange, Watch};
 use crate::wire::record::Sysreg;
 
@@ -34,6 +35,19 @@ pub(crate) enum Visit {
 impl<W: Watch> Checker<W> {
     /// Walks a table and everything below it; true when the searched entry was found.
     pub(crate) fn traverse(&mut self, thread: u32, visit: Visit, address: u64, table: Table) -> Result<bool, Stop> {
+        if table.format.granule == Granule::K4 {
+            return self.traverse_page(thread, visit, address, table);
+        }
+        let mut is_met = false;
+        for number in 0..table.pages() {
+            is_met |=
+                self.traverse_page(thread, visit, address.wrapping_add(number * PAGE_BYTES), table.part(number))?;
+        }
+        Ok(is_met)
+    }
+
+    /// The same for the part of a table in a page of 4 KiB.
+    fn traverse_page(&mut self, thread: u32, visit: Visit, address: u64, table: Table) -> Result<bool, Stop> {
         if !address.is_multiple_of(PAGE_BYTES) {
             self.fire(&breach::ASSERT_TABLE_ALIGNED, address)?;
             return Ok(false);
@@ -110,7 +124,7 @@ impl<W: Watch> Checker<W> {
         for at in self.memory.pages.get(index).map(|page| page.valid).unwrap_or_default().ones() {
             let Some(page) = self.memory.pages.get(index) else { continue };
             let (value, word) = (page.value(at), page.address(at));
-            match Descriptor::decode(table.level, value) {
+            match table.decode(value) {
                 Descriptor::Table(next) => is_met |= self.traverse(thread, visit, next, table.below(word, at))?,
                 Descriptor::Bad => self.fire(&breach::BAD_ENCODING, word)?,
                 _ => {}
@@ -220,7 +234,7 @@ impl<W: Watch> Checker<W> {
     /// Reads a descriptor as the reference does, including its violations.
     #[inline]
     pub(crate) fn decode(&mut self, thread: u32, table: Table, word: u64, value: u64) -> Result<Descriptor, Stop> {
-        let descriptor = Descriptor::decode(table.level, value);
+        let descriptor = table.decode(value);
         match descriptor {
             Descriptor::Bad => self.fire(&breach::BAD_ENCODING, word)?,
             Descriptor::Map(_) if table.stage == 1 && self.options.no_sysreg => {
@@ -235,7 +249,14 @@ impl<W: Watch> Checker<W> {
     pub(crate) fn geometry(&mut self, thread: u32, stage: u8) -> Result<Option<Start>, Stop> {
         let register = if stage == 1 { Sysreg::TcrEl2 } else { Sysreg::VtcrEl2 };
         let Some(value) = self.register(thread, register)? else { return Ok(None) };
-        match descriptor::start(value, stage, self.has(Quirk::ConcatenatedUnsupported)) {
+        let control = Control {
+            value,
+            stage,
+            is_host: self.has_host_extensions(thread),
+            no_concatenated: self.has(Quirk::ConcatenatedUnsupported),
+            no_other_granule: self.has(Quirk::GranuleUnsupported),
+        };
+        match control.start() {
             Ok(start) => Ok(Some(start)),
             Err(bad) => {
                 let breach = match bad {
@@ -243,6 +264,7 @@ impl<W: Watch> Checker<W> {
                     BadGeometry::Granule => &breach::ASSERT_PAGE_SIZE,
                     BadGeometry::ReservedGranule => &breach::ASSERT_GRANULE,
                     BadGeometry::Concatenated => &breach::ASSERT_CONCATENATED,
+                    BadGeometry::Level => &breach::UNMODELLED_GEOMETRY,
                 };
                 self.fire(breach, NOWHERE)?;
                 Ok(None)
@@ -255,19 +277,19 @@ impl<W: Watch> Checker<W> {
         if !self.has(Quirk::ActingGeometry) {
             let is_blind = self.has(Quirk::StageBlindIds);
             if let Some(root) = self.roots.of_base(table.stage, table.root, is_blind) {
-                return Ok(Some(Start { level: root.level, tables: root.tables }));
+                let Root { level, tables, format, pages, .. } = *root;
+                return Ok(Some(Start { level, tables, format, pages }));
             }
         }
         self.geometry(thread, table.stage)
     }
 
-    /// Walks a tree from its root, including all tables of a concatenated start.
-    pub(crate) fn traverse_root(&mut self, thread: u32, visit: Visit, table: Table, tables: u8) -> Result<bool, Stop> {
+    /// Walks a tree from its root, including all tables of a concatenated start. `pages`: the pages of 4 KiB there.
+    pub(crate) fn traverse_root(&mut self, thread: u32, visit: Visit, table: Table, pages: u16) -> Result<bool, Stop> {
         let mut is_met = false;
-        for number in 0..u64::from(tables) {
-            let input = table.input.wrapping_add(number * entry_bytes(table.level) * WORDS as u64);
+        for number in 0..u64::from(pages) {
             let address = table.root.wrapping_add(number * PAGE_BYTES);
-            is_met |= self.traverse(thread, visit, address, Table { input, ..table })?;
+            is_met |= self.traverse_page(thread, visit, address, table.part(number))?;
         }
         Ok(is_met)
     }
@@ -296,8 +318,10 @@ impl<W: Watch> Checker<W> {
         if self.is_irregular || self.has_thread_owners || self.options.no_sysreg || self.options.goes_on {
             return Ok(!self.traverse(thread, Visit::Unclean, next, table.below(word, at))?);
         }
-        let page = self.memory.find(next).and_then(|index| self.memory.pages.get(index));
-        Ok(page.is_none_or(|page| page.unclean_below == 0))
+        Ok((0..table.pages()).all(|number| {
+            let page = self.memory.find(next.wrapping_add(number * PAGE_BYTES));
+            page.and_then(|index| self.memory.pages.get(index)).is_none_or(|page| page.unclean_below == 0)
+        }))
     }
 
     /// True when the walk from the root to an entry of the tree can be skipped: every entry that is not frozen is below
@@ -317,7 +341,7 @@ impl<W: Watch> Checker<W> {
     #[cold]
     fn is_found(&mut self, thread: u32, table: Table, word: u64) -> Result<bool, Stop> {
         let Some(start) = self.shape(thread, table)? else { return Ok(true) };
-        let top = Table { level: start.level, input: 0, parent: NOWHERE, thread, ..table };
-        self.traverse_root(thread, Visit::Find(word), top, start.tables)
+        let top = Table { level: start.level, format: start.format, input: 0, parent: NOWHERE, thread, ..table };
+        self.traverse_root(thread, Visit::Find(word), top, start.pages)
     }
 }

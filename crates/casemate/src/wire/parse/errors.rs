@@ -7,6 +7,7 @@ use anytrace_core::{Rule, text};
 use super::{Fault, Need, Parser, Watch};
 use crate::rules;
 use crate::wire::field::Field;
+use crate::wire::name::Name;
 use crate::wire::record::Kind;
 use crate::wire::words::Key;
 
@@ -52,6 +53,31 @@ impl<W: Watch> Parser<'_, '_, W> {
         end: usize,
     ) -> Need {
         self.bad(rule, start, Some(field.name()), names, start, end)
+    }
+
+    #[cold]
+    pub(super) fn unknown_order(&self, field: Field, start: usize, end: usize) -> Need {
+        let names = match self.kind {
+            Kind::MemAtomic => "one of: plain acquire release acq_rel",
+            _ => "one of: plain release page",
+        };
+        self.bad_word(&rules::UNKNOWN_MEMORY_ORDER, field, names, start, end)
+    }
+
+    /// Keeps a word that is in no table, unless it cannot be a name. Never a synonym.
+    #[cold]
+    pub(super) fn other_name(
+        &mut self,
+        rule: &'static Rule,
+        field: Field,
+        start: usize,
+        end: usize,
+    ) -> Result<bool, Need> {
+        self.other = Name::new(self.bytes.get(start..end).unwrap_or_default());
+        match self.other {
+            Some(_) => Ok(false),
+            None => Err(self.bad_word(rule, field, "a name of at most 23 letters, digits and '_'", start, end)),
+        }
     }
 
     #[cold]

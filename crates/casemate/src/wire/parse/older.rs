@@ -6,6 +6,9 @@ use crate::wire::field::{Field, mask, own_fields};
 use crate::wire::record::{Barrier, Kind, Spelling};
 use crate::wire::words::key_at;
 
+/// What a TLBI may name.
+const OPERAND: u16 = mask(&[Field::Value, Field::Addr, Field::Level]);
+
 impl<W: Watch> Parser<'_, '_, W> {
     /// The oldest logs put `LOCK` or `UNLOCK` before the address.
     pub(super) fn positional_of_lock(&mut self) -> Result<(), Need> {
@@ -18,9 +21,15 @@ impl<W: Watch> Parser<'_, '_, W> {
         self.value(field, self.bytes[start])
     }
 
-    /// A second bare value after a TLBI by address: the older form, page number and level.
+    /// A second bare value after a TLBI by address: the older form, page number and level. A TLBI that is in no table
+    /// may have one value or two.
     #[cold]
     pub(super) fn second_operand(&mut self) -> Result<(), Need> {
+        if self.other.is_some() && self.kind == Kind::Tlbi && self.seen & OPERAND == 0 {
+            self.spelling.set(Spelling::POSITIONAL);
+            self.claim_field(Field::Value, self.at)?;
+            return self.value(Field::Value, self.bytes[self.at]);
+        }
         let is_older_form = self.kind == Kind::Tlbi
             && self.seen & Field::Value.bit() != 0
             && self.seen & mask(&[Field::Addr, Field::Level]) == 0;

@@ -1,6 +1,6 @@
 //! Chaos: random transitions over a few addresses, after a set-up that makes violations possible.
 
-use anytrace_casemate::{Barrier, Domain, HintKind, MemoryOrder, Operand, Sysreg, TlbiOp, Transition};
+use anytrace_casemate::{AtomicOp, Barrier, Domain, HintKind, MemoryOrder, Name, Operand, Sysreg, TlbiOp, Transition};
 
 use super::Rng;
 use super::world::{NO_THREAD, PAGE};
@@ -120,11 +120,17 @@ impl Chaos<'_> {
             _ => MemoryOrder::Page,
         };
         let address = self.word() + if self.rng.chance(2) { 4 } else { 0 };
+        if self.rng.chance(5) {
+            let order = self.rng.pick(&[MemoryOrder::Plain, MemoryOrder::Acquire, MemoryOrder::AcqRel]);
+            let (value, read) = (self.value(), self.value());
+            return Transition::MemAtomic { op: AtomicOp::Cmpxchg, order, address, value, read };
+        }
         Transition::MemWrite { order, address, value: self.value() }
     }
 
     fn domain(&mut self) -> Domain {
-        self.rng.pick(&[Domain::Ish, Domain::Ish, Domain::Ish, Domain::Ish, Domain::Sy, Domain::Ishst, Domain::Ishst])
+        let common = [Domain::Ish, Domain::Ish, Domain::Ish, Domain::Ish, Domain::Sy, Domain::Ishst, Domain::Ishnxs];
+        self.rng.pick(&common)
     }
 
     fn tlbi(&mut self) -> Transition {
@@ -134,11 +140,27 @@ impl Chaos<'_> {
             false => TlbiOp::ALL[self.rng.index(TlbiOp::ALL.len())],
         };
         let page = self.rng.pick(&[0, 1, 0x200, 0x4_0000, 0x800_0000]);
-        let operand = if op.takes_operand() { Operand::Value(page) } else { Operand::None };
+        if self.rng.chance(3) {
+            let name = Name::new(b"vmallws2e1is").expect("a name");
+            return Transition::OtherTlbi { name, operand: Operand::None };
+        }
+        let range = 1 << 46 | self.rng.below(4) << 44 | self.rng.below(32) << 39;
+        let operand = match (op.takes_operand(), op.is_range()) {
+            (true, false) => Operand::Value(page),
+            (true, true) => Operand::Value(page | range),
+            _ => Operand::None,
+        };
         Transition::Tlbi { op, operand }
     }
 
     fn sysreg(&mut self) -> Transition {
+        if self.rng.chance(5) {
+            let name = self.rng.pick(&["vbar_el2", "por_el1", "tcr2_el2"]);
+            return Transition::OtherSysreg {
+                name: Name::new(name.as_bytes()).expect("a name"),
+                value: self.rng.below(9),
+            };
+        }
         let register = Sysreg::ALL[self.rng.index(Sysreg::ALL.len())];
         let value = match register {
             Sysreg::VttbrEl2 | Sysreg::Ttbr0El2 => self.page() | self.rng.below(3) << 48,

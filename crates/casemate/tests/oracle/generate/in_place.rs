@@ -80,6 +80,7 @@ impl Recipe<'_> {
                         Domain::Ish,
                         Domain::Ish,
                         Domain::Sy,
+                        Domain::Ishnxs,
                         Domain::Ishst,
                         Domain::Ishld,
                     ]);
@@ -105,12 +106,39 @@ impl Recipe<'_> {
                 TlbiOp::Vmalle1is,
             ]),
         };
+        let op = self.other_form(op);
         if !op.takes_operand() {
             return Transition::Tlbi { op, operand: Operand::None };
         }
         let page = (self.input() >> 12) + self.rng.pick(&[0, 0, 0, 1, 511]);
         let hint = self.rng.pick(&[0, 0, 0, 7, 6, 3, 11]);
+        if op.is_range() {
+            return Transition::Tlbi { op, operand: Operand::Value(self.range_around(page)) };
+        }
         Transition::Tlbi { op, operand: Operand::Value(hint << 44 | page) }
+    }
+
+    /// Sometimes with nXS, for the outer shareable domain, or on a range.
+    fn other_form(&mut self, op: TlbiOp) -> TlbiOp {
+        let mut name = op.name().to_owned();
+        if op.takes_operand() && self.rng.chance(25) {
+            name.insert(0, 'r');
+        }
+        if self.rng.chance(10) {
+            name = name.replace("is", "os");
+        }
+        if self.rng.chance(12) {
+            name.push_str("nxs");
+        }
+        TlbiOp::from_name(&name).unwrap_or(op)
+    }
+
+    /// A range at a page, before it, or at the start of its block; often in the right granule and without a hint.
+    fn range_around(&mut self, page: u64) -> u64 {
+        let base = self.rng.pick(&[page, page, page & !0x1ff, page.saturating_sub(2), page + 3, page & !0x3_ffff]);
+        let (scale, number) = (self.rng.pick(&[0, 0, 1, 2, 3]), self.rng.pick(&[0, 0, 3, 7, 31]));
+        let (granule, hint) = (self.rng.pick(&[1, 1, 1, 1, 1, 1, 0, 2]), self.rng.pick(&[0, 0, 0, 3, 2, 1]));
+        granule << 46 | scale << 44 | number << 39 | hint << 37 | base
     }
 
     /// A record at which memory gets another owner.

@@ -3,6 +3,7 @@
 
 mod chain;
 mod chaos;
+mod granules;
 mod in_place;
 mod mutate;
 mod recipes;
@@ -26,6 +27,8 @@ pub(crate) enum Kind {
     Recipe,
     /// Changes live entries in place: permissions and sizes.
     InPlace,
+    /// Trees of other granules and sizes.
+    Granules,
 }
 
 /// The kind of trace a seed makes.
@@ -35,7 +38,8 @@ pub(crate) fn kind(seed: u64) -> Kind {
         20..65 => Kind::Buggy,
         65..78 => Kind::Chaos,
         78..90 => Kind::Recipe,
-        _ => Kind::InPlace,
+        90..96 => Kind::InPlace,
+        _ => Kind::Granules,
     }
 }
 
@@ -56,6 +60,7 @@ pub(crate) fn trace_of(kind: Kind, seed: u64) -> Vec<Step> {
         Kind::Chaos => chaos::chaos(&mut rng),
         Kind::Recipe => recipes::recipe(&mut rng),
         Kind::InPlace => in_place::in_place(&mut rng),
+        Kind::Granules => granules::granules(&mut rng),
     };
     renumber(&mut steps);
     steps

@@ -1,6 +1,6 @@
 //! Bugs: a few records of a good trace dropped, doubled, swapped or altered.
 
-use anytrace_casemate::{Barrier, Domain, HintKind, MemoryOrder, Operand, TlbiOp, Transition};
+use anytrace_casemate::{AtomicOp, Barrier, Domain, HintKind, MemoryOrder, Operand, TlbiOp, Transition};
 
 use super::Rng;
 use crate::oracle::step::Step;
@@ -94,7 +94,7 @@ fn altered(rng: &mut Rng, action: Transition, near: u64) -> Transition {
         Transition::Barrier(_) => Transition::Barrier(match rng.below(5) {
             0 => Barrier::Isb,
             1 => Barrier::Dsb(Domain::Nsh),
-            2 => Barrier::Dsb(Domain::Sy),
+            2 => Barrier::Dsb(rng.pick(&[Domain::Sy, Domain::Ishnxs, Domain::Synxs, Domain::Osh])),
             _ => Barrier::Dsb(Domain::Ishst),
         }),
         Transition::Tlbi { op, operand } => tlbi(rng, op, operand),
@@ -124,6 +124,10 @@ fn altered(rng: &mut Rng, action: Transition, near: u64) -> Transition {
 }
 
 fn write(rng: &mut Rng, order: MemoryOrder, address: u64, value: u64) -> Transition {
+    if rng.chance(8) {
+        let order = rng.pick(&[MemoryOrder::Plain, MemoryOrder::Release, MemoryOrder::Acquire, MemoryOrder::AcqRel]);
+        return Transition::MemAtomic { op: AtomicOp::Swp, order, address, value, read: rng.below(2) };
+    }
     match rng.below(10) {
         0 | 1 => {
             let order = if order == MemoryOrder::Plain { MemoryOrder::Release } else { MemoryOrder::Plain };
@@ -145,8 +149,7 @@ fn write(rng: &mut Rng, order: MemoryOrder, address: u64, value: u64) -> Transit
 
 fn tlbi(rng: &mut Rng, op: TlbiOp, operand: Operand) -> Transition {
     let Some(value) = operand.value() else {
-        let others = &TlbiOp::ALL[..8];
-        return Transition::Tlbi { op: others[rng.index(others.len())], operand };
+        return Transition::Tlbi { op: any_op(rng, false), operand };
     };
     let (mut op, mut value) = (op, value);
     match rng.below(8) {
@@ -156,12 +159,21 @@ fn tlbi(rng: &mut Rng, op: TlbiOp, operand: Operand) -> Transition {
         3 => value ^= 1 << 48,
         4 => return Transition::Tlbi { op: TlbiOp::Vmalle1is, operand: Operand::None },
         5 => return Transition::Tlbi { op: TlbiOp::Vmalls12e1is, operand: Operand::None },
-        _ => {
-            let others = &TlbiOp::ALL[8..];
-            op = others[rng.index(others.len())];
-        }
+        _ => op = any_op(rng, true),
     }
     Transition::Tlbi { op, operand: Operand::Value(value) }
+}
+
+/// Any operation with or without an operand; most often one of those of the first document.
+fn any_op(rng: &mut Rng, takes_operand: bool) -> TlbiOp {
+    let is_common = rng.chance(50);
+    loop {
+        let op = TlbiOp::ALL[rng.index(TlbiOp::ALL.len())];
+        let is_early = !op.is_range() && !op.is_nxs() && !op.name().ends_with("os");
+        if op.takes_operand() == takes_operand && (is_early || !is_common) {
+            return op;
+        }
+    }
 }
 
 fn hint_altered(rng: &mut Rng, hint: HintKind, location: u64, value: u64, near: u64) -> Transition {

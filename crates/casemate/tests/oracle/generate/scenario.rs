@@ -278,6 +278,10 @@ impl World<'_> {
                 (_, 3) if self.rng.chance(10) => TlbiOp::Ipas2le1is,
                 _ => TlbiOp::Ipas2e1is,
             };
+            if self.rng.chance(15) {
+                self.tlbi_range(thread, op, input, entry.level);
+                continue;
+            }
             self.tlbi_address(thread, op, input, entry.level);
         }
         if stage == 2 {

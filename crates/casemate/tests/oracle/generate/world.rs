@@ -155,6 +155,23 @@ impl World<'_> {
         self.emit(thread, Transition::Tlbi { op, operand });
     }
 
+    /// The same by a range that contains the address.
+    pub(crate) fn tlbi_range(&mut self, thread: u32, op: TlbiOp, input: u64, level: u64) {
+        let op = TlbiOp::from_name(&format!("r{}", op.name())).unwrap_or(op);
+        let (scale, number) = (self.rng.below(4), self.rng.below(32));
+        let pages = (number + 1) << (5 * scale + 1);
+        let mut first = (input >> 12).saturating_sub(self.rng.below(pages));
+        let mut hint = 0;
+        if self.rng.chance(20) {
+            // With a level, the range begins where an entry of the level does.
+            (first, hint) = (input >> 12 & !((1 << (27 - 9 * level)) - 1), level);
+        }
+        let value = 1 << 46 | scale << 44 | number << 39 | hint << 37 | first;
+        let is_inside = (first..first + pages).contains(&(input >> 12));
+        let operand = if is_inside { value } else { 1 << 46 | input >> 12 };
+        self.emit(thread, Transition::Tlbi { op, operand: Operand::Value(operand) });
+    }
+
     /// A write to an entry under its lock: what the lock's authorization allows.
     pub(crate) fn write_entry(&mut self, thread: u32, address: u64, value: u64) {
         let wants_plain = self.rng.chance(50);

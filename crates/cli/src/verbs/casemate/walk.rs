@@ -3,6 +3,7 @@
 use std::io::Write;
 use std::path::PathBuf;
 
+use anytrace_casemate::tools::machine::unusual;
 use anytrace_casemate::tools::walk::{Tree, entry_json, entry_text};
 use anytrace_casemate::tools::{At, Checkpoints};
 use clap::Args;
@@ -59,6 +60,7 @@ pub(crate) fn run(options: &WalkArguments) -> Result<Verdict, Failure> {
             "root": format!("{:#x}", options.root),
             "stage": tree.root().stage,
             "id": tree.root().id,
+            "granule_bytes": tree.root().format.entry_bytes(3),
             "address": options.address.map(|address| format!("{address:#x}")),
             "output": output.map(|output| format!("{output:#x}")),
             "entries": entries.iter().map(entry_json).collect::<Vec<_>>(),
@@ -70,7 +72,8 @@ pub(crate) fn run(options: &WalkArguments) -> Result<Verdict, Failure> {
     if let Some(at) = &state.at {
         text.push_str(&format!("after {}\n", at.words()));
     }
-    text.push_str(&format!("root {:#x}, stage {}, id {}\n", options.root, tree.root().stage, tree.root().id));
+    let root = tree.root();
+    text.push_str(&format!("root {:#x}, stage {}, id {}{}\n", options.root, root.stage, root.id, unusual(root)));
     entries.iter().for_each(|entry| entry_text(entry, tree.root().level, &mut text));
     if let Some(address) = options.address {
         let output = output.map_or("nothing".to_owned(), |output| format!("{output:#x}"));

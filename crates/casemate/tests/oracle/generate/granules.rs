@@ -1,0 +1,189 @@
+//! Trees of other granules, sizes and starts: 16 and 64 KiB, 52-bit addresses, concatenated tables, stated levels.
+
+use anytrace_casemate::{Barrier, Domain, HintKind, Operand, Sysreg, TlbiOp, Transition};
+
+use super::Rng;
+use super::chain::Recipe;
+use super::world::PAGE;
+use crate::oracle::step::Step;
+
+/// A tree of one chain of tables, from its first level to a page or block.
+struct Shape {
+    stage: u64,
+    /// Bytes of a page.
+    page: u64,
+    is_wide: bool,
+    /// The level of the root's tables.
+    first: u64,
+    bits: u64,
+}
+
+impl Shape {
+    /// Bytes that an entry of a level maps, as a power of two.
+    fn power(&self, level: u64) -> u64 {
+        let page = u64::from(self.page.ilog2());
+        page + (page - 3) * (3 - level)
+    }
+
+    /// TG0 as in TCR_EL2; as in TLBIs it is another number.
+    fn granules(&self) -> (u64, u64) {
+        match self.page {
+            4096 => (0, 1),
+            16384 => (2, 2),
+            _ => (1, 3),
+        }
+    }
+}
+
+/// Breaks, cleans and makes entries of such a tree, often as the rules want it.
+pub(super) fn granules(rng: &mut Rng) -> Vec<Step> {
+    let mut recipe = Recipe::new(rng);
+    recipe.base = recipe.base & !0x3f_ffff | 0x40_0000;
+    let shape = recipe.shape();
+    recipe.tree(&shape);
+    for _ in 0..1 + recipe.rng.below(4) {
+        recipe.round(&shape);
+    }
+    recipe.steps
+}
+
+impl Recipe<'_> {
+    fn shape(&mut self) -> Shape {
+        let stage = 1 + self.rng.below(2);
+        let page = self.rng.pick(&[4096, 16384, 16384, 65536, 65536]);
+        let is_wide = self.rng.chance(35);
+        let bits = self.rng.pick(&[48, 48, 47, 42, 40, 39, 36, 33, 30]) + if is_wide { self.rng.below(5) } else { 0 };
+        let mut shape = Shape { stage, page, is_wide, first: 0, bits: bits.min(52) };
+        let is_enough = |level: &u64| shape.power(*level) + u64::from(page.ilog2()) - 3 >= shape.bits;
+        shape.first = (0..4).rev().find(is_enough).unwrap_or(0);
+        let entries = 1_u64 << shape.bits.saturating_sub(shape.power(shape.first)).min(20);
+        if stage == 2 && entries <= 16 && self.rng.chance(85) {
+            shape.first = (shape.first + 1).min(3);
+        }
+        shape
+    }
+
+    /// The tables one after the other from the base on, with room for concatenated ones at the top.
+    fn table(&self, shape: &Shape, level: u64) -> u64 {
+        if level <= shape.first { self.base } else { self.base + (16 + level) * shape.page }
+    }
+
+    fn place(&self, shape: &Shape, level: u64) -> u64 {
+        let slot = self.slots.get(usize::try_from(level).unwrap_or(0)).copied().unwrap_or(0);
+        self.table(shape, level) + 8 * (slot % self.top_entries(shape, level))
+    }
+
+    fn top_entries(&self, shape: &Shape, level: u64) -> u64 {
+        let all = shape.page / 8;
+        if level > shape.first { all } else { (1 << shape.bits.saturating_sub(shape.power(level)).min(12)).min(all) }
+    }
+
+    fn first_input(&self, shape: &Shape) -> u64 {
+        let part =
+            |level: u64| ((self.place(shape, level) - self.table(shape, level)) / 8) << shape.power(level).min(63);
+        (shape.first..4).map(part).sum()
+    }
+
+    fn tree(&mut self, shape: &Shape) {
+        self.slots = std::array::from_fn(|_| self.rng.below(8192));
+        let stated = match (shape.page, shape.first) {
+            _ if self.rng.chance(12) => self.rng.below(4),
+            (4096, level) => [2, 1, 0, 3][level as usize],
+            (_, level) => 3 - level,
+        };
+        let size = if shape.is_wide && shape.page == 65536 { 6 << 16 } else { 0 };
+        let wide = if shape.is_wide && shape.page != 65536 { 1 << 32 } else { 0 };
+        let control = (64 - shape.bits) | stated << 6 | shape.granules().0 << 14 | size | wide;
+        let registers = match shape.stage {
+            1 => [Sysreg::TcrEl2, Sysreg::Ttbr0El2],
+            _ => [Sysreg::VtcrEl2, Sysreg::VttbrEl2],
+        };
+        let number = if self.rng.chance(90) { 20 * shape.page / PAGE } else { self.rng.below(20 * shape.page / PAGE) };
+        self.init(self.base, number);
+        for level in shape.first..3 {
+            let (entry, next) = (self.place(shape, level), self.table(shape, level + 1));
+            self.write(entry, next | 3);
+        }
+        let leaf = self.leaf(shape, 3);
+        let entry = self.place(shape, 3);
+        self.write(entry, leaf);
+        self.hint(HintKind::SetRootLock, self.base, self.base + 0x3_0000);
+        self.sysreg(registers[0], control);
+        let id = if shape.stage == 1 { 0 } else { self.rng.pick(&[1, 1, 0x101, 0x100]) };
+        let odd = if self.rng.chance(3) { 0x200 } else { 0 };
+        self.sysreg(registers[1], id << 48 | self.base | odd);
+        self.act(Transition::Lock { address: self.base + 0x3_0000 });
+        if self.rng.chance(20) {
+            let vs = self.rng.below(2) << 19;
+            self.sysreg(registers[0], control | vs);
+            let id = self.rng.pick(&[1, 0x101, 2]);
+            self.sysreg(registers[1], id << 48 | self.base);
+        }
+    }
+
+    /// A block or page with some address, whose high bits a wide layout has elsewhere.
+    fn leaf(&mut self, shape: &Shape, level: u64) -> u64 {
+        let output = (1 + self.rng.below(7)) << shape.power(level).min(44);
+        let high = match (shape.is_wide, shape.page) {
+            (false, _) => 0,
+            (true, 65536) => self.rng.below(16) << 12,
+            (true, _) => self.rng.below(4) << 8 | self.rng.below(4) << 48,
+        };
+        let attributes = self.rng.pick(&[0x7c, 0x47c, 0x4fc, 0xcfc, 0x400]);
+        output & 0xffff_ffff_f000 | high | attributes | if level == 3 { 3 } else { 1 }
+    }
+
+    /// An entry is changed in place, or broken, cleaned by its address or entirely, and made again.
+    fn round(&mut self, shape: &Shape) {
+        let level = if self.rng.chance(70) { 3 } else { shape.first + self.rng.below(4 - shape.first) };
+        let entry = self.place(shape, level);
+        if self.rng.chance(20) {
+            let value = self.leaf(shape, level);
+            return self.write(entry, value);
+        }
+        self.write(entry, 0);
+        self.dsb();
+        let input = self.first_input(shape);
+        if self.rng.chance(25) {
+            self.tlbi(if shape.stage == 1 { TlbiOp::Alle2is } else { TlbiOp::Vmalls12e1is });
+        } else {
+            self.by_address(shape, level, input);
+        }
+        if self.rng.chance(95) {
+            self.dsb();
+        }
+        let value = self.leaf(shape, level);
+        self.write(entry, value);
+        if self.rng.chance(30) {
+            let next = self.table(shape, level + 1);
+            self.write(entry, if level < 3 { next | 3 } else { value });
+        }
+        if self.rng.chance(10) {
+            self.act(Transition::Barrier(Barrier::Dsb(Domain::Ish)));
+            self.hint(HintKind::ReleaseTable, self.base, 0);
+        }
+    }
+
+    fn by_address(&mut self, shape: &Shape, level: u64, input: u64) {
+        let granule = if self.rng.chance(90) { shape.granules().1 } else { self.rng.below(4) };
+        let hint = if self.rng.chance(70) { 0 } else { self.rng.pick(&[level, level, 1, 2, 3]) };
+        let unit = if shape.is_wide { 65536 } else { shape.page };
+        let bytes = 1_u64 << shape.power(level).min(51);
+        let operand = if self.rng.chance(45) {
+            let (scale, number) = (self.rng.below(4), self.rng.below(32));
+            let first = self.rng.pick(&[input, input & !(bytes - 1), input & !(bytes - 1), 0]) / unit;
+            granule << 46 | scale << 44 | number << 39 | hint << 37 | first & 0x1f_ffff_ffff
+        } else {
+            (if hint == 0 { 0 } else { granule << 46 | hint << 44 }) | input >> 12
+        };
+        let is_range = operand >> 46 != 0 && hint == 0 || operand >> 37 & 3 == hint && hint != 0 && self.rng.chance(50);
+        let base = if shape.stage == 1 { "vae2is" } else { "ipas2e1is" };
+        let name = if is_range { format!("r{base}") } else { base.to_owned() };
+        let op = TlbiOp::from_name(&name).unwrap_or(TlbiOp::Vae2is);
+        self.act(Transition::Tlbi { op, operand: Operand::Value(operand) });
+        if shape.stage == 2 {
+            self.dsb();
+            self.tlbi(TlbiOp::Vmalle1is);
+        }
+    }
+}
