@@ -304,6 +304,7 @@ pub(super) const BECOME: &[(&[&str], &[&str])] = &[
     (&["casemate"], CASEMATE),
     (&["heph"], HEPH),
     (&["xray"], XRAY),
+    (&["perfetto"], &["perfetto"]),
 ];
 
 /// Options that say something of a few formats only.
