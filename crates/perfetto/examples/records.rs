@@ -1,6 +1,6 @@
-//! Prints each record of a trace with its number and its byte offset; damage goes to stderr.
+//! Prints each packet of a trace with its number and its byte offset; damage goes to stderr.
 //!
-//! `cargo run -p anytrace-perfetto --example perfetto-records app.perfetto`
+//! `cargo run -p anytrace-perfetto --example perfetto-records app.pftrace`
 #![allow(clippy::print_stdout, clippy::print_stderr, reason = "it is a program")]
 
 use anytrace_core::{Error, Input, InputOptions, OpenOptions, Step};
@@ -14,11 +14,12 @@ fn main() -> Result<(), Error> {
         match step {
             Step::Record(place, record) => {
                 println!(
-                    "{} at byte {:#x}: {} has {} bytes",
+                    "{} at byte {:#x}: {} of sequence {}, {} bytes",
                     place.seq,
                     place.offset,
-                    record.number,
-                    record.text.len()
+                    record.kind_name(),
+                    record.sequence(),
+                    record.data().len()
                 );
             }
             Step::Damage(diagnostic) => eprintln!("{diagnostic}"),

@@ -2,36 +2,40 @@
 
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test may panic")]
 
-use anytrace_core::testing::{examine, rewrite};
+use anytrace_core::testing::{dripping, examine, rewrite};
 use anytrace_core::{
     Collect, DumpForm, DumpOptions, Format, Input, Kind, Limits, OpenOptions, Passed, Plan, Selection, Step,
-    TargetOptions,
+    TargetOptions, TimeBound,
 };
 use anytrace_perfetto::{Layout, Need, Perfetto, Reader, Record, Writer, parse};
 
-const SAMPLE: &[u8] = include_bytes!("../corpus/small.perfetto");
-const DAMAGED: &[u8] = include_bytes!("../corpus/bad/bad-record.perfetto");
+const SAMPLE: &[u8] = include_bytes!("../corpus/features.pftrace");
+const REAL: &[u8] = include_bytes!("../corpus/real/chromium.pftrace");
+const DAMAGED: &[u8] = include_bytes!("../corpus/bad/bad-packet--garbage-between.pftrace");
 
 fn reader(bytes: &[u8]) -> Reader {
     Reader::new(Input::from_bytes("sample", bytes.to_vec()), &OpenOptions::default()).unwrap()
 }
 
 #[test]
-fn a_copy_of_all_records_is_the_same_trace() {
-    let mut reader = reader(SAMPLE);
-    let mut writer = Writer::with_layout(Vec::new(), reader.layout());
-    while let Some(step) = reader.next().unwrap() {
-        let Step::Record(place, record) = step else { panic!("the sample is not damaged") };
-        let at = usize::try_from(place.offset).unwrap();
-        let (parsed, used) = parse(&SAMPLE[at..], &Layout::default()).unwrap();
-        assert_eq!(parsed, record);
-        for have in 0..used {
-            assert_eq!(parse(&SAMPLE[at..at + have], &Layout::default()), Err(Need::More(have as u64 + 1)));
+fn a_copy_of_all_packets_is_the_same_trace() {
+    for sample in [SAMPLE, REAL] {
+        let mut reader = reader(sample);
+        let mut writer = Writer::with_layout(Vec::new(), reader.layout());
+        while let Some(step) = reader.next().unwrap() {
+            let Step::Record(place, record) = step else { panic!("the sample is not damaged") };
+            let at = usize::try_from(place.offset).unwrap();
+            let (parsed, used) = parse(&sample[at..], &Layout::default()).unwrap();
+            assert_eq!(parsed, record);
+            for have in 0..used {
+                let need = parse(&sample[at..at + have], &Layout::default());
+                assert!(matches!(need, Err(Need::More(need)) if need > have as u64 && need <= used as u64), "{have}");
+            }
+            writer.write(&record).unwrap();
         }
-        writer.write(&record).unwrap();
+        assert!(reader.next().unwrap().is_none(), "the end stays the end");
+        assert!(writer.finish().unwrap() == sample);
     }
-    assert!(reader.next().unwrap().is_none(), "the end stays the end");
-    assert!(writer.finish().unwrap() == SAMPLE);
 }
 
 #[test]
@@ -55,38 +59,82 @@ fn for_each_is_a_loop_over_next() {
 }
 
 #[test]
-fn a_line_longer_than_the_limit_is_damage_and_reading_goes_on() {
-    let text = format!("perfetto 1\n1 {}\n2 two\n", "x".repeat(300));
+fn a_packet_longer_than_the_limit_is_damage_and_reading_goes_on() {
+    let short = b"\x0a\x04\x40\x05\x50\x07".repeat(3);
+    let long = [&b"\x0a\xcc\x02\x8a\x03\xc8\x02"[..], &[b'x'; 328]].concat();
+    let bytes = [&short[..], &long, &short].concat();
     let mut limits = Limits::default();
     limits.record_bytes_max = 100;
-    let options = OpenOptions { limits, ..OpenOptions::default() };
-    let trace = Perfetto.open(Input::from_bytes("x", text.into_bytes()), &options).unwrap();
-    let mut damage = Collect::default();
-    let info = trace.info(&mut damage).unwrap();
-    let found: Vec<_> = damage.0.iter().map(|d| (d.code(), d.skipped_bytes, d.line)).collect();
-    assert_eq!(found, [("perfetto/line-too-long", 303, Some((2, 1)))]);
-    assert_eq!(info.records, 1);
+    for input in [Input::from_bytes("x", bytes.clone()), dripping("x", &bytes, 7)] {
+        let options = OpenOptions { limits, ..OpenOptions::default() };
+        let trace = Perfetto.open(input, &options).unwrap();
+        let mut damage = Collect::default();
+        let info = trace.info(&mut damage).unwrap();
+        let found: Vec<_> = damage.0.iter().map(|d| (d.code(), d.skipped_bytes, d.offset)).collect();
+        assert_eq!(found, [("perfetto/packet-too-long", long.len() as u64, 18)]);
+        assert_eq!(info.records, 6);
+    }
 }
 
 #[test]
-fn numbers_that_descend_are_reported_by_check() {
-    let exam = examine(&Perfetto, b"perfetto 1\n9 a\n8 b\n8 c\n");
-    let found: Vec<_> = exam.check.iter().map(|d| (d.code(), d.line, d.record)).collect();
-    assert_eq!(found, [("perfetto/order", Some((3, 1)), Some(1))]);
-    assert!(exam.info.1.is_empty());
+fn a_length_of_many_gigabytes_takes_no_memory() {
+    let bytes =
+        [&b"\x0a\x04\x40\x05\x50\x07\x0a\xff\xff\xff\xff\x7f"[..], &b"\x0a\x04\x40\x05\x50\x07".repeat(3)].concat();
+    let exam = examine(&Perfetto, &bytes);
+    assert_eq!(exam.info.0.records, 4);
+    assert_eq!(
+        exam.info.1.iter().map(|d| (d.code(), d.skipped_bytes)).collect::<Vec<_>>(),
+        [("perfetto/packet-too-long", 6)]
+    );
+}
+
+fn kept(selection: Selection) -> Vec<u8> {
+    rewrite(&Perfetto, SAMPLE, &Plan::Trim(selection, TargetOptions::default())).unwrap().0
+}
+
+fn events_of(bytes: &[u8]) -> Vec<String> {
+    let text = String::from_utf8(examine(&Perfetto, bytes).text).unwrap();
+    text.lines().filter(|line| line.contains(" type=") || line.contains("phase=")).map(str::to_owned).collect()
 }
 
 #[test]
-fn trim_and_dump_take_ranges_of_records() {
-    let selection = || Selection { records: Some(1..3), ..Selection::default() };
-    let (part, outcome, _) = rewrite(&Perfetto, SAMPLE, &Plan::Trim(selection(), TargetOptions::default())).unwrap();
-    assert_eq!(part, b"perfetto 1\n2 second, with \xff\n10 tenth\n");
-    assert_eq!(outcome.records_written, 2);
-    let options = DumpOptions { form: DumpForm::Text, selection: selection(), ..DumpOptions::default() };
-    let mut out = Vec::new();
-    let trace = Perfetto.open(Input::from_bytes("x", SAMPLE.to_vec()), &OpenOptions::default()).unwrap();
-    trace.dump(&options, &mut out, &mut Collect::default()).unwrap();
-    assert_eq!(String::from_utf8(out).unwrap().lines().count(), 2);
+fn trim_keeps_what_the_selected_events_need() {
+    let whole = examine(&Perfetto, SAMPLE);
+    // The worker's times are differences, and its names are interned by others.
+    let part = kept(Selection { threads: vec![102], ..Selection::default() });
+    let exam = examine(&Perfetto, &part);
+    assert!(exam.check.is_empty(), "{:?}", exam.check);
+    assert_eq!(events_of(&part).len(), 4);
+    assert_eq!(exam.info.0.time.as_ref().map(|time| time.end), Some(1_010_000));
+    let part = kept(Selection { threads: vec![101], ..Selection::default() });
+    assert_eq!(events_of(&part).len(), 7, "two slices, an instant, and two values of a counter below the thread");
+    assert!(part.len() < SAMPLE.len() && whole.info.0.records > examine(&Perfetto, &part).info.0.records);
+    // Everything is the same trace.
+    assert!(kept(Selection::default()) == SAMPLE);
+}
+
+#[test]
+fn trim_and_dump_take_times_records_and_names() {
+    let time = Some((TimeBound::Native(1_000_200), TimeBound::Native(1_000_231)));
+    let native = kept(Selection { time, ..Selection::default() });
+    let time = Some((TimeBound::Nanoseconds(100), TimeBound::Nanoseconds(131)));
+    let relative = kept(Selection { time, ..Selection::default() });
+    assert_eq!(events_of(&native).len(), 6, "a begin, four values and an instant");
+    assert!(native == relative, "the trace starts at 1,000,100");
+    assert!(examine(&Perfetto, &native).errors().is_empty());
+    let records = kept(Selection { records: Some(6..8), ..Selection::default() });
+    assert_eq!(events_of(&records).len(), 2);
+    let lines = |selection| {
+        let options = DumpOptions { form: DumpForm::Text, selection, ..DumpOptions::default() };
+        let mut out = Vec::new();
+        let trace = Perfetto.open(Input::from_bytes("x", SAMPLE.to_vec()), &OpenOptions::default()).unwrap();
+        trace.dump(&options, &mut out, &mut Collect::default()).unwrap();
+        String::from_utf8(out).unwrap().lines().count()
+    };
+    assert_eq!(lines(Selection { records: Some(1..3), ..Selection::default() }), 2);
+    let name = Some(Box::new(|name: &[u8]| name == b"inner") as anytrace_core::NameMatch);
+    assert_eq!(lines(Selection { name, ..Selection::default() }), 1, "an interned name");
+    assert_eq!(lines(Selection { threads: vec![201], ..Selection::default() }), 2);
 }
 
 #[test]
@@ -94,16 +142,44 @@ fn what_the_format_does_not_have_is_refused() {
     let refused = |target: TargetOptions| rewrite(&Perfetto, SAMPLE, &Plan::Convert(target)).unwrap_err().kind();
     assert_eq!(refused(TargetOptions { version: Some(2), ..TargetOptions::default() }), Kind::Usage);
     assert_eq!(refused(TargetOptions { to: Some("other".into()), ..TargetOptions::default() }), Kind::Usage);
-    let mut writer = Writer::new(Vec::new());
-    let error = writer.write(&Record { number: 1, text: b"two\nlines" }).unwrap_err();
-    assert_eq!(error.kind(), Kind::Unsupported);
-    assert_eq!(writer.finish().unwrap(), b"perfetto 1\n");
+    let fault = Record::new(b"\x50\x07\x40\x80").unwrap_err();
+    assert_eq!((fault.field, fault.at), ("timestamp", 2));
 }
 
 #[test]
 fn a_destination_that_fails_fails_the_writer() {
     let mut full = [0_u8; 4];
     let mut writer = Writer::new(&mut full[..]);
-    writer.write(&Record { number: 1, text: b"first" }).unwrap();
+    writer.write(&Record::new(b"\x40\x05\x50\x07").unwrap()).unwrap();
     assert_eq!(writer.finish().unwrap_err().kind(), Kind::Io);
+}
+
+#[test]
+fn json_lines_that_are_no_packets_are_refused_with_their_place() {
+    let import = |line: &str| {
+        let text = format!("{{\"anytrace\":\"jsonl\",\"version\":1,\"format\":\"perfetto\"}}\n{line}\n");
+        let options = anytrace_core::ImportOptions { target: &TargetOptions::default(), limits: Limits::default() };
+        let mut out = anytrace_core::MemoryTarget::default();
+        let input = Input::from_bytes("x", text.into_bytes());
+        Perfetto.import(input, &options, &mut out, &mut Collect::default()).map(|_| out.0)
+    };
+    assert_eq!(import(r#"{"packet":[["timestamp",5,2],[1000,"x"]]}"#).unwrap(), b"\x0a\x07\x40\x85\x00\xc2\x3e\x01x");
+    assert_eq!(import(r#"{"packet":{"hex":"4005"},"length_bytes":4}"#).unwrap(), b"\x0a\x82\x80\x80\x00\x40\x05");
+    for bad in [
+        "{}",
+        r#"{"packet":5}"#,
+        r#"{"packet":[["no such field",5]]}"#,
+        r#"{"packet":[["timestamp"]]}"#,
+        r#"{"packet":[["timestamp",1.5]]}"#,
+        r#"{"packet":[["timestamp",5,11]]}"#,
+        r#"{"packet":[[0,5]]}"#,
+        r#"{"packet":[["timestamp",[]]]}"#,
+        r#"{"packet":[["timestamp","x"]]}"#,
+        r#"{"packet":[["track_event",{"hex":"0"}]]}"#,
+        r#"{"packet":[],"length_bytes":11}"#,
+    ] {
+        let error = import(bad).unwrap_err();
+        assert_eq!(error.kind(), Kind::Malformed, "{bad}: {error}");
+        assert!(error.to_string().contains("line 2"), "{bad}: {error}");
+    }
 }

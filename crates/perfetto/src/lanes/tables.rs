@@ -89,8 +89,9 @@ fn event(rows: &mut Rows<'_>, place: Place, record: &Record<'_>, facts: Facts, k
     let name = facts.name.as_deref().map(anytrace_core::text::shown);
     rows.name(name.as_deref().filter(|_| kind != "slice_end"));
     rows.text_with(|| {
-        let mut json = Vec::new();
+        let mut json = b"{\"packet\":".to_vec();
         push_json_packet(&mut json, record.body());
+        json.push(b'}');
         String::from_utf8(json).ok()
     });
 }

@@ -1,6 +1,5 @@
 //! Which packets a dump prints, a trim keeps and a table has.
 
-
 use anytrace_core::{Collect, Error, Place, Selection, Sink, TimeBound};
 
 use crate::model::event::{self, TrackKey};

@@ -2,7 +2,7 @@
 
 use super::proto::{varint, varint_bytes};
 pub use super::record::Fault;
-use super::record::{Layout, Record, TAG, read_head};
+use super::record::{BODY_BYTES_MAX, Layout, Record, TAG, TWO_DATA, read_head};
 
 /// Why [`parse`] returned no record.
 pub type Need = anytrace_core::Need<Fault>;
@@ -51,11 +51,12 @@ pub(crate) fn frame(window: &[u8]) -> Result<(usize, u64), Need> {
         Some(_) => return Err(bad("tag", "0x0a: a packet", 0)),
     }
     match varint(window, 1) {
-        Some((length, start)) => Ok((start, length)),
+        Some((length, start)) if length <= BODY_BYTES_MAX => Ok((start, length)),
+        Some(_) => Err(bad("length", "at most 4294967295", 1)),
         None if window.len() < 11 && window.iter().skip(1).all(|byte| byte & 0x80 != 0) => {
             Err(Need::More(window.len() as u64 + 1))
         }
-        None => Err(bad("length", "at most 64 bits", 1)),
+        None => Err(bad("length", "a number of at most 64 bits", 1)),
     }
 }
 

@@ -151,12 +151,26 @@ impl<'a> Fields<'a> {
 impl<'a> Iterator for Fields<'a> {
     type Item = Field<'a>;
 
-    #[inline]
+    #[inline(always)]
     fn next(&mut self) -> Option<Field<'a>> {
         let at = self.at;
-        if at >= self.bytes.len() {
-            return None;
+        let first = *self.bytes.get(at)?;
+        // Nearly all tags are one byte, and nearly all values numbers or bytes.
+        if first < 0x80 && first >= 8 && matches!(first & 7, 0 | 2) {
+            self.at = at + 1;
+            let number = u32::from(first >> 3);
+            return match self.value(u64::from(first & 7)) {
+                Some((value, value_at)) => Some(Field { number, value, at, value_at }),
+                None => self.fail(at, number, "a value inside the message"),
+            };
         }
+        self.next_other(at)
+    }
+}
+
+impl<'a> Fields<'a> {
+    #[inline(never)]
+    fn next_other(&mut self, at: usize) -> Option<Field<'a>> {
         let Some((tag, next)) = varint(self.bytes, at) else { return self.fail(at, 0, "a tag") };
         self.at = next;
         let number = u32::try_from(tag >> 3).ok().filter(|number| (1..1 << 29).contains(number));

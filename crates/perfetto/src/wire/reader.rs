@@ -183,6 +183,7 @@ impl Reader {
 
     #[cold]
     fn bad(&mut self, fault: Fault) -> Result<(), Error> {
+        self.reach(fault.at, SHOWN_BYTES as u64)?;
         let window = self.cursor.window();
         let shown = window.get(fault.at..).unwrap_or_default();
         let shown = shown.get(..SHOWN_BYTES).unwrap_or(shown);
@@ -191,6 +192,7 @@ impl Reader {
         let field = match (fault.number, fault.field) {
             (0, field) => field.to_owned(),
             (number, "unknown field") => format!("field {number}"),
+            (number, "data") => format!("data ({})", crate::wire::schema::packet_field_name(number)),
             (_, field) => field.to_owned(),
         };
         let damage = damage.field(field).expected(fault.expected).found(found);

@@ -39,6 +39,12 @@ pub(crate) mod data {
     pub(crate) const ZSTD_COMPRESSED: u32 = 133;
 }
 
+/// The field of a fault that shows that the packet's length is wrong rather than its contents.
+pub(crate) const TWO_DATA: &str = "data";
+
+/// Most bytes of a packet.
+pub(crate) const BODY_BYTES_MAX: u64 = 0xffff_ffff;
+
 /// `SEQ_INCREMENTAL_STATE_CLEARED`.
 const FLAG_CLEARED: u64 = 1;
 /// `SEQ_NEEDS_INCREMENTAL_STATE`.
@@ -67,17 +73,19 @@ pub struct Fault {
 /// Where a part of a packet's body is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 struct Part {
-    at: usize,
-    bytes: usize,
+    at: u32,
+    bytes: u32,
 }
 
 impl Part {
     fn of(field: &Field<'_>) -> Self {
-        Self { at: field.value_at, bytes: field.value.bytes().len() }
+        let short = |length| u32::try_from(length).unwrap_or(0);
+        Self { at: short(field.value_at), bytes: short(field.value.bytes().len()) }
     }
 
     fn get(self, body: &[u8]) -> &[u8] {
-        self.at.checked_add(self.bytes).and_then(|end| body.get(self.at..end)).unwrap_or_default()
+        let (at, bytes) = (self.at as usize, self.bytes as usize);
+        body.get(at..).and_then(|rest| rest.get(..bytes)).unwrap_or_default()
     }
 }
 
@@ -153,7 +161,7 @@ impl<'a> Record<'a> {
 
     /// Where its data begin in the body.
     pub(crate) fn data_at(&self) -> usize {
-        self.head.data.at
+        self.head.data.at as usize
     }
 
     pub(crate) fn interned(&self) -> Option<&'a [u8]> {
@@ -191,6 +199,10 @@ pub(crate) fn read_head(body: &[u8]) -> Result<Head, Fault> {
             (field::FIRST_ON_SEQUENCE, Value::Varint(value)) => head.is_first = value != 0,
             (field::TRUSTED_UID | field::TRUSTED_PID | field::MACHINE_ID, Value::Varint(_)) => {}
             (number, Value::Bytes(_)) if !is_number_field(number) => {
+                // Packets that a damaged length covers look like data of one packet: field 1 is `ftrace_events`.
+                if head.kind != 0 && schema::is_known(number) && schema::is_known(head.kind) {
+                    return Err(Fault { field: TWO_DATA, ..fault(number, "one kind of data in a packet", one.at) });
+                }
                 (head.kind, head.data) = (number, Part::of(&one));
             }
             (number, _) => {
@@ -259,5 +271,6 @@ mod tests {
         assert_eq!(fault(b"\x5a\x05ab"), Some(("track_event", 0)));
         assert_eq!(fault(b"\x00"), Some(("tag", 0)));
         assert_eq!(fault(b"\xc8\x3e\x01"), None, "a field that nobody knows");
+        assert_eq!(fault(b"\x5a\x00\x0a\x00"), Some(("data", 2)), "a packet has one kind of data");
     }
 }
