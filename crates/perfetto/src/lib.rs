@@ -23,11 +23,13 @@
 #![forbid(unsafe_code)]
 
 mod lanes;
+#[cfg_attr(not(feature = "lanes"), allow(dead_code, reason = "spans need all of it, the verbs a part"))]
 mod model;
 mod options;
 mod rules;
 mod trace;
 mod verbs;
+#[cfg_attr(not(feature = "lanes"), allow(dead_code, reason = "spans need all of it, the verbs a part"))]
 mod wire;
 
 pub use trace::Perfetto;

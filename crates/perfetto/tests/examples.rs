@@ -16,7 +16,7 @@ fn records_prints_places_and_damage() {
     let lines: Vec<_> = out.lines().collect();
     assert_eq!(lines.len(), 7, "{out}");
     assert_eq!(lines[0], "0 at byte 0x0: track_descriptor of sequence 1, 9 bytes");
-    assert_eq!(lines[3], "3 at byte 0x4b: track_event of sequence 1, 11 bytes");
+    assert_eq!(lines[3], "3 at byte 0x4b: track_event of sequence 1, 14 bytes");
     assert_eq!(err.matches("[perfetto/").count(), 1, "{err}");
 }
 

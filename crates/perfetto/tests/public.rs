@@ -79,7 +79,7 @@ fn a_packet_longer_than_the_limit_is_damage_and_reading_goes_on() {
 #[test]
 fn a_length_of_many_gigabytes_takes_no_memory() {
     let bytes =
-        [&b"\x0a\x04\x40\x05\x50\x07\x0a\xff\xff\xff\xff\x7f"[..], &b"\x0a\x04\x40\x05\x50\x07".repeat(3)].concat();
+        [&b"\x0a\x04\x40\x05\x50\x07\x0a\xff\xff\xff\xff\x0f"[..], &b"\x0a\x04\x40\x05\x50\x07".repeat(3)].concat();
     let exam = examine(&Perfetto, &bytes);
     assert_eq!(exam.info.0.records, 4);
     assert_eq!(

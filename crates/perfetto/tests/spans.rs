@@ -174,7 +174,7 @@ fn compressed_packets_are_read() {
 #[test]
 fn a_clock_that_is_not_defined_loses_its_events_and_no_others() {
     let mut bytes = TRACING.to_vec();
-    bytes.extend(b"\x0a\x0c\x40\x05\xd0\x03\x40\x50\x63\x5a\x02\x48\x03");
+    bytes.extend(b"\x0a\x0b\x40\x05\xd0\x03\x40\x50\x63\x5a\x02\x48\x03");
     let (seen, sink) = read(&bytes);
     assert_eq!(sink.codes(), ["perfetto/no-time"]);
     assert_eq!(seen.spans.len(), 42);
@@ -279,13 +279,15 @@ mod slow {
         // Per clock without sequence: its time and that of clock 6.
         let mut shared: Vec<(u64, u64, u64)> = Vec::new();
         let mut threads = BTreeMap::new();
+        let mut trace_clock = None;
         let mut events: BTreeMap<u64, Vec<(u64, usize, u64, String)>> = BTreeMap::new();
         for (at, (_, _, bytes)) in message(trace).iter().enumerate() {
             let packet = message(bytes);
             let sequence = number(&packet, 10).unwrap_or(0);
             if number(&packet, 13).unwrap_or(0) % 2 == 1 {
                 names.retain(|(of, _), _| *of != sequence);
-                (tracks.remove(&sequence), clocks.remove(&sequence));
+                tracks.remove(&sequence);
+                clocks.remove(&sequence);
             }
             if let Some(defaults) = inner(&packet, 59) {
                 clocks.insert(sequence, number(&defaults, 58).unwrap_or(6));
@@ -306,13 +308,15 @@ mod slow {
                         (number(clock, 1).unwrap(), number(clock, 2).unwrap() * unit, unit, number(clock, 3) == Some(1))
                     })
                     .collect();
-                let boot = shown.iter().find(|(id, ..)| *id == 6).map(|(_, time, ..)| *time);
-                let boot =
-                    boot.or_else(|| shown.iter().find_map(|(id, time, ..)| convert(&shared, *id, *time))).unwrap();
+                let main = *trace_clock.get_or_insert(number(&snapshot, 2).unwrap_or(6));
+                let boot = shown.iter().find(|(id, ..)| *id == main).map(|(_, time, ..)| *time);
+                let boot = boot
+                    .or_else(|| shown.iter().find_map(|(id, time, ..)| convert(&shared, main, *id, *time)))
+                    .unwrap();
                 for (id, time, unit, is_incremental) in shown {
                     if id >= 64 {
                         latest.insert((sequence, id), (time, time, boot, unit, is_incremental));
-                    } else if id != 6 {
+                    } else if id != main {
                         shared.push((id, time, boot));
                     }
                 }
@@ -329,7 +333,7 @@ mod slow {
                     *last = if *is_incremental { *last + raw * *unit } else { raw * *unit };
                     *boot + *last - *base
                 }
-                None => convert(&shared, clock, raw).unwrap(),
+                None => convert(&shared, trace_clock.unwrap_or(6), clock, raw).unwrap(),
             };
             let Some(event) = inner(&packet, 11) else { continue };
             let kind = number(&event, 9).unwrap_or(0);
@@ -359,8 +363,8 @@ mod slow {
         slices
     }
 
-    fn convert(shared: &[(u64, u64, u64)], clock: u64, time: u64) -> Option<u64> {
-        if clock == 6 {
+    fn convert(shared: &[(u64, u64, u64)], main: u64, clock: u64, time: u64) -> Option<u64> {
+        if clock == main {
             return Some(time);
         }
         let own = || shared.iter().filter(|(id, ..)| *id == clock);

@@ -6,7 +6,7 @@ use anytrace_core::{Error, Sink, Summary};
 use super::attributes::{self, Wanted};
 use super::ftrace;
 use super::store::{Item, Kept, Store};
-use crate::model::event::{self, Shape, TrackKey};
+use crate::model::event::{self, Number, Shape, TrackKey};
 use crate::model::names::{NameNumber, UNNAMED};
 use crate::model::session::{Entered, Go, Packet, Reports, Session, walk};
 use crate::wire::reader::Reader;
@@ -58,6 +58,9 @@ pub(super) struct Collector {
     distinct_max: usize,
     is_full: bool,
     parts: Vec<u8>,
+    /// Counters whose tracks are known: the track they count for, and their name.
+    placed: Map<u64, (TrackKey, NameNumber)>,
+    extra: Vec<(u64, Number)>,
 }
 
 impl Collector {
@@ -74,6 +77,8 @@ impl Collector {
             distinct_max,
             is_full: false,
             parts: Vec::new(),
+            placed: Map::default(),
+            extra: Vec::new(),
         }
     }
 
@@ -106,7 +111,8 @@ impl Collector {
         let mut parts = std::mem::take(&mut self.parts);
         parts.clear();
         let is_read = attributes::append(&mut parts, bytes, &event, sequence, &mut self.session, self.wanted);
-        if !(is_read && event.is_complete) && !self.session.is_valid(packet, sink)? {
+        let is_read = is_read && event.is_complete;
+        if !is_read && !self.session.is_valid(packet, sink)? {
             self.parts = parts;
             return Ok(());
         }
@@ -123,13 +129,21 @@ impl Collector {
             Shape::Other => (!parts.is_empty() && event.bound.is_some()).then_some(Kept::Arrows),
         };
         if event.has_extra_counters {
-            for (track, number) in event::extra_counters(bytes, sequence, &mut self.session) {
+            let mut extra = std::mem::take(&mut self.extra);
+            extra.clear();
+            event::extra_counters(bytes, sequence, &mut self.session, &mut extra);
+            for &(uuid, number) in &extra {
                 let item = Item { time, seq, name: UNNAMED, kept: Kept::Counter(number), parts: &[] };
-                self.push(track, &item)?;
+                self.counter(uuid, item)?;
             }
+            self.extra = extra;
         }
         if let Some(kept) = kept {
-            self.push(event.track, &Item { time, seq, name: event.name, kept, parts: &parts })?;
+            let item = Item { time, seq, name: event.name, kept, parts: &parts };
+            match (kept, event.track) {
+                (Kept::Counter(_), TrackKey::Uuid(uuid)) => self.counter(uuid, item)?,
+                _ => self.push(event.track, &item)?,
+            }
         }
         self.parts = parts;
         Ok(())
@@ -145,6 +159,28 @@ impl Collector {
                 self.flows.insert(id, (time, seq));
             }
         }
+    }
+
+    /// Stores a value of a counter, on the track it counts for if that is known already.
+    fn counter(&mut self, uuid: u64, item: Item<'_>) -> Result<(), Error> {
+        let placed = match self.placed.get(&uuid) {
+            Some(&placed) => placed,
+            None => self.place(uuid),
+        };
+        self.push(placed.0, &Item { name: placed.1, ..item })
+    }
+
+    #[cold]
+    fn place(&mut self, uuid: u64) -> (TrackKey, NameNumber) {
+        let tracks = &self.session.tracks;
+        let own = tracks.descriptor(uuid).filter(|track| track.counter.is_some());
+        let outer = own.and_then(|own| tracks.descriptor(own.parent).filter(|outer| outer.counter.is_none()));
+        let (Some(own), Some(_)) = (own, outer) else { return (TrackKey::Uuid(uuid), UNNAMED) };
+        let placed = (TrackKey::Uuid(own.parent), self.session.names.number(own.name.as_deref().unwrap_or(b"counter")));
+        if self.placed.len() < self.distinct_max {
+            self.placed.insert(uuid, placed);
+        }
+        placed
     }
 
     /// Stores an event.

@@ -249,8 +249,7 @@ impl Store {
             let of = source.of;
             // As long as it is first, it goes on.
             let until = heap.peek().map(|Reverse((key, n))| (*key, *n));
-            loop {
-                let Some(item) = source.next(file)? else { break };
+            while let Some(item) = source.next(file)? {
                 if until.is_some_and(|until| (item.key(), n) > until) {
                     heap.push(Reverse((item.key(), n)));
                     source.step_back();

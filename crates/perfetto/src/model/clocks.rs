@@ -119,7 +119,7 @@ impl Clocks {
             return;
         }
         let known = self.snapshots.entry(clock).or_default();
-        let at = known.partition_point(|(other, _)| *other < time);
+        let at = known.partition_point(|(other, _)| *other <= time);
         if known.len() < SNAPSHOTS_MAX {
             known.insert(at, (time, trace));
         } else if let Some(last) = known.last_mut().filter(|_| at == SNAPSHOTS_MAX) {

@@ -299,39 +299,48 @@ fn counted(number: Number, track: TrackKey, sequence: usize, session: &mut Sessi
 /// Most counters that one event may have beside its own.
 const COUNTERS_MAX: usize = 256;
 
-/// The counters that an event has beside what it is.
-pub(crate) fn extra_counters(bytes: &[u8], sequence: usize, session: &mut Session) -> Vec<(TrackKey, Number)> {
-    let (mut whole, mut floats) = (Vec::new(), Vec::new());
-    let (mut tracks, mut float_tracks) = (Vec::new(), Vec::new());
-    let push = |list: &mut Vec<u64>, value| {
-        if list.len() < COUNTERS_MAX {
-            list.push(value);
-        }
-    };
+/// Appends the counters that an event has beside what it is, by their tracks.
+pub(crate) fn extra_counters(bytes: &[u8], sequence: usize, session: &mut Session, out: &mut Vec<(u64, Number)>) {
+    let start = out.len();
+    // Values first, then the tracks they are on: those of the event, else those of the sequence.
+    let (mut floats, mut tracks, mut float_tracks) = (Vec::new(), Vec::new(), Vec::new());
     for field in Fields::of(bytes) {
+        let push = |list: &mut Vec<u64>, value| {
+            if list.len() < COUNTERS_MAX {
+                list.push(value);
+            }
+        };
         match field.number {
-            12 => each_number(field.value, |value| push(&mut whole, value)),
+            12 => each_number(field.value, |value| {
+                if out.len() - start < COUNTERS_MAX {
+                    out.push((0, Number::Int(value.cast_signed())));
+                }
+            }),
             46 => each_fixed64(field.value, |value| push(&mut floats, value)),
             31 => each_number(field.value, |value| push(&mut tracks, value)),
             45 => each_number(field.value, |value| push(&mut float_tracks, value)),
             _ => {}
         }
     }
+    let whole = out.len();
+    out.extend(floats.into_iter().map(|bits| (0, Number::Float(f64::from_bits(bits)))));
     if let Some(state) = session.sequences.get(sequence) {
-        if tracks.is_empty() {
-            tracks.clone_from(&state.counter_tracks);
-        }
-        if float_tracks.is_empty() {
-            float_tracks.clone_from(&state.double_counter_tracks);
+        let own = if tracks.is_empty() { &state.counter_tracks } else { &tracks };
+        let floats = if float_tracks.is_empty() { &state.double_counter_tracks } else { &float_tracks };
+        let (first, last) = out.split_at_mut(whole);
+        for (list, values) in [(own, first.get_mut(start..).unwrap_or_default()), (floats, last)] {
+            for (at, (track, _)) in values.iter_mut().enumerate() {
+                *track = list.get(at).copied().unwrap_or(0);
+            }
         }
     }
-    let whole = tracks.into_iter().zip(whole.into_iter().map(|value| Number::Int(value.cast_signed())));
-    let floats = float_tracks.into_iter().zip(floats.into_iter().map(|bits| Number::Float(f64::from_bits(bits))));
-    let all: Vec<_> = whole.chain(floats).collect();
-    let mut made = Vec::with_capacity(all.len());
-    for (uuid, number) in all {
-        let track = TrackKey::Uuid(uuid);
-        made.push((track, counted(number, track, sequence, session)));
+    for at in start..out.len() {
+        let Some((track, number)) = out.get(at).copied() else { break };
+        let number = counted(number, TrackKey::Uuid(track), sequence, session);
+        if let Some(slot) = out.get_mut(at) {
+            *slot = (track, number);
+        }
     }
-    made
+    // Values without a track say nothing.
+    out.retain(|(track, _)| *track != 0);
 }

@@ -125,7 +125,7 @@ fn push_message(out: &mut Vec<u8>, bytes: &[u8], message: &Message, depth: usize
     let mut fields = Fields::of(bytes);
     let mut is_first = true;
     out.push(b'[');
-    while let Some(field) = fields.next() {
+    for field in fields.by_ref() {
         let Some(value_bytes) = value_bytes(bytes, &field) else { return false };
         *left = left.saturating_sub(1);
         if *left == 0 {

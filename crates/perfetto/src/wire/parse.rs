@@ -36,9 +36,11 @@ pub fn parse<'a>(window: &'a [u8], _layout: &Layout) -> Result<(Record<'a>, usiz
             let length_bytes = if is_long { u8::try_from(width).unwrap_or(0) } else { 0 };
             Ok((Record { body, length_bytes, head }, start + body.len()))
         }
-        Err(fault) => {
-            Err(Need::Bad(Fault { at: start + fault.at, packet_bytes: Some((start + body.len()) as u64), ..fault }))
-        }
+        Err(fault) => Err(Need::Bad(Fault {
+            at: start + fault.at,
+            packet_bytes: (fault.field != TWO_DATA).then_some((start + body.len()) as u64),
+            ..fault
+        })),
     }
 }
 
@@ -46,7 +48,7 @@ pub fn parse<'a>(window: &'a [u8], _layout: &Layout) -> Result<(Record<'a>, usiz
 #[inline]
 pub(crate) fn frame(window: &[u8]) -> Result<(usize, u64), Need> {
     match window.first() {
-        None => return Err(Need::More(2)),
+        None => return Err(Need::More(1)),
         Some(&TAG) => {}
         Some(_) => return Err(bad("tag", "0x0a: a packet", 0)),
     }
@@ -76,7 +78,7 @@ mod tests {
         assert_eq!(parsed(b"\x0a\x82\x80\x80\x00\x50\x07"), Ok((4, 7)));
         assert_eq!(parsed(b"\x0a\x00"), Ok((0, 2)));
         assert_eq!(parsed(b"\x0a\x82"), Err(Need::More(3)));
-        assert_eq!(parsed(b""), Err(Need::More(2)));
+        assert_eq!(parsed(b""), Err(Need::More(1)));
     }
 
     #[test]

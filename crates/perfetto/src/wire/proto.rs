@@ -156,7 +156,7 @@ impl<'a> Iterator for Fields<'a> {
         let at = self.at;
         let first = *self.bytes.get(at)?;
         // Nearly all tags are one byte, and nearly all values numbers or bytes.
-        if first < 0x80 && first >= 8 && matches!(first & 7, 0 | 2) {
+        if (8..0x80).contains(&first) && matches!(first & 7, 0 | 2) {
             self.at = at + 1;
             let number = u32::from(first >> 3);
             return match self.value(u64::from(first & 7)) {

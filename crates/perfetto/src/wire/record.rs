@@ -183,7 +183,7 @@ impl<'a> Record<'a> {
 pub(crate) fn read_head(body: &[u8]) -> Result<Head, Fault> {
     let mut head = Head::default();
     let mut fields = Fields::of(body);
-    while let Some(one) = fields.next() {
+    for one in fields.by_ref() {
         match (one.number, one.value) {
             (field::TIMESTAMP, Value::Varint(value)) => head.timestamp = Some(value),
             (field::SEQUENCE_ID, Value::Varint(value)) => head.sequence = low(value),

@@ -43,7 +43,7 @@ pub(crate) fn plausible(window: &[u8], is_last: bool, bytes_max: u64) -> Plausib
     match frame(window.get(start + length..).unwrap_or_default()) {
         Ok((_, next)) if next <= bytes_max => Plausible::Yes,
         Err(Need::More(need)) if !is_last => Plausible::Unknown(end.saturating_add(need)),
-        Err(Need::More(2)) if window.len() as u64 == end => Plausible::Yes,
+        Err(Need::More(1)) if window.len() as u64 == end => Plausible::Yes,
         Ok(_) | Err(_) => Plausible::No,
     }
 }
@@ -82,7 +82,7 @@ mod tests {
         assert_eq!(judge(b"\x0a\x02\x50\x07", true), Plausible::Yes);
         assert_eq!(judge(b"\x0a\x02\x50\x07\x0a\x05", true), Plausible::Yes);
         assert_eq!(judge(b"\x0a\x02\x50\x07\x0b\x05", true), Plausible::No);
-        assert_eq!(judge(b"\x0a\x02\x50\x07", false), Plausible::Unknown(6));
+        assert_eq!(judge(b"\x0a\x02\x50\x07", false), Plausible::Unknown(5));
         assert_eq!(judge(b"\x0a\x04\x50\x07", false), Plausible::Unknown(6));
         assert_eq!(judge(b"\x0a\x04\x50\x07", true), Plausible::No, "it goes beyond the end");
         assert_eq!(judge(b"\x0a\x00\x0a\x00", true), Plausible::No, "an empty packet says nothing");

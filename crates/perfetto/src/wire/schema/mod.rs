@@ -113,7 +113,7 @@ pub(crate) fn validate(body: &[u8]) -> Option<BadField> {
 
 fn validate_message(bytes: &[u8], message: &Message, depth: usize) -> Option<BadField> {
     let mut fields = Fields::of(bytes);
-    while let Some(field) = fields.next() {
+    for field in fields.by_ref() {
         let Some(row) = message.field(field.number) else { continue };
         let bad = |expected| Some(BadField { at: field.at, path: row.name.to_owned(), expected });
         match (row.kind, field.value) {
@@ -124,12 +124,8 @@ fn validate_message(bytes: &[u8], message: &Message, depth: usize) -> Option<Bad
                     return Some(found);
                 }
             }
-            (Kind::Unsigned | Kind::Signed, Value::Bytes(inside)) => {
-                // Packed: several numbers in one field.
-                if !is_packed(inside) {
-                    return bad("a varint");
-                }
-            }
+            // Packed: several numbers in one field.
+            (Kind::Unsigned | Kind::Signed, Value::Bytes(inside)) if is_packed(inside) => {}
             (Kind::Unsigned | Kind::Signed, Value::Varint(_)) => {}
             (Kind::Unsigned | Kind::Signed, _) => return bad("a varint"),
             (Kind::Double | Kind::Fixed, Value::Varint(_)) => return bad("eight bytes"),
