@@ -183,3 +183,45 @@ fn json_lines_that_are_no_packets_are_refused_with_their_place() {
         assert!(error.to_string().contains("line 2"), "{bad}: {error}");
     }
 }
+
+#[test]
+fn more_tracks_and_sequences_than_the_limit_are_reported_once() {
+    let packet = |sequence: u8, track: u8| {
+        [b"\x0a\x0a\x40\x05\x50", &[sequence][..], b"\x5a\x04\x48\x01\x58", &[track]].concat()
+    };
+    let open = |bytes: &[u8]| {
+        let options = OpenOptions { limits: Limits::default().with_distinct_max(2), ..OpenOptions::default() };
+        Perfetto.open(Input::from_bytes("x", bytes.to_vec()), &options).unwrap()
+    };
+    let tracks: Vec<u8> = (1..9).flat_map(|n| packet(1, n)).collect();
+    let sequences: Vec<u8> = (1..9).flat_map(|n| packet(n, 1)).collect();
+    for (bytes, field) in [(tracks, "tracks"), (sequences, "sequences")] {
+        let mut damage = Collect::default();
+        open(&bytes).check(&mut damage).unwrap();
+        let found: Vec<_> = damage.0.iter().filter(|d| d.code() == "perfetto/limit").collect();
+        assert_eq!(found.iter().map(|d| d.field.as_deref()).collect::<Vec<_>>(), [Some(field)]);
+        assert_eq!(open(&bytes).info(&mut Collect::default()).unwrap().records, 8);
+    }
+}
+
+#[test]
+fn a_long_pipe_is_cut_by_times_from_its_first_event() {
+    // The first event is not the earliest; the rest is longer than what is kept of a pipe.
+    let first = b"\x0a\x08\x40\x0a\x50\x01\x5a\x02\x48\x03\x0a\x08\x40\x05\x50\x01\x5a\x02\x48\x03";
+    let filler = [&b"\x0a\x80\x80\x40\xc2\x3e\xfb\xff\x3f"[..], &vec![0; (1 << 20) - 5]].concat();
+    let count = anytrace_core::Cursor::BUFFERED_BYTES_MAX / filler.len() + 2;
+    let bytes = [&first[..], &filler.repeat(count)].concat();
+    let time = Some((TimeBound::Nanoseconds(0), TimeBound::Nanoseconds(1)));
+    let dump = |input: Input| {
+        let selection = Selection { time, ..Selection::default() };
+        let options = DumpOptions { form: DumpForm::Text, selection, ..DumpOptions::default() };
+        let (mut out, mut sink) = (Vec::new(), Collect::default());
+        let trace = Perfetto.open(input, &OpenOptions::default()).unwrap();
+        trace.dump(&options, &mut out, &mut sink).unwrap();
+        (String::from_utf8(out).unwrap(), sink.codes())
+    };
+    let whole = dump(Input::from_bytes("x", bytes.clone()));
+    assert!(whole.0.starts_with("1 track_event") && whole.1.is_empty(), "{whole:?}");
+    let piped = dump(dripping("x", &bytes, 1 << 20));
+    assert!(piped.0.starts_with("0 track_event") && piped.1 == ["perfetto/stream-time"], "{piped:?}");
+}

@@ -14,6 +14,7 @@ mod inputs;
 mod jobs;
 mod measured;
 mod others;
+mod perfetto;
 mod used;
 mod xray;
 
@@ -80,6 +81,7 @@ fn shapes() -> Vec<Shape> {
         (apitrace::SHAPES, apitrace::BROKEN),
         (casemate::SHAPES, casemate::BROKEN),
         (others::SHAPES, others::BROKEN),
+        (perfetto::SHAPES, perfetto::BROKEN),
     ];
     let shape = |&(name, family, make, count): &Row, broken: &[&str]| {
         let may_be_refused = broken.contains(&name);

@@ -33,7 +33,7 @@ pub(crate) fn emit(
         out.name(id, name, place)?;
     }
     let mut emitter =
-        SpanEmitter { out, wanted, flows, batch: EdgeBatch::default(), track: 0, open: Vec::new(), last: 0 };
+        SpanEmitter { out, wanted, flows, batch: EdgeBatch::default(), track: 0, open: Vec::new(), ends: Vec::new(), last: 0 };
     for (id, row) in (0..).zip(&rows) {
         emitter.flush()?;
         emitter.out.track(id, &row.track)?;
@@ -65,6 +65,8 @@ struct SpanEmitter<'a> {
     batch: EdgeBatch,
     track: TrackId,
     open: Vec<OpenSlice>,
+    /// Those of known length: their places among the open ones, and their ends, which never increase.
+    ends: Vec<(usize, u64)>,
     /// The time of the track's last edge.
     last: u64,
 }
@@ -77,8 +79,8 @@ impl SpanEmitter<'_> {
             Kept::Complete(length) => {
                 // Not longer than the slice around it.
                 let end = item.time.saturating_add(length);
-                let around = self.open.iter().rev().find_map(|slice| slice.end);
-                self.begin(item, Some(around.map_or(end, |around| end.min(around))))
+                let around = self.ends.last().map_or(u64::MAX, |(_, around)| *around);
+                self.begin(item, Some(end.min(around)))
             }
             Kept::End => self.end(item),
             Kept::Instant => {
@@ -104,6 +106,7 @@ impl SpanEmitter<'_> {
     }
 
     fn begin(&mut self, item: &Item<'_>, end: Option<u64>) -> Result<(), Error> {
+        self.ends.extend(end.map(|end| (self.open.len(), end)));
         self.open.push(OpenSlice { name: item.name, seq: item.seq, end });
         self.edge(item, item.name, EdgeKind::Begin, EdgeFlags::NONE)?;
         self.parts(item, EdgeKind::Begin)
@@ -111,25 +114,24 @@ impl SpanEmitter<'_> {
 
     /// Ends slices of known length that are over at a time, and what is open in them.
     fn end_until(&mut self, time: u64) -> Result<(), Error> {
-        loop {
-            let Some(at) = self.open.iter().rposition(|slice| slice.end.is_some()) else { return Ok(()) };
-            let Some(end) = self.open.get(at).and_then(|slice| slice.end).filter(|end| *end <= time) else {
-                return Ok(());
-            };
+        while let Some(&(at, end)) = self.ends.last()
+            && end <= time
+        {
             while self.open.len() > at + 1 {
                 self.pop(end, EdgeFlags::DEDUCED)?;
             }
             self.pop(end, EdgeFlags::NONE)?;
         }
+        Ok(())
     }
 
     /// Ends the innermost slice whose end is not known.
     fn end(&mut self, item: &Item<'_>) -> Result<(), Error> {
-        let Some(at) = self.open.iter().rposition(|slice| slice.end.is_none()) else {
+        if self.open.len() == self.ends.len() {
             self.edge(item, item.name, EdgeKind::Instant, EdgeFlags::ORPHAN)?;
             return self.parts(item, EdgeKind::Instant);
-        };
-        while self.open.len() > at + 1 {
+        }
+        while self.open.last().is_some_and(|slice| slice.end.is_some()) {
             self.pop(item.time, EdgeFlags::DEDUCED)?;
         }
         let Some(slice) = self.open.pop() else { return Ok(()) };
@@ -139,6 +141,9 @@ impl SpanEmitter<'_> {
 
     fn pop(&mut self, time: u64, flags: EdgeFlags) -> Result<(), Error> {
         let Some(slice) = self.open.pop() else { return Ok(()) };
+        if slice.end.is_some() {
+            self.ends.pop();
+        }
         let item = Item { time, seq: slice.seq, name: slice.name, kept: Kept::End, parts: &[] };
         self.edge(&item, slice.name, EdgeKind::End, flags)
     }

@@ -16,7 +16,7 @@ const OF_SEQUENCE: std::ops::RangeInclusive<u32> = 64..=127;
 
 /// Most clocks, and most snapshots of each, that are stored.
 const CLOCKS_MAX: usize = 256;
-const SNAPSHOTS_MAX: usize = 65_536;
+const SNAPSHOTS_MAX: usize = 4096;
 
 /// A clock in a snapshot (`ClockSnapshot.Clock`).
 #[derive(Debug, Clone, Copy)]

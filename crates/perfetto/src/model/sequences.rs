@@ -13,6 +13,8 @@ const ENTRIES_MAX: usize = 1 << 22;
 #[derive(Debug, Default)]
 pub(crate) struct Interned {
     row: Vec<Option<u32>>,
+    /// How many of them are set: the row is at most twice as long, and a little.
+    used: usize,
     others: Map<u64, u32>,
 }
 
@@ -29,11 +31,12 @@ impl Interned {
     fn set(&mut self, iid: u64, number: u32) {
         // Ids are given out one after the other; room for a few gaps.
         match usize::try_from(iid) {
-            Ok(at) if at < self.row.len() * 2 + 64 => {
+            Ok(at) if at < self.used * 2 + 64 => {
                 if at >= self.row.len() {
                     self.row.resize(at + 1, None);
                 }
                 if let Some(slot) = self.row.get_mut(at) {
+                    self.used += usize::from(slot.is_none());
                     *slot = Some(number);
                 }
             }
@@ -47,6 +50,7 @@ impl Interned {
 
     fn clear(&mut self) {
         self.row.clear();
+        self.used = 0;
         self.others.clear();
     }
 }
@@ -269,6 +273,9 @@ mod tests {
         let found: Vec<_> = [1, 2, 3, 70, 1_000_000, 1 << 40, u64::MAX].map(|iid| interned.get(iid)).into();
         assert_eq!(found, [Some(10), Some(11), None, Some(14), Some(15), Some(12), Some(13)]);
         assert!(interned.row.len() < 100);
+        // Ids that double never make the row long.
+        (6..40).for_each(|bit| interned.set((1 << bit) - 1, bit));
+        assert!(interned.row.len() < 400 && interned.get((1 << 39) - 1) == Some(39), "{}", interned.row.len());
     }
 
     #[test]
