@@ -68,7 +68,13 @@ fn an_export_has_the_statistics_of_the_trace_it_was_made_of() {
             }
         }
         // What is read of the export is written as the same slices.
-        let csv = |trace: &[u8]| bytes(&["convert", "-", "-o", "-", "--to", "csv"], trace).len();
+        // The numbers of packets differ.
+        let csv = |trace: &[u8]| {
+            let text = String::from_utf8(bytes(&["convert", "-", "-o", "-", "--to", "csv"], trace)).unwrap();
+            let mut lines: Vec<_> = text.lines().map(|line| line.split_once(',').unwrap().1.to_owned()).collect();
+            lines.sort();
+            lines
+        };
         let again = bytes(&["convert", "-", "-o", "-", "--to", "perfetto", "--depth", "..1000"], &export);
         assert_eq!(stats(&again), found, "{name}");
         assert_eq!(csv(&again), csv(&export), "{name}");

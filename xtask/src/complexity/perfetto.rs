@@ -86,7 +86,8 @@ fn annotations(n: u64) -> Vec<u8> {
     for _ in 0..n.min(5000) {
         deep = message(11, &deep);
     }
-    let many: Vec<u8> = (0..n).flat_map(|i| message(4, &[message(10, format!("k{i}").as_bytes()), number(3, i)].concat())).collect();
+    let many: Vec<u8> =
+        (0..n).flat_map(|i| message(4, &[message(10, format!("k{i}").as_bytes()), number(3, i)].concat())).collect();
     let parts = [number(9, 3), number(11, 7), message(4, &deep), many].concat();
     packet(&[number(8, 1000), message(11, &parts)])
 }

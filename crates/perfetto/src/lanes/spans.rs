@@ -32,8 +32,16 @@ pub(crate) fn emit(
     for (id, (name, place)) in (0..).zip(session.names.all()) {
         out.name(id, name, place)?;
     }
-    let mut emitter =
-        SpanEmitter { out, wanted, flows, batch: EdgeBatch::default(), track: 0, open: Vec::new(), ends: Vec::new(), last: 0 };
+    let mut emitter = SpanEmitter {
+        out,
+        wanted,
+        flows,
+        batch: EdgeBatch::default(),
+        track: 0,
+        open: Vec::new(),
+        ends: Vec::new(),
+        last: 0,
+    };
     for (id, row) in (0..).zip(&rows) {
         emitter.flush()?;
         emitter.out.track(id, &row.track)?;
