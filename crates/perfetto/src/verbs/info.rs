@@ -2,12 +2,13 @@
 
 use std::collections::BTreeMap;
 
-use anytrace_core::{Error, Info, Sink, TimeRange};
+use anytrace_core::{Diagnostic, Error, Info, Sink, TimeRange};
 use serde_json::{Map, Value, json};
 
 use crate::model::clocks::{BOOTTIME, MONOTONIC, Time};
 use crate::model::kernel;
 use crate::model::session::{Go, Packet, Reports, Session, walk};
+use crate::rules;
 use crate::wire::proto::Fields;
 use crate::wire::reader::Reader;
 use crate::wire::record::{NAME, Record, data};
@@ -23,7 +24,7 @@ pub(crate) fn info(mut reader: Reader, distinct_max: usize, sink: &mut dyn Sink)
     let mut info = Info::new(NAME);
     info.set_container(reader.layers(), None);
     let mut counter = Counter::new(distinct_max);
-    let passed = walk(&mut reader, sink, |packet, _| {
+    let passed = walk(&mut reader, &mut Damage(sink), |packet, _| {
         counter.packet(&packet);
         Ok(Go::On)
     })?;
@@ -34,6 +35,16 @@ pub(crate) fn info(mut reader: Reader, distinct_max: usize, sink: &mut dyn Sink)
         info.details.push(("lost_bytes", passed.bytes_lost.into()));
     }
     Ok(info)
+}
+
+/// Reports what is damaged, not what is inside of packets: that is for `check`.
+struct Damage<'a>(&'a mut dyn Sink);
+
+impl Sink for Damage<'_> {
+    fn report(&mut self, diagnostic: Diagnostic) -> Result<(), Error> {
+        let is_inside = [&rules::BAD_COMPRESSION, &rules::NOT_READ].contains(&diagnostic.rule);
+        if is_inside { Ok(()) } else { self.0.report(diagnostic) }
+    }
 }
 
 struct Counter {

@@ -24,7 +24,11 @@ pub(crate) fn probe(head: &Head<'_>) -> Confidence {
                 packets += 1;
                 rest = rest.get(used..).unwrap_or_default();
             }
-            Err(Need::More(_)) if is_cut(rest, packets > 0 || !head.is_complete()) => return sure(packets, true),
+            Err(Need::More(_)) if is_cut(rest, packets > 0 || !head.is_complete()) => {
+                // A first packet that is longer than the head: what is there of it must be known.
+                let is_long = packets == 0 && known_fields(rest) > 0;
+                return if is_long { Confidence::Likely } else { sure(packets, true).max(by_name) };
+            }
             // One wrong packet after good ones is damage.
             _ if packets > 0 => return sure(packets, false).max(by_name),
             _ => return by_name,
@@ -52,6 +56,14 @@ fn is_known(body: &[u8]) -> bool {
 
 fn known(number: u32, is_varint: bool) -> bool {
     if is_varint { is_number_field(number) } else { schema::is_known(number) }
+}
+
+/// How many fields there are at the start of a packet that is cut, if all are known.
+fn known_fields(rest: &[u8]) -> usize {
+    let Ok((start, _)) = frame(rest) else { return 0 };
+    let fields = || Fields::of(rest.get(start..).unwrap_or_default());
+    let is_known = fields().all(|field| known(field.number, matches!(field.value, Value::Varint(_))));
+    if is_known { fields().count() } else { 0 }
 }
 
 /// True for the start of a packet that goes beyond the bytes at hand.
@@ -83,6 +95,8 @@ mod tests {
         assert_eq!(of("x", &[&packet.repeat(9)[..], b"damage"].concat()), Confidence::Certain);
         assert_eq!(of("x", &[&packet.repeat(3)[..], b"damage"].concat()), Confidence::Likely);
         assert_eq!(of("x", &[&packet[..], b"\x0a\x09\x40"].concat()), Confidence::Likely);
+        let long = [&b"\x0a\x8a\x8d\x06\x50\x01\x40\x05\x5a\x82\x8d\x06"[..], &[7; 99_970]].concat();
+        assert_eq!(of("x", &long), Confidence::Likely, "one packet of 99,978 bytes");
     }
 
     #[test]
