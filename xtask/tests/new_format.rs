@@ -154,7 +154,10 @@ fn a_new_format_is_registered_compiles_and_passes_the_shared_suite() {
     assert!(packages.iter().any(|package| package["name"] == format!("anytrace-{NAME}").as_str()));
     cargo(&root, &target, &["fmt", "--all", "--check"]);
     let summary = fs::read_to_string(root.join("docs/book/src/SUMMARY.md")).unwrap();
-    assert!(summary.contains("- [lackey](formats/lackey.md)\n- [qqtrace](formats/qqtrace.md)\n- [xray]"), "{summary}");
+    assert!(
+        summary.contains("- [perfetto](formats/perfetto.md)\n- [qqtrace](formats/qqtrace.md)\n- [xray]"),
+        "{summary}"
+    );
     let fuzz = fs::read_to_string(root.join("fuzz/Cargo.toml")).unwrap();
     let targets = ["parse", "roundtrip"].map(|what| format!("{what}_{NAME}"));
     for name in &targets {

@@ -3,17 +3,15 @@
 use anytrace_core::hash::Map;
 use anytrace_core::{Error, Sink, Summary};
 
-use super::attributes::{self, Wanted};
+use super::attributes::Wanted;
+use super::collector::Collector;
 use super::ftrace;
-use super::store::{Item, Kept, Store};
-use crate::model::event::{self, Number, Shape, TrackKey};
-use crate::model::names::{NameNumber, UNNAMED};
-use crate::model::session::{Entered, Go, Packet, Reports, Session, walk};
+use super::store::Store;
+use crate::model::event::TrackKey;
+use crate::model::names::NameNumber;
+use crate::model::session::{Entered, Go, Packet, Session, walk};
 use crate::wire::reader::Reader;
 use crate::wire::record::data;
-
-/// Most arrows whose beginning is known.
-const FLOWS_MAX: usize = 1 << 20;
 
 /// Everything that emitting needs.
 pub(super) struct Collected {
@@ -37,7 +35,7 @@ pub(super) fn collect(
     let mut collector = Collector::new(distinct_max, wanted);
     let passed = walk(&mut reader, sink, |packet, sink| {
         if let Some(entered) = collector.session.enter(&packet, sink)? {
-            collector.packet(&packet, entered, sink)?;
+            read(&mut collector, &packet, entered, sink)?;
         }
         Ok(Go::On)
     })?;
@@ -46,171 +44,17 @@ pub(super) fn collect(
     Ok(Collected { session, store, tracks, flows, start, summary })
 }
 
-pub(super) struct Collector {
-    pub(super) session: Session,
-    pub(super) wanted: Wanted,
-    store: Store,
-    index: Map<TrackKey, usize>,
-    tracks: Vec<(TrackKey, NameNumber)>,
-    last: Option<(TrackKey, usize)>,
-    flows: Map<u64, (u64, u64)>,
-    start: Option<u64>,
-    distinct_max: usize,
-    is_full: bool,
-    parts: Vec<u8>,
-    /// Counters whose tracks are known: the track they count for, and their name.
-    placed: Map<u64, (TrackKey, NameNumber)>,
-    extra: Vec<(u64, Number)>,
-}
-
-impl Collector {
-    fn new(distinct_max: usize, wanted: Wanted) -> Self {
-        Self {
-            session: Session::new(distinct_max, Reports::Losses),
-            wanted,
-            store: Store::default(),
-            index: Map::default(),
-            tracks: Vec::new(),
-            last: None,
-            flows: Map::default(),
-            start: None,
-            distinct_max,
-            is_full: false,
-            parts: Vec::new(),
-            placed: Map::default(),
-            extra: Vec::new(),
-        }
-    }
-
-    #[inline]
-    fn packet(&mut self, packet: &Packet<'_>, entered: Entered, sink: &mut dyn Sink) -> Result<(), Error> {
-        match packet.record.kind() {
-            data::TRACK_EVENT => {
-                if let Some(time) = entered.time {
-                    self.track_event(packet, time, entered.sequence, sink)?;
-                }
-            }
-            data::FTRACE_EVENTS => ftrace::bundle(self, packet.record.data(), packet.place.seq)?,
-            _ => return Ok(()),
-        }
-        if self.is_full {
-            self.session.limit(packet, "tracks", sink)?;
-        }
-        Ok(())
-    }
-
-    fn track_event(
-        &mut self,
-        packet: &Packet<'_>,
-        time: u64,
-        sequence: usize,
-        sink: &mut dyn Sink,
-    ) -> Result<(), Error> {
-        let bytes = packet.record.data();
-        let Some(event) = event::read(bytes, sequence, &mut self.session) else { return Ok(()) };
-        let mut parts = std::mem::take(&mut self.parts);
-        parts.clear();
-        let is_read = attributes::append(&mut parts, bytes, &event, sequence, &mut self.session, self.wanted);
-        let is_read = is_read && event.is_complete;
-        if !is_read && !self.session.is_valid(packet, sink)? {
-            self.parts = parts;
-            return Ok(());
-        }
-        let seq = packet.place.seq;
-        if self.wanted.arrows {
-            self.arrows(&parts, time, seq);
-        }
-        let kept = match event.shape {
-            Shape::Begin => Some(Kept::Begin),
-            Shape::End => Some(Kept::End),
-            Shape::Instant => Some(Kept::Instant),
-            Shape::Complete(length) => Some(Kept::Complete(length)),
-            Shape::Counter(number) => Some(Kept::Counter(number)),
-            Shape::Other => (!parts.is_empty() && event.bound.is_some()).then_some(Kept::Arrows),
-        };
-        if event.has_extra_counters {
-            let mut extra = std::mem::take(&mut self.extra);
-            extra.clear();
-            event::extra_counters(bytes, sequence, &mut self.session, &mut extra);
-            for &(uuid, number) in &extra {
-                let item = Item { time, seq, name: UNNAMED, kept: Kept::Counter(number), parts: &[] };
-                self.counter(uuid, item)?;
-            }
-            self.extra = extra;
-        }
-        if let Some(kept) = kept {
-            let item = Item { time, seq, name: event.name, kept, parts: &parts };
-            match (kept, event.track) {
-                (Kept::Counter(_), TrackKey::Uuid(uuid)) => self.counter(uuid, item)?,
-                _ => self.push(event.track, &item)?,
+/// Stores the events of a packet.
+#[inline]
+fn read(out: &mut Collector, packet: &Packet<'_>, entered: Entered, sink: &mut dyn Sink) -> Result<(), Error> {
+    match packet.record.kind() {
+        data::TRACK_EVENT => {
+            if let Some(time) = entered.time {
+                out.track_event(packet, time, entered.sequence, sink)?;
             }
         }
-        self.parts = parts;
-        Ok(())
+        data::FTRACE_EVENTS => ftrace::bundle(out, packet.record.data(), packet.place.seq)?,
+        _ => return Ok(()),
     }
-
-    /// Learns where arrows begin.
-    fn arrows(&mut self, parts: &[u8], time: u64, seq: u64) {
-        for part in attributes::parts(parts) {
-            let attributes::Part::Flow(id) = part else { continue };
-            if let Some(first) = self.flows.get_mut(&id) {
-                *first = (*first).min((time, seq));
-            } else if self.flows.len() < FLOWS_MAX {
-                self.flows.insert(id, (time, seq));
-            }
-        }
-    }
-
-    /// Stores a value of a counter, on the track it counts for if that is known already.
-    fn counter(&mut self, uuid: u64, item: Item<'_>) -> Result<(), Error> {
-        let placed = match self.placed.get(&uuid) {
-            Some(&placed) => placed,
-            None => self.place(uuid),
-        };
-        self.push(placed.0, &Item { name: placed.1, ..item })
-    }
-
-    #[cold]
-    fn place(&mut self, uuid: u64) -> (TrackKey, NameNumber) {
-        let tracks = &self.session.tracks;
-        let own = tracks.descriptor(uuid).filter(|track| track.counter.is_some());
-        let outer = own.and_then(|own| tracks.descriptor(own.parent).filter(|outer| outer.counter.is_none()));
-        let (Some(own), Some(_)) = (own, outer) else { return (TrackKey::Uuid(uuid), UNNAMED) };
-        let placed = (TrackKey::Uuid(own.parent), self.session.names.number(own.name.as_deref().unwrap_or(b"counter")));
-        if self.placed.len() < self.distinct_max {
-            self.placed.insert(uuid, placed);
-        }
-        placed
-    }
-
-    /// Stores an event.
-    #[inline]
-    pub(super) fn push(&mut self, track: TrackKey, item: &Item<'_>) -> Result<(), Error> {
-        let row = match self.last {
-            Some((last, row)) if last == track => row,
-            _ => match self.row(track, item.name) {
-                Some(row) => row,
-                None => return Ok(()),
-            },
-        };
-        self.start = Some(self.start.map_or(item.time, |start| start.min(item.time)));
-        self.store.push(row, item)
-    }
-
-    fn row(&mut self, track: TrackKey, name: NameNumber) -> Option<usize> {
-        let row = match self.index.get(&track) {
-            Some(&row) => row,
-            None if self.tracks.len() >= self.distinct_max => {
-                self.is_full = true;
-                return None;
-            }
-            None => {
-                self.tracks.push((track, name));
-                self.index.insert(track, self.tracks.len() - 1);
-                self.tracks.len() - 1
-            }
-        };
-        self.last = Some((track, row));
-        Some(row)
-    }
+    if out.is_full { out.session.limit(packet, "tracks", sink) } else { Ok(()) }
 }

@@ -5,7 +5,7 @@ use anytrace_core::Error;
 use anytrace_core::span::Value;
 
 use super::attributes;
-use super::collect::Collector;
+use super::collector::Collector;
 use super::store::{Item, Kept};
 use crate::model::event::{Number, TrackKey};
 use crate::model::names::{NameNumber, UNNAMED};

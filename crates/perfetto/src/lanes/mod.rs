@@ -5,6 +5,8 @@ mod attributes;
 #[cfg(feature = "lanes")]
 mod collect;
 #[cfg(feature = "lanes")]
+mod collector;
+#[cfg(feature = "lanes")]
 mod ftrace;
 #[cfg(feature = "lanes")]
 mod rows;

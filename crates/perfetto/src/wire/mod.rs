@@ -1,5 +1,6 @@
 //! The bytes: packets, their parser, reader and writer, and the messages in them.
 
+pub(crate) mod numbers;
 pub(crate) mod parse;
 pub(crate) mod probe;
 pub(crate) mod proto;

@@ -5,8 +5,8 @@ mod packet;
 
 pub(crate) use packet::TRACE_PACKET;
 
+use super::numbers::is_number_field;
 use super::proto::{Fields, Malformed, Value};
-use super::record::is_number_field;
 
 /// Deepest nesting of messages that is looked into; what is deeper is bytes.
 pub(crate) const DEPTH_MAX: usize = 24;
