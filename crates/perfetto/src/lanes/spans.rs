@@ -28,7 +28,9 @@ pub(crate) fn emit(
         collect(reader, distinct_max, wanted, sink)?;
     let rows = rows(&tracks, &mut session);
     let epoch_ns = session.clocks.epoch_ns;
-    out.source(&SpanSource { format: NAME, unit: TimeUnit::Nanoseconds, origin: start.unwrap_or(0), epoch_ns })?;
+    let (unit, origin) = (TimeUnit::Nanoseconds, start.unwrap_or(0));
+    // The boot clock of converted traces is not the machine's: only dates relate them to others.
+    out.source(&SpanSource { format: NAME, unit, origin, epoch_ns, uptime: None })?;
     for (id, (name, place)) in (0..).zip(session.names.all()) {
         out.name(id, name, place)?;
     }
