@@ -1,5 +1,7 @@
-//! A large Perfetto trace for the benchmark, as Chromium and Perfetto's service write it: each thread's sequence has a clock that
-//! counts differences, a default track, a counter of its time, and interned names. Same bytes for the same size, always.
+//! A large Perfetto trace for the benchmark, as Chromium and Perfetto's service write it: each thread's sequence has a
+//! clock that
+//! counts differences, a default track, a counter of its time, and interned names. Same bytes for the same size,
+//! always.
 
 use std::io::{self, Write};
 

@@ -1,4 +1,5 @@
-//! The trace as spans: every packet is read once, its events are stored by track and sorted, then emitted. And as tables.
+//! The trace as spans: every packet is read once, its events are stored by track and sorted, then emitted. And as
+//! tables.
 
 #[cfg(feature = "lanes")]
 mod attributes;

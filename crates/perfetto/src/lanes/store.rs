@@ -1,7 +1,7 @@
 //! Stores any number of events by row in bounded memory, and returns those of some rows in the order of their times.
 //!
-//! Most traces have each row in order already; where one is not, it is sorted. When memory is full, all rows are appended
-//! to a temporary file, sorted, and merged at the end.
+//! Most traces have each row in order already; where one is not, it is sorted. When memory is full, all rows are
+//! appended to a temporary file, sorted, and merged at the end.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -211,7 +211,8 @@ impl Store {
         Ok(())
     }
 
-    /// Passes the events of some rows to a visitor, in the order of their times, with the number of their row among these.
+    /// Passes the events of some rows to a visitor, in the order of their times, with the number of their row among
+    /// these.
     pub(super) fn each(
         &mut self,
         rows: &[usize],

@@ -1,5 +1,5 @@
-//! Clocks: which time of the trace a time of another clock is ("Synchronization of multiple clock domains" in Perfetto's
-//! documentation).
+//! Clocks: which time of the trace a time of another clock is ("Synchronization of multiple clock domains" in
+//! Perfetto's documentation).
 
 use anytrace_core::hash::Map;
 

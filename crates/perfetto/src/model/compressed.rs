@@ -2,8 +2,8 @@
 
 use std::io::Read;
 
-/// Decompresses `compressed_packets` (zlib) to at most `bytes_max` bytes. With what could be read comes why it ended, if
-/// that is not the end of the stream.
+/// Decompresses `compressed_packets` (zlib) to at most `bytes_max` bytes. With what could be read comes why it ended,
+/// if that is not the end of the stream.
 pub(crate) fn inflate(bytes: &[u8], bytes_max: u64) -> (Vec<u8>, Option<String>) {
     let mut out = Vec::new();
     let mut decoder = flate2::read::ZlibDecoder::new(bytes).take(bytes_max.saturating_add(1));

@@ -1,6 +1,7 @@
 //! One line for each packet: for people and as JSON.
 //!
-//! JSON has every field in the order of the wire, as `[name, value]`: names where the format's definition has them, else
+//! JSON has every field in the order of the wire, as `[name, value]`: names where the format's definition has them,
+//! else
 //! numbers. A third element is the width of a varint or length that has more bytes than it needs, as many recorders
 //! write. What cannot be written so is hexadecimal, so that every packet comes back byte for byte.
 

@@ -198,8 +198,8 @@ fn good_inside<W: Write>(
     Ok(written)
 }
 
-/// What other packets need of one whose events are not kept: everything but the events. Times are kept too, for they may
-/// be differences. Returns false if nothing of it is needed.
+/// What other packets need of one whose events are not kept: everything but the events. Times are kept too, for they
+/// may be differences. Returns false if nothing of it is needed.
 fn context(record: &Record<'_>, body: &mut Vec<u8>) -> bool {
     body.clear();
     for field in Fields::of(record.body()) {

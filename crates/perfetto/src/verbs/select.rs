@@ -95,8 +95,8 @@ pub(crate) struct Selector<'a> {
 }
 
 impl<'a> Selector<'a> {
-    /// Rejects conditions that this format does not have. Where times count from the start of the trace, the reader reads
-    /// all of it and returns to the first packet, if it can.
+    /// Rejects conditions that this format does not have. Where times count from the start of the trace, the reader
+    /// reads all of it and returns to the first packet, if it can.
     pub(crate) fn new(selection: &'a Selection, reader: &mut Reader, distinct_max: usize) -> Result<Self, Error> {
         selection.only(NAME, &["records", "thread", "time", "name"], OPTIONS)?;
         let has_event_conditions =

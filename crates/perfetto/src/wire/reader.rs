@@ -47,7 +47,8 @@ pub struct Reader {
 }
 
 impl Reader {
-    /// Starts at the first byte. Of the options, only `record_bytes_max` of the limits is used: longer packets are damage.
+    /// Starts at the first byte. Of the options, only `record_bytes_max` of the limits is used: longer packets are
+    /// damage.
     ///
     /// # Errors
     /// None so far.

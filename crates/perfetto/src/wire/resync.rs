@@ -19,7 +19,8 @@ pub(crate) enum Plausible {
     Yes,
 }
 
-/// Judges the bytes with which a window begins. A packet counts if its first fields are those of the format's definition,
+/// Judges the bytes with which a window begins. A packet counts if its first fields are those of the format's
+/// definition,
 /// each with its wire type, and it is followed by another packet's tag and length or by the end of the data.
 pub(crate) fn plausible(window: &[u8], is_last: bool, bytes_max: u64) -> Plausible {
     let (start, length) = match frame(window) {
