@@ -52,7 +52,7 @@ fn an_export_has_the_statistics_of_the_trace_it_was_made_of() {
         "examples/traces/threads4.xray",
         "examples/traces/relay.heph",
         "crates/xray/corpus/fib12-thr5.xray",
-        "crates/heph/corpus/real/attrs_nested.bin.log",
+        "crates/heph/corpus/real/attrs_plain.bin.log",
     ] {
         let trace = std::fs::read(project(name)).unwrap();
         let export = bytes(&["convert", "-", "-o", "-", "--to", "perfetto"], &trace);
