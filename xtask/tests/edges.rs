@@ -107,6 +107,7 @@ fn heavy_libraries_stay_where_they_belong() {
         // Half packets that find no room in memory.
         ("tempfile", "anytrace-live"),
         // Where sorts larger than their memory go.
+        ("tempfile", "anytrace-perfetto"),
         ("tempfile", "anytrace-query"),
         ("tempfile", "anytrace-replay"),
         ("tempfile", "anytrace-view"),

@@ -21,6 +21,7 @@ static FORMATS: &[&dyn Format] = &[
     &anytrace_casemate::Casemate,
     &anytrace_heph::Heph,
     &anytrace_lackey::Lackey,
+    &anytrace_perfetto::Perfetto,
     &anytrace_xray::Xray,
 ];
 

@@ -120,4 +120,5 @@ one_text!(cacheray, anytrace_cacheray, "../../cacheray/corpus/traces/packed.up14
 one_text!(casemate, anytrace_casemate, "../../casemate/corpus/seed_example.log");
 one_text!(heph, anytrace_heph, "../../../examples/traces/relay.heph");
 one_text!(lackey, anytrace_lackey, "../../lackey/corpus/blocks.lackey");
+one_text!(perfetto, anytrace_perfetto, "../../perfetto/corpus/features.pftrace");
 one_text!(xray, anytrace_xray, "../../../examples/traces/threads4.xray");

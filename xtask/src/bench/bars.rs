@@ -98,6 +98,11 @@ pub(super) const BARS: &[Bar] = &[
     Bar { input: "casemate", verb: &["casemate", "check", "--compat"], unit: Unit::Megabytes, at_least: 150.0 },
     Bar { input: "casemate-wide", verb: &["casemate", "check"], unit: Unit::Records, at_least: 1.0 },
     Bar { input: "casemate-wider", verb: &["casemate", "check"], unit: Unit::Records, at_least: 1.0 },
+    Bar { input: "perfetto", verb: &["info"], unit: Unit::Megabytes, at_least: 400.0 },
+    Bar { input: "perfetto", verb: &["check"], unit: Unit::Megabytes, at_least: 100.0 },
+    Bar { input: "perfetto", verb: &["dump"], unit: Unit::Megabytes, at_least: 70.0 },
+    Bar { input: "perfetto", verb: &["stats"], unit: Unit::Megabytes, at_least: 50.0 },
+    Bar { input: "perfetto", verb: &["convert", "--output=-"], unit: Unit::Megabytes, at_least: 400.0 },
 ];
 
 /// A job that an index must make short, whatever the trace's size.

@@ -15,6 +15,7 @@ mod lackey;
 mod late;
 mod live;
 pub(crate) mod measure;
+mod perfetto;
 mod query;
 mod record;
 mod recorder;
@@ -56,6 +57,7 @@ const INPUTS: &[Input] = &[
     Input { name: "casemate", generate: casemate::generate, megabytes: 92 },
     Input { name: "casemate-wide", generate: casemate::generate_wide, megabytes: 5 },
     Input { name: "casemate-wider", generate: casemate::generate_wide, megabytes: 46 },
+    Input { name: "perfetto", generate: perfetto::generate, megabytes: 200 },
 ];
 
 const HEAD: &str = "| job | CPU s | wall s | peak MiB | rate | at least |\n|---|---|---|---|---|---|";

@@ -9,6 +9,7 @@ pub(super) enum Family {
     Xray,
     Apitrace,
     Casemate,
+    Perfetto,
     /// What programs are made of: object files, or maps of them.
     Object,
     /// JSON as glretrace dumps the state of GL.
@@ -26,6 +27,7 @@ impl Family {
             Self::Xray => "xray",
             Self::Apitrace => "trace",
             Self::Casemate => "casemate",
+            Self::Perfetto => "perfetto",
             Self::Object => "object",
             Self::State => "json",
             Self::Pictures => "pictures",
@@ -221,13 +223,14 @@ pub(super) const EXEMPT: &[(&str, &str)] = &[
 ];
 
 /// All kinds.
-pub(super) const FAMILIES: [Family; 9] = [
+pub(super) const FAMILIES: [Family; 10] = [
     Family::Cacheray,
     Family::Lackey,
     Family::Heph,
     Family::Xray,
     Family::Apitrace,
     Family::Casemate,
+    Family::Perfetto,
     Family::Object,
     Family::State,
     Family::Pictures,
@@ -242,6 +245,7 @@ pub(super) fn jobs(family: Family) -> impl Iterator<Item = &'static str> {
         Family::Xray => &[GENERAL, SPANS, XRAY],
         Family::Apitrace => &[GENERAL, SPANS, APITRACE],
         Family::Casemate => &[GENERAL, CASEMATE],
+        Family::Perfetto => &[GENERAL, SPANS],
         Family::Object => &[OBJECT],
         Family::State => &[STATE],
         Family::Pictures => &[PICTURES],

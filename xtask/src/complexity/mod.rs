@@ -14,6 +14,7 @@ mod inputs;
 mod jobs;
 mod measured;
 mod others;
+mod perfetto;
 mod used;
 mod xray;
 
@@ -80,6 +81,7 @@ fn shapes() -> Vec<Shape> {
         (apitrace::SHAPES, apitrace::BROKEN),
         (casemate::SHAPES, casemate::BROKEN),
         (others::SHAPES, others::BROKEN),
+        (perfetto::SHAPES, perfetto::BROKEN),
     ];
     let shape = |&(name, family, make, count): &Row, broken: &[&str]| {
         let may_be_refused = broken.contains(&name);
@@ -189,7 +191,8 @@ mod tests {
         names.dedup();
         assert_eq!(names.len(), all);
         let broken = [cacheray::BROKEN, heph::BROKEN, xray::BROKEN, apitrace::BROKEN, casemate::BROKEN, others::BROKEN];
-        assert_eq!(broken.concat().len(), shapes().iter().filter(|shape| shape.may_be_refused).count());
+        let broken = broken.concat().len() + perfetto::BROKEN.len();
+        assert_eq!(broken, shapes().iter().filter(|shape| shape.may_be_refused).count());
     }
 
     #[test]

@@ -82,7 +82,6 @@ const RESERVED: &[&str] = &[
     "folded",
     "jsonl",
     "otlp",
-    "perfetto",
     "speedscope",
     "std",
     "svg",

@@ -26,7 +26,13 @@ pub(super) fn chosen(
     options: &ConvertArguments,
 ) -> Result<Option<Chosen>, Failure> {
     let asked = target.to.as_deref().and_then(by_name);
-    let output = asked.filter(|output| may_mean(opened, output.name, |format| format.has_spans()));
+    // A format that is also an output is copied, unless spans of it are selected.
+    let is_selected = !options.timeline_output.conditions().is_empty();
+    let is_meant = |output: &TimelineOutput| match opened {
+        Opened::Trace(format, _) if is_selected && format.name() == output.name => format.has_spans(),
+        _ => may_mean(opened, output.name, |format| format.has_spans()),
+    };
+    let output = asked.filter(|output| is_meant(output));
     let Some(output) = output else {
         let is_meant = options.timeline_output.is_asked_for();
         return if is_meant {

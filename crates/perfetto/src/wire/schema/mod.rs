@@ -1,0 +1,202 @@
+//! The format's definition as tables: the names and kinds of the fields of the messages this crate knows.
+
+pub(crate) mod messages;
+mod packet;
+
+pub(crate) use packet::TRACE_PACKET;
+
+use super::numbers::is_number_field;
+use super::proto::{Fields, Malformed, Value};
+
+/// Deepest nesting of messages that is looked into; what is deeper is bytes.
+pub(crate) const DEPTH_MAX: usize = 24;
+
+/// What a field holds.
+#[derive(Clone, Copy)]
+pub(crate) enum Kind {
+    /// A varint: unsigned, a truth value or an enumerator.
+    Unsigned,
+    /// A varint in two's complement.
+    Signed,
+    /// `double`.
+    Double,
+    /// `fixed64` or `fixed32`.
+    Fixed,
+    Text,
+    /// Bytes, packed numbers, or a message of which no fields are known.
+    Bytes,
+    Message(&'static Message),
+}
+
+/// A field of a message.
+pub(crate) struct Row {
+    pub(crate) number: u32,
+    pub(crate) name: &'static str,
+    pub(crate) kind: Kind,
+}
+
+/// A message.
+pub(crate) struct Message {
+    /// In the order of their numbers.
+    pub(crate) fields: &'static [Row],
+}
+
+const fn row(number: u32, name: &'static str, kind: Kind) -> Row {
+    Row { number, name, kind }
+}
+
+impl Message {
+    /// The field of a number.
+    pub(crate) fn field(&self, number: u32) -> Option<&'static Row> {
+        let at = self.fields.binary_search_by_key(&number, |row| row.number).ok()?;
+        self.fields.get(at)
+    }
+
+    /// The field of a name.
+    pub(crate) fn named(&self, name: &str) -> Option<&'static Row> {
+        self.fields.iter().find(|row| row.name == name)
+    }
+}
+
+/// Numbers of `TracePacket` below this are looked up in a table of bits.
+const BITS: usize = 192;
+
+const KNOWN: [bool; BITS] = {
+    let mut known = [false; BITS];
+    let mut at = 0;
+    while at < TRACE_PACKET.fields.len() {
+        let number = TRACE_PACKET.fields[at].number as usize;
+        if number < BITS {
+            known[number] = true;
+        }
+        at += 1;
+    }
+    known
+};
+
+/// True for the data of `TracePacket` in the format's definition: fields with a length.
+#[inline]
+pub(crate) fn is_known(number: u32) -> bool {
+    KNOWN.get(number as usize).copied().unwrap_or(false) && !is_number_field(number)
+}
+
+/// The name of a field of `TracePacket`.
+pub(crate) fn packet_field_name(number: u32) -> &'static str {
+    TRACE_PACKET.field(number).map_or("unknown field", |row| row.name)
+}
+
+/// The name of a packet's kind: that of its data.
+pub(crate) fn kind_name(number: u32, has_interned: bool, has_defaults: bool) -> &'static str {
+    match (TRACE_PACKET.field(number), has_interned, has_defaults) {
+        (Some(row), ..) => row.name,
+        (None, true, _) if number == 0 => "interned_data",
+        (None, _, true) if number == 0 => "trace_packet_defaults",
+        (None, ..) if number == 0 => "empty",
+        (None, ..) => "unknown",
+    }
+}
+
+/// A field in the messages of a packet that cannot be read.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct BadField {
+    /// Its place, from the start of the packet's body.
+    pub(crate) at: usize,
+    /// The names of the messages and fields that lead to it, from the outermost.
+    pub(crate) path: String,
+    pub(crate) expected: &'static str,
+}
+
+/// Looks for a field that cannot be read in the messages of a packet that are known; `None` if all can.
+pub(crate) fn validate(body: &[u8]) -> Option<BadField> {
+    validate_message(body, &TRACE_PACKET, 0)
+}
+
+fn validate_message(bytes: &[u8], message: &Message, depth: usize) -> Option<BadField> {
+    let mut fields = Fields::of(bytes);
+    for field in fields.by_ref() {
+        let Some(row) = message.field(field.number) else { continue };
+        let bad = |expected| Some(BadField { at: field.at, path: row.name.to_owned(), expected });
+        match (row.kind, field.value) {
+            (Kind::Message(inner), Value::Bytes(inside)) if depth < DEPTH_MAX => {
+                if let Some(mut found) = validate_message(inside, inner, depth + 1) {
+                    found.at += field.value_at;
+                    found.path = format!("{}.{}", row.name, found.path);
+                    return Some(found);
+                }
+            }
+            // Packed: several numbers in one field.
+            (Kind::Unsigned | Kind::Signed, Value::Bytes(inside)) if is_packed(inside) => {}
+            (Kind::Unsigned | Kind::Signed, Value::Varint(_)) => {}
+            (Kind::Unsigned | Kind::Signed, _) => return bad("a varint"),
+            (Kind::Double | Kind::Fixed, Value::Varint(_)) => return bad("eight bytes"),
+            (Kind::Text | Kind::Bytes | Kind::Message(_), value) if !matches!(value, Value::Bytes(_)) => {
+                return bad("a length and bytes");
+            }
+            _ => {}
+        }
+    }
+    fields.fault().map(|fault| of_fault(fault, message))
+}
+
+fn is_packed(bytes: &[u8]) -> bool {
+    let mut at = 0;
+    while let Some((_, next)) = super::proto::varint(bytes, at) {
+        at = next;
+    }
+    at == bytes.len()
+}
+
+#[cold]
+fn of_fault(fault: Malformed, message: &Message) -> BadField {
+    let path = match message.field(fault.number) {
+        Some(row) => row.name.to_owned(),
+        None if fault.number == 0 => "tag".to_owned(),
+        None => format!("field {}", fault.number),
+    };
+    BadField { at: fault.at, path, expected: fault.expected }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn fields_are_in_the_order_of_their_numbers() {
+        fn check(message: &Message, depth: usize) {
+            assert!(message.fields.is_sorted_by(|a, b| a.number < b.number));
+            for row in message.fields.iter().filter(|_| depth < 5) {
+                assert_eq!(message.named(row.name).map(|found| found.number), Some(row.number));
+                if let Kind::Message(inner) = row.kind {
+                    check(inner, depth + 1);
+                }
+            }
+        }
+        check(&TRACE_PACKET, 0);
+        assert!(
+            TRACE_PACKET
+                .fields
+                .iter()
+                .all(|row| is_number_field(row.number) || row.number > 191 || is_known(row.number))
+        );
+        assert!(!is_known(8) && !is_known(200) && is_known(11));
+    }
+
+    #[test]
+    fn a_bad_field_has_its_path_and_place() {
+        let found = validate(b"\x40\x05\x5a\x06\x48\x01\x22\x02\x52\x05").unwrap_or_else(|| panic!("it is bad"));
+        assert_eq!((found.at, found.path.as_str()), (8, "track_event.debug_annotations.name"));
+        let found = validate(b"\x5a\x03\x4a\x01\x07").map(|found| (found.at, found.path));
+        assert_eq!(found, None, "a packed type is legal");
+        let found = validate(b"\x5a\x02\xf8\x80").map(|found| (found.at, found.path));
+        assert_eq!(found, Some((2, "track_event.tag".to_owned())));
+        assert_eq!(validate(b"\x5a\x04\x48\x01\x5a\x00"), None, "an empty packed field");
+        assert_eq!(validate(b"\x5a\x03\xf8\x3e\x01"), None, "a field that nobody knows");
+    }
+
+    #[test]
+    fn kinds_have_names() {
+        assert_eq!(kind_name(11, true, true), "track_event");
+        assert_eq!((kind_name(0, true, true), kind_name(0, false, true)), ("interned_data", "trace_packet_defaults"));
+        assert_eq!((kind_name(0, false, false), kind_name(999, true, false)), ("empty", "unknown"));
+    }
+}
