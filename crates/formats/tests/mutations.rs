@@ -99,6 +99,11 @@ fn changed_xray_samples_are_read_and_repaired() {
 }
 
 #[test]
+fn changed_chrome_samples_are_read_and_repaired() {
+    mutate("chrome");
+}
+
+#[test]
 fn random_bytes_are_never_certain() {
     let mut state = 1_u64;
     for length in 0..2000 {

@@ -98,6 +98,10 @@ pub(super) const BARS: &[Bar] = &[
     Bar { input: "casemate", verb: &["casemate", "check", "--compat"], unit: Unit::Megabytes, at_least: 150.0 },
     Bar { input: "casemate-wide", verb: &["casemate", "check"], unit: Unit::Records, at_least: 1.0 },
     Bar { input: "casemate-wider", verb: &["casemate", "check"], unit: Unit::Records, at_least: 1.0 },
+    Bar { input: "chrome", verb: &["info"], unit: Unit::Megabytes, at_least: 200.0 },
+    Bar { input: "chrome", verb: &["stats"], unit: Unit::Megabytes, at_least: 0.0 },
+    Bar { input: "chrome", verb: &["check"], unit: Unit::Megabytes, at_least: 0.0 },
+    Bar { input: "chrome", verb: &["dump"], unit: Unit::Megabytes, at_least: 0.0 },
 ];
 
 /// A job that an index must make short, whatever the trace's size.

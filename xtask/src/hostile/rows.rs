@@ -59,7 +59,7 @@ const ACCESSES: &[&str] = &["cacheray", "cacheray", "lackey"];
 const CASEMATE: &[&str] = &["casemate"];
 const HEPH: &[&str] = &["heph"];
 const XRAY: &[&str] = &["xray"];
-const SPANS: &[&str] = &["xray", "heph", "apitrace"];
+const SPANS: &[&str] = &["xray", "heph", "apitrace", "chrome"];
 
 const fn row(verb: &'static str, formats: &'static [&'static str], reads: &'static [Reads], one: One) -> Row {
     Row { verb, reads, formats, always: &[], one, results: Results::Stdout }
@@ -298,7 +298,7 @@ pub(super) const BECOME: &[(&[&str], &[&str])] = &[
     (&["din", "xdin", "lackey"], ACCESSES),
     (&["chrome", "perfetto", "speedscope", "firefox", "folded", "pprof", "svg", "csv", "otlp"], SPANS),
     (&["callgrind", "perf-script"], SPANS),
-    (TABLES, &["apitrace", "cacheray", "casemate", "heph", "lackey", "xray"]),
+    (TABLES, &["apitrace", "cacheray", "casemate", "chrome", "heph", "lackey", "xray"]),
     (&["apitrace"], APITRACE),
     (&["cacheray"], ACCESSES),
     (&["casemate"], CASEMATE),
@@ -316,7 +316,7 @@ pub(super) const OF_FORMATS: &[(&str, &[&str])] = &[
     ("--frames", APITRACE),
     ("--container", APITRACE),
     ("--level", APITRACE),
-    ("--time", &["heph", "xray"]),
+    ("--time", &["chrome", "heph", "xray"]),
     ("--type", &["cacheray"]),
     ("--program", &["cacheray", "xray"]),
     ("--remap", &["cacheray"]),
