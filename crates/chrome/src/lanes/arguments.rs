@@ -83,7 +83,7 @@ impl Arguments {
         keys: &mut Keys,
         out: &mut dyn SpanSink,
     ) -> Result<(), Error> {
-        if raw.starts_with(b"{") && depth < DEPTH_MAX && raw.iter().any(|byte| *byte == b'"') {
+        if raw.starts_with(b"{") && depth < DEPTH_MAX && raw.contains(&b'"') {
             return self.object(raw, depth, batch, keys, out);
         }
         let key = keys.id(&self.key, out)?;

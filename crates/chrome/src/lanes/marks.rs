@@ -49,7 +49,7 @@ impl Visit for Marks<'_> {
 
     fn piece(&mut self, piece: Piece<'_>, at: Place, _sink: &mut dyn Sink) -> Result<(), Error> {
         match piece {
-            Piece::Head(bytes) if bytes.is_empty() => self.form = Form::Lines,
+            Piece::Head([]) => self.form = Form::Lines,
             Piece::Head(bytes) if bytes.starts_with(b"{") => self.form = Form::Object,
             Piece::Head(_) => {}
             Piece::Separator(bytes) => self.commas += bytes.iter().filter(|byte| **byte == b',').count(),
