@@ -17,12 +17,18 @@ pub struct Thread {
     pub thread: u64,
     /// Name, where the trace has one.
     pub name: Option<String>,
+    /// Name of the process, where the trace has one.
+    pub process_name: Option<String>,
 }
 
 impl Thread {
     /// The thread for people: its name and number; the process's too where `with_process`.
     pub fn label(&self, with_process: bool) -> String {
-        let number = if with_process { format!("{}/{}", self.process, self.thread) } else { self.thread.to_string() };
+        let number = match &self.process_name {
+            Some(name) if with_process => format!("{name}/{}", self.thread),
+            None if with_process => format!("{}/{}", self.process, self.thread),
+            _ => self.thread.to_string(),
+        };
         match &self.name {
             Some(name) => format!("{name} ({number})"),
             None => number,
@@ -46,7 +52,7 @@ pub struct Directory {
 
 impl Default for Directory {
     fn default() -> Self {
-        let source = SpanSource { format: "unknown", unit: TimeUnit::Order, origin: 0, epoch_ns: None };
+        let source = SpanSource { format: "unknown", unit: TimeUnit::Order, origin: 0, epoch_ns: None, uptime: None };
         Self {
             source,
             tracks: Vec::new(),
@@ -72,10 +78,10 @@ impl Directory {
         let next = ThreadIndex::try_from(self.threads.len()).unwrap_or(ThreadIndex::MAX);
         let index = *self.thread_numbers.entry((track.process, track.thread)).or_insert(next);
         if index == next {
-            let name = track.name.clone();
+            let (name, process_name) = (track.name.clone(), track.process_name.clone());
             // Comparing with the first thread suffices: two that differ from each other cannot both equal it.
             self.has_processes |= self.threads.first().is_some_and(|first| first.process != track.process);
-            self.threads.push(Thread { process: track.process, thread: track.thread, name });
+            self.threads.push(Thread { process: track.process, thread: track.thread, name, process_name });
         }
         self.tracks.push(track.clone());
         self.thread_of.push(index);

@@ -154,7 +154,7 @@ mod tests {
 
     fn resolved(filter: SpanFilter, unit: TimeUnit) -> Result<Resolved, Error> {
         let mut resolved = Resolved::new(filter);
-        resolved.set_source(&SpanSource { format: "test", unit, origin: 1000, epoch_ns: None })?;
+        resolved.set_source(&SpanSource { format: "test", unit, origin: 1000, epoch_ns: None, uptime: None })?;
         Ok(resolved)
     }
 

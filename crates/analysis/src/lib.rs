@@ -36,6 +36,7 @@ pub mod lifetimes;
 pub mod live_regions;
 pub mod longest;
 pub mod matching;
+pub mod merge;
 pub mod mesi;
 pub mod migrations;
 pub mod nest;

@@ -121,7 +121,7 @@ pub(crate) fn obvious(edges: &[Edge]) -> Vec<Slow> {
 /// Emits edges to a sink as a format does: tracks are threads 100, 101, …; names `f0`, `f1`, ….
 pub(crate) fn play(edges: &[Edge], unit: TimeUnit, sink: &mut dyn SpanSink) {
     let origin = edges.iter().map(|edge| edge.time).min().unwrap_or_default();
-    sink.source(&SpanSource { format: "test", unit, origin, epoch_ns: None }).unwrap();
+    sink.source(&SpanSource { format: "test", unit, origin, epoch_ns: None, uptime: None }).unwrap();
     for track in 0..=edges.iter().map(|edge| edge.track).max().unwrap_or_default() {
         sink.track(track, &Track { thread: u64::from(track) + 100, ..Track::default() }).unwrap();
     }
@@ -185,7 +185,8 @@ pub(crate) fn parts(edges: &[Edge], cuts: &[usize]) -> Vec<Vec<PartEdge>> {
 /// `(n + turn)`-th.
 pub(crate) fn play_part(part: &[PartEdge], counts: (u32, u32), turn: u32, origin: u64, sink: &mut dyn SpanSink) {
     let (tracks, names) = counts;
-    sink.source(&SpanSource { format: "test", unit: TimeUnit::Nanoseconds, origin, epoch_ns: None }).unwrap();
+    sink.source(&SpanSource { format: "test", unit: TimeUnit::Nanoseconds, origin, epoch_ns: None, uptime: None })
+        .unwrap();
     for track in 0..tracks {
         sink.track(track, &Track { thread: u64::from(track) + 100, ..Track::default() }).unwrap();
     }

@@ -3,7 +3,9 @@
 mod convert;
 mod csv;
 mod index;
+mod merge;
 pub(crate) mod own;
+mod place;
 mod query;
 mod spans;
 mod values;
@@ -18,7 +20,9 @@ use clap::{Args, ValueEnum};
 pub(crate) use convert::{TableOutputArguments, TimelineOutputArguments};
 pub(crate) use csv::CsvArguments;
 pub(crate) use index::{IndexArguments, IndexUseArguments};
+pub(crate) use merge::MergeVerbArguments;
 use own::OwnArguments;
+pub(crate) use place::{MergeArguments, PlaceArguments};
 pub(crate) use query::{QueryArguments, QueryForm};
 pub(crate) use spans::{
     ByArgument, FlameArguments, FlameForm, SpanArguments, StatsArguments, StatsForm, TimelineArguments, WeightArgument,
@@ -233,7 +237,8 @@ pub(crate) struct ConvertArguments {
     /// Trace or JSON lines; - is standard input
     #[arg(value_name = "IN")]
     pub(crate) file: PathBuf,
-    /// More traces, for tables only: OUT is then a folder with a folder for each table, and in it one for each trace
+    /// More traces: timelines show all as one, on a common axis; for tables OUT is a folder with a folder for each table,
+    /// and in it one for each trace
     #[arg(value_name = "MORE")]
     pub(crate) more: Vec<PathBuf>,
     #[command(flatten)]

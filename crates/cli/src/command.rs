@@ -7,8 +7,8 @@ use clap::{CommandFactory, Parser, Subcommand, ValueEnum};
 
 use crate::arguments::{
     CheckArguments, CompletionsArguments, ConvertArguments, DiffArguments, DumpArguments, FlameArguments,
-    IndexArguments, InfoArguments, ManArguments, QueryArguments, RepairArguments, ReportArguments, RulesArguments,
-    StatsArguments, TimelineArguments, TrimArguments, ViewArguments, format_names, own,
+    IndexArguments, InfoArguments, ManArguments, MergeVerbArguments, QueryArguments, RepairArguments, ReportArguments,
+    RulesArguments, StatsArguments, TimelineArguments, TrimArguments, ViewArguments, format_names, own,
 };
 use crate::verbs::apitrace::ApitraceArguments;
 use crate::verbs::cacheray::CacherayArguments;
@@ -112,6 +112,14 @@ pub(crate) enum Verb {
                             anytrace convert app.xray -o spans.parquet --table spans\n  \
                             anytrace convert edited.jsonl -o app.heph --to heph")]
     Convert(ConvertArguments),
+    /// Write several traces as one timeline, on a common axis of time
+    #[command(
+        after_help = "Clocks are compared by dates, by the machine's uptime, by counters of one rate; what has none of them\n\
+                            begins with the others, or is spread over their time. Standard error says which, and how sure it is.\n\n\
+                            Example:\n  anytrace merge app.xray app.heph --offset app.heph=+3ms -o both.json\n  \
+                      anytrace merge a.xray b.xray -m a.xray=./a -m b.xray=./b -o both.pftrace"
+    )]
+    Merge(MergeVerbArguments),
     /// Write part of a trace as a valid trace
     #[command(after_help = "Example:\n  anytrace trim app.xray -o part.xray --thread 28977 --time 2ms..8ms\n  \
                             anytrace trim game.trace -o frame.trace --frames 1..3")]

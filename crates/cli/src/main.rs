@@ -135,6 +135,7 @@ fn run(arguments: &mut Arguments) -> Result<Verdict, Failure> {
         Verb::Check(options) => verbs::check::run(options),
         Verb::Repair(options) => verbs::repair::run(options),
         Verb::Convert(options) => verbs::convert::run(options),
+        Verb::Merge(options) => verbs::merge::run(options),
         Verb::Trim(options) => verbs::trim::run(options),
         Verb::Diff(options) => verbs::diff::run(options),
         Verb::Stats(options) => verbs::stats::run(options),

@@ -10,6 +10,7 @@ use crate::failure::Failure;
 use crate::{Verdict, ledger, paint, terminal};
 
 /// Where diagnostics go as they are found.
+#[derive(Debug, Clone, Copy)]
 pub(crate) enum Way {
     /// Printed to standard output: `check` as text.
     Stdout,

@@ -1,6 +1,9 @@
 //! From a path to a trace read as spans: what `stats`, `flame` and `timeline` begin with.
 
+mod job;
+mod merged;
 mod parts;
+mod peek;
 
 use std::path::Path;
 
@@ -14,6 +17,8 @@ use crate::progress::Progress;
 use crate::report::{Reporter, Way};
 use crate::{Verdict, open, paint};
 
+pub(crate) use job::{Job, Reading};
+pub(crate) use merged::Merged;
 pub(crate) use parts::Request;
 
 /// What reading a trace gave.

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::ffi::OsStr;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 
 use anytrace_core::Format;
@@ -17,7 +17,8 @@ use crate::paint;
 #[derive(Debug, Args, Clone)]
 pub(crate) struct SymbolArguments {
     /// Program, library or YAML map with the names of the trace's functions; OBJECT= assigns it to one of the program's
-    /// objects (XRay: 0 is the program itself). May be repeated
+    /// objects (XRay: 0 is the program itself); of several traces merged, TRACE= before it to one of them. May be
+    /// repeated
     #[arg(short = 'm', long = "program", alias = "instr-map", value_name = "[OBJECT=]PATH", value_parser = OsStringValueParser::new().map(|text| source(&text)))]
     sources: Vec<SymbolSource>,
     #[command(flatten)]
@@ -56,6 +57,25 @@ impl SymbolArguments {
     /// How names are shown.
     pub(crate) fn mangling(&self) -> Mangling {
         self.mangling.mangling()
+    }
+
+    /// The files for one of several traces: those of all, and those with the trace's name before them.
+    pub(crate) fn of_trace(&self, trace: &Path, traces: &[PathBuf]) -> Self {
+        let named = |one: &SymbolSource| {
+            let text = one.path.as_os_str().as_encoded_bytes();
+            let name = |of: &&PathBuf| {
+                let name = of.as_os_str().as_encoded_bytes();
+                one.object.is_none() && text.strip_prefix(name).is_some_and(|rest| rest.starts_with(b"="))
+            };
+            let of = traces.iter().find(name)?;
+            let rest = one.path.to_str()?.get(of.as_os_str().len() + 1..)?;
+            Some((of.clone(), source(OsStr::new(rest))))
+        };
+        let mine = |one: &SymbolSource| match named(one) {
+            Some((of, source)) => (of == trace).then_some(source),
+            None => Some(one.clone()),
+        };
+        Self { sources: self.sources.iter().filter_map(mine).collect(), mangling: self.mangling }
     }
 
     /// Names for a format's traces; `None` where no file is named.
@@ -163,6 +183,28 @@ fn source(text: &OsStr) -> SymbolSource {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_file_may_belong_to_one_of_several_traces() {
+        let traces = ["a.xray".into(), "b.xray".into(), "x".into()];
+        let mangling = ManglingArguments { demangle: false, no_demangle: false };
+        let texts = ["all", "a.xray=prog", "b.xray=2=lib.so", "c.xray=other", "1=one.so", "x=a=b"];
+        let symbols =
+            SymbolArguments { sources: texts.iter().map(|text| source(OsStr::new(text))).collect(), mangling };
+        let of = |trace: &str| {
+            let sources = symbols.of_trace(Path::new(trace), &traces).sources;
+            sources.iter().map(|one| (one.object, one.path.display().to_string())).collect::<Vec<_>>()
+        };
+        let all = [(None, "all".to_owned()), (None, "c.xray=other".to_owned()), (Some(1), "one.so".to_owned())];
+        let with = |at: usize, own: (Option<u32>, &str)| {
+            let mut all = all.to_vec();
+            all.insert(at, (own.0, own.1.to_owned()));
+            all
+        };
+        assert_eq!(of("a.xray"), with(1, (None, "prog")));
+        assert_eq!(of("b.xray"), with(1, (Some(2), "lib.so")));
+        assert_eq!(of("x"), with(3, (None, "a=b")));
+    }
 
     #[test]
     fn a_number_before_the_path_is_the_object() {

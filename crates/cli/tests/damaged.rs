@@ -48,7 +48,9 @@ const GENERIC: [(&str, bool); 17] = [
     ("index --force --format json -o /dev/null TRACE", true),
 ];
 
-const CASES: [Case; 40] = [
+const CASES: [Case; 42] = [
+    text("threads4.xray", "merge TRACE TRACE --to chrome -o -"),
+    json("threads4.xray", "stats --merge --format json TRACE TRACE"),
     text("threads4.xray", "stats TRACE"),
     json("threads4.xray", "stats --format json TRACE"),
     json("threads4.xray", "stats --format json --against TRACE TRACE"),

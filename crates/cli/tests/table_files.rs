@@ -287,8 +287,8 @@ fn nothing_is_written_of_several_traces_where_one_cannot_be() {
     fs::copy(example("relay.heph"), folder.path().join("relay.heph")).unwrap();
     let before = below(folder.path());
     for (line, says) in [
-        ("EXAMPLES/imm.trace EXAMPLES/relay.heph -o out --to chrome", "can be converted only to tables"),
-        ("EXAMPLES/imm.trace EXAMPLES/relay.heph -o out", "can be converted only to tables"),
+        ("EXAMPLES/imm.trace EXAMPLES/relay.heph -o out --to yaml", "can be converted to timelines"),
+        ("EXAMPLES/imm.trace EXAMPLES/relay.heph -o out", "can be converted to timelines"),
         ("EXAMPLES/imm.trace EXAMPLES/relay.heph -o - --to parquet --table events", "use -o to name a folder"),
         ("EXAMPLES/imm.trace - -o out --to parquet --table events", "standard input has no name"),
         ("EXAMPLES/imm.trace EXAMPLES/imm.trace -o out --to parquet --table events", "the same name twice"),

@@ -81,7 +81,7 @@ fn nested(numbers: &[(u64, Option<u64>)], first_seq: u64) -> Vec<Value> {
     });
     assert!(!sink.takes_complete() && sink.wants_identities());
     let unit = TimeUnit::Nanoseconds;
-    sink.source(&SpanSource { format: "heph", unit, origin: 5, epoch_ns: Some(1_000) }).unwrap();
+    sink.source(&SpanSource { format: "heph", unit, origin: 5, epoch_ns: Some(1_000), uptime: None }).unwrap();
     sink.track(0, &Track { thread: 3, ..Track::default() }).unwrap();
     sink.name(0, b"work", None).unwrap();
     sink.name(1, b"tick", None).unwrap();

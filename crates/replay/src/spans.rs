@@ -38,7 +38,13 @@ pub(crate) struct Spans<'s> {
 
 impl<'s> Spans<'s> {
     pub(crate) fn begin(sink: &'s mut dyn SpanSink) -> Result<Self, Error> {
-        sink.source(&SpanSource { format: "apitrace", unit: TimeUnit::Nanoseconds, origin: 0, epoch_ns: None })?;
+        sink.source(&SpanSource {
+            format: "apitrace",
+            unit: TimeUnit::Nanoseconds,
+            origin: 0,
+            epoch_ns: None,
+            uptime: None,
+        })?;
         for (id, name) in (0..).zip(TRACKS) {
             let process = u64::from(std::process::id());
             let (name, process_name) = (Some(name.to_owned()), Some("replay".to_owned()));

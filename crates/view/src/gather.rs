@@ -143,7 +143,7 @@ pub(crate) struct GatherEvents<'a> {
 impl<'a> GatherEvents<'a> {
     /// A sink for the rows of `events`, with the columns of [`Self::scan`].
     pub(crate) fn new(format: &'static str, shelf: &'a Shelf, names: &'a Names, stop: &'a AtomicBool) -> Self {
-        let source = SpanSource { format, unit: TimeUnit::Order, origin: 0, epoch_ns: None };
+        let source = SpanSource { format, unit: TimeUnit::Order, origin: 0, epoch_ns: None, uptime: None };
         shelf.write(|store| store.source = Some(source));
         Self { shelf, names, stop, tracks: Map::default(), numbers: Vec::new() }
     }

@@ -92,7 +92,7 @@ pub(crate) fn decode(bytes: &[u8], format: &'static str, names: &Names) -> Optio
     let (slices, instants) = (from.number()?, from.number()?);
     let texts = (0..from.count()?).map(|_| from.text()).collect::<Option<Vec<_>>>()?;
     let numbers: Vec<u32> = texts.iter().map(|text| names.number(text.as_bytes(), None)).collect();
-    let source = Some(SpanSource { format, unit, origin, epoch_ns: None });
+    let source = Some(SpanSource { format, unit, origin, epoch_ns: None, uptime: None });
     let range = (slices + instants > 0 && range.0 <= range.1).then_some(range);
     let mut store = Store { source, slices, instants, range, ..Store::default() };
     for _ in 0..from.count()? {
@@ -123,7 +123,7 @@ mod tests {
 
     fn store(names: &Names) -> Store {
         let unit = TimeUnit::Ticks { per_second: Some(3) };
-        let source = Some(SpanSource { format: "x", unit, origin: 5, epoch_ns: None });
+        let source = Some(SpanSource { format: "x", unit, origin: 5, epoch_ns: None, uptime: None });
         let mut store = Store { source, ..Store::default() };
         for thread in 0..3 {
             store.add_track(&Track { thread, name: (thread == 1).then(|| "one".to_owned()), ..Track::default() });

@@ -3,6 +3,8 @@
 #![cfg(feature = "lanes")]
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
+mod common;
+
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 
@@ -10,7 +12,9 @@ use anytrace_core::span::{
     EdgeBatch, EdgeFlags, EdgeKind, Location, NameId, SpanSource, Symbols, TimeUnit, Track, TrackId, Value,
 };
 use anytrace_core::testing::{dripping, mutations, shared_corpus, truncations};
-use anytrace_core::{Collect, Error, Format, Input, OpenOptions, SpanOptions, SpanSink};
+use anytrace_core::{
+    Collect, Error, Format, ImportOptions, Input, Limits, MemoryTarget, OpenOptions, SpanOptions, SpanSink,
+};
 use anytrace_xray::Xray;
 
 /// Checks that the contract of the span lane is kept, and records edges as lines.
@@ -221,4 +225,61 @@ fn an_emulated_clock_gives_the_date() {
     let is_emulated = source.unit == TimeUnit::Ticks { per_second: Some(1_000_000_000) };
     assert_eq!(source.epoch_ns.is_some(), is_emulated && source.origin > 1_000_000_000_000_000_000);
     assert!(!EdgeFlags::NONE.has(EdgeFlags::TAIL));
+}
+
+/// The wall times of a trace's buffers against the counter, read from its JSON lines.
+fn wall_times(bytes: &[u8]) -> Vec<(i128, i128)> {
+    let target = common::target(Some("jsonl"), None, None);
+    let lines = String::from_utf8(common::convert(bytes, target)).unwrap();
+    let (mut wall, mut pairs) = (None, Vec::new());
+    for line in lines.lines() {
+        let line: serde_json::Value = serde_json::from_str(line).unwrap();
+        let number = |key: &str| i128::from(line[key].as_u64().unwrap());
+        match line["kind"].as_str() {
+            Some("new-buffer") => wall = None,
+            Some("wall-time") => wall = Some(number("seconds") * 1_000_000_000 + number("micros") * 1_000),
+            Some("new-cpu-id") => pairs.extend(wall.take().map(|wall| (wall, number("tsc")))),
+            _ => {}
+        }
+    }
+    pairs
+}
+
+#[test]
+fn wall_times_relate_the_counter_to_the_machines_uptime() {
+    for name in ["v5.xray", "v1.xray", "ring.xray", "customs.xray"] {
+        let bytes = sample(name);
+        let source = log_of(&bytes).source.unwrap();
+        let TimeUnit::Ticks { per_second: Some(hz) } = source.unit else { panic!("{name}") };
+        let zero = |(wall, tsc): (i128, i128)| wall - (tsc * 1_000_000_000 + i128::from(hz / 2)) / i128::from(hz);
+        let mut zeros: Vec<i128> = wall_times(&bytes).into_iter().map(zero).collect();
+        zeros.sort_unstable();
+        let uptime = source.uptime.unwrap();
+        assert_eq!(uptime.zero_ns, zeros[zeros.len() / 2], "{name}");
+        assert_eq!(i128::from(uptime.spread_ns), zeros[zeros.len() - 1] - zeros[0], "{name}");
+    }
+    assert_eq!(log_of(&sample("basic-v3.xray")).source.unwrap().uptime, None, "it has no wall times");
+}
+
+#[test]
+fn a_wall_time_that_no_uptime_can_be_is_a_date() {
+    let bytes = sample("v5.xray");
+    let target = common::target(Some("jsonl"), None, None);
+    let lines = String::from_utf8(common::convert(&bytes, target)).unwrap();
+    let mut dated = String::new();
+    for line in lines.lines() {
+        let mut record: serde_json::Value = serde_json::from_str(line).unwrap();
+        if record["kind"] == "wall-time" {
+            record["seconds"] = (1_700_000_000 + record["seconds"].as_u64().unwrap()).into();
+        }
+        writeln!(dated, "{record}").unwrap();
+    }
+    let plain = log_of(&bytes).source.unwrap();
+    let input = Input::from_bytes("dated.jsonl", dated.into_bytes());
+    let (target, mut out) = (common::target(None, None, None), MemoryTarget::default());
+    let options = ImportOptions { target: &target, limits: Limits::default() };
+    Xray.import(input, &options, &mut out, &mut Collect::default()).unwrap();
+    let source = log_of(&out.0).source.unwrap();
+    let epoch = plain.uptime.unwrap().zero_ns + 1_700_000_000_000_000_000;
+    assert_eq!((source.epoch_ns, source.uptime), (Some(epoch), None));
 }

@@ -29,7 +29,7 @@ pub(super) fn asked(case: &Case, row: &Row) -> (Form, Form) {
     let output = case.option("--output");
     let is_to_stdout = output.is_none_or(|output| output == "-");
     let of_output = match case.verb.as_str() {
-        "convert" => match case.option("--to") {
+        "convert" | "merge" => match case.option("--to") {
             Some("chrome" | "firefox" | "speedscope") => Form::Json,
             Some("jsonl" | "otlp") => Form::JsonLines,
             Some("svg") => Form::Svg,
@@ -63,8 +63,10 @@ pub(super) fn asked(case: &Case, row: &Row) -> (Form, Form) {
     (of_stdout, of_output)
 }
 
-/// Why bytes are not in a form.
+/// Why bytes are not in a form; they may be compressed, as outputs are whose name ends in `.gz`.
 pub(super) fn wrong(form: Form, bytes: &[u8]) -> Option<String> {
+    let unzipped = bytes.starts_with(&[0x1f, 0x8b]).then(|| super::samples::unzip(bytes)).flatten();
+    let bytes = unzipped.as_deref().unwrap_or(bytes);
     match form {
         Form::Any => None,
         Form::Json => json(bytes).err(),

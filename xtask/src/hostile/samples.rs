@@ -198,7 +198,7 @@ pub(super) fn smaller_of_two<'a>(samples: &'a [Sample], random: &mut Random) -> 
     if a.bytes.len() <= b.bytes.len() { a } else { b }
 }
 
-fn unzip(bytes: &[u8]) -> Option<Vec<u8>> {
+pub(super) fn unzip(bytes: &[u8]) -> Option<Vec<u8>> {
     let mut inner = Vec::new();
     flate2::read::MultiGzDecoder::new(bytes).take(BYTES_MAX + 1).read_to_end(&mut inner).ok()?;
     (inner.len() as u64 <= BYTES_MAX).then_some(inner)

@@ -20,6 +20,9 @@ pub(super) fn since(time: u64, directory: &Directory) -> i64 {
 pub(super) fn put_thread(object: &mut Value, index: u32, directory: &Directory) {
     if let Some(thread) = directory.threads().get(index as usize) {
         object["process"] = json!(thread.process);
+        if let Some(name) = &thread.process_name {
+            object["process_name"] = json!(name);
+        }
         object["thread"] = json!(thread.thread);
         object["thread_name"] = json!(thread.name);
     }

@@ -43,7 +43,8 @@ fn edge(track: TrackId, kind: EdgeKind, time: u64, name: NameId) -> Edge {
 /// Two threads: `main` from 0 to 100 with `work` from 10 to 50, which has `step` from 20 to 30 and from 30 to 35; and
 /// `main` from 5 to 6. An instant at 25 in the first.
 fn play(sink: &mut dyn SpanSink) {
-    sink.source(&SpanSource { format: "test", unit: TimeUnit::Nanoseconds, origin: 0, epoch_ns: None }).unwrap();
+    sink.source(&SpanSource { format: "test", unit: TimeUnit::Nanoseconds, origin: 0, epoch_ns: None, uptime: None })
+        .unwrap();
     for (at, name) in (0..).zip(["main", "work", "step"]) {
         sink.name(at, name.as_bytes(), None).unwrap();
     }

@@ -142,7 +142,7 @@ pub const NANOSECONDS: TimeUnit = TimeUnit::Nanoseconds;
 /// Emits edges as a format does, in batches of this many. Track n is thread 100 + n, name n is `f<n>`.
 pub fn play(edges: &[Edge], batch: usize, unit: TimeUnit, sink: &mut dyn SpanSink) {
     let origin = edges.iter().map(|edge| edge.time).min().unwrap_or_default();
-    sink.source(&SpanSource { format: "made", unit, origin, epoch_ns: None }).unwrap();
+    sink.source(&SpanSource { format: "made", unit, origin, epoch_ns: None, uptime: None }).unwrap();
     for track in 0..=edges.iter().map(|edge| edge.track).max().unwrap_or_default() {
         sink.track(track, &Track { thread: u64::from(track) + 100, ..Track::default() }).unwrap();
     }

@@ -3,7 +3,7 @@
 use anytrace_core::TimeBound;
 use clap::Args;
 
-use super::{CsvArguments, RANGE, SpanArguments, time_range};
+use super::{CsvArguments, PlaceArguments, RANGE, SpanArguments, time_range};
 
 /// Options of the forms of tables.
 #[derive(Debug, Clone, Args)]
@@ -31,13 +31,19 @@ pub(crate) struct TimelineOutputArguments {
     #[arg(long, value_name = "A..B", value_parser = time_range, help = format!("Lengths of spans {RANGE}: plain numbers in \
           the trace's unit, or with ns, us, ms, s; the trace is read twice"))]
     pub(crate) duration: Option<(TimeBound, TimeBound)>,
+    #[command(flatten)]
+    pub(crate) place: PlaceArguments,
 }
 
 impl TimelineOutputArguments {
     /// True when one of the options is given.
     pub(crate) fn is_asked_for(&self) -> bool {
         let spans = &self.spans;
-        spans.tail_chains || !spans.symbols.sources().is_empty() || self.csv.is_given() || !self.conditions().is_empty()
+        spans.tail_chains
+            || !spans.symbols.sources().is_empty()
+            || self.csv.is_given()
+            || !self.conditions().is_empty()
+            || self.place.is_given()
     }
 
     /// The conditions that are given.

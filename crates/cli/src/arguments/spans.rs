@@ -9,7 +9,8 @@ use anytrace_core::{NameMatch, TimeBound};
 use clap::{ArgGroup, Args, ValueEnum};
 
 use super::{
-    CsvArguments, IndexUseArguments, InputArguments, RANGE, TOP, number_range, rows, thread_id, time_bound, time_range,
+    CsvArguments, IndexUseArguments, InputArguments, MergeArguments, RANGE, TOP, number_range, rows, thread_id,
+    time_bound, time_range,
 };
 use crate::symbols::SymbolArguments;
 
@@ -195,6 +196,8 @@ pub(crate) struct StatsArguments {
     #[command(flatten)]
     pub(crate) csv: CsvArguments,
     #[command(flatten)]
+    pub(crate) merge: MergeArguments,
+    #[command(flatten)]
     pub(crate) index: IndexUseArguments,
     #[command(flatten)]
     pub(crate) spans: SpanArguments,
@@ -275,6 +278,8 @@ pub(crate) struct FlameArguments {
           the trace's unit, or with ns, us, ms, s"))]
     pub(crate) duration: Option<(TimeBound, TimeBound)>,
     #[command(flatten)]
+    pub(crate) merge: MergeArguments,
+    #[command(flatten)]
     pub(crate) index: IndexUseArguments,
     #[command(flatten)]
     pub(crate) spans: SpanArguments,
@@ -298,6 +303,8 @@ pub(crate) struct TimelineArguments {
     /// Use ASCII characters only
     #[arg(long)]
     pub(crate) ascii: bool,
+    #[command(flatten)]
+    pub(crate) merge: MergeArguments,
     #[command(flatten)]
     pub(crate) index: IndexUseArguments,
     #[command(flatten)]

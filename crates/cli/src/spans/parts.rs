@@ -8,10 +8,11 @@ use std::sync::{Arc, Mutex, PoisonError};
 use anytrace_analysis::filter::{Resolved, SpanFilter};
 use anytrace_analysis::pass::{Additive, Done, Pass};
 use anytrace_core::index::{Index, Part};
-use anytrace_core::span::{EdgeBatch, Location, NameId, SpanSource, Symbols, Track, TrackId};
+use anytrace_core::span::{Location, Symbols};
 use anytrace_core::table::SPANS;
-use anytrace_core::{Collect, Diagnostic, Error, Format, Input, InputOptions, OpenOptions, SpanOptions, SpanSink};
+use anytrace_core::{Collect, Diagnostic, Error, Format, Input, InputOptions, OpenOptions, SpanOptions};
 
+use super::peek::source_of;
 use super::{SpansRead, complain};
 use crate::arguments::{IndexUseArguments, InputArguments, SpanArguments};
 use crate::failure::Failure;
@@ -85,11 +86,8 @@ impl<E: Additive> Request<'_, E> {
         // The unit and the first time are known before the first edge.
         let part = index.begun_in(&(0..=u64::MAX), index.chunks.len())?.into_iter().next();
         let trace = format.open(input(self.path).ok()?, &OpenOptions { part, threads: 1, ..how.clone() }).ok()?;
-        let mut peek = Peek(None);
-        // It stops at once.
-        let _: Option<_> = trace.spans(&SpanOptions::default(), &mut peek, &mut Collect::default()).ok();
         let mut filter = Resolved::new((self.filter)());
-        filter.set_source(&peek.0?).ok()?;
+        filter.set_source(&source_of(trace)?).ok()?;
         let time = filter.time();
         Some(time.start..=time.end)
     }
@@ -97,28 +95,6 @@ impl<E: Additive> Request<'_, E> {
 
 fn input(path: &Path) -> Result<Input, Error> {
     Input::open(path, InputOptions::default())
-}
-
-/// Stops when the source is known.
-struct Peek(Option<SpanSource>);
-
-impl SpanSink for Peek {
-    fn source(&mut self, source: &SpanSource) -> Result<(), Error> {
-        self.0 = Some(*source);
-        Err(Error::usage("only the source was wanted"))
-    }
-
-    fn track(&mut self, _id: TrackId, _track: &Track) -> Result<(), Error> {
-        Ok(())
-    }
-
-    fn name(&mut self, _id: NameId, _name: &[u8], _location: Option<&Location>) -> Result<(), Error> {
-        Ok(())
-    }
-
-    fn edges(&mut self, _batch: &EdgeBatch) -> Result<(), Error> {
-        Ok(())
-    }
 }
 
 /// Names that all parts share.

@@ -15,11 +15,15 @@ use crate::open::{self, Opened};
 use crate::output::Output;
 use crate::progress::Progress;
 use crate::report::{Reporter, Way};
+use crate::verbs::merge;
 use crate::verbs::repair::print_outcome;
 use crate::written::must_open;
 use forms::{is_own, known_target};
 
 pub(crate) fn run(options: &ConvertArguments) -> Result<Verdict, Failure> {
+    if let Some(verdict) = merge::of_convert(options)? {
+        return Ok(verdict);
+    }
     let (path, force) = (&options.output.output, options.output.force);
     if let Some(chosen) = tables::IntoFolder::chosen(options)? {
         return chosen.write(options);

@@ -14,7 +14,7 @@ use crate::arguments::{FlameArguments, FlameForm, WeightArgument};
 use crate::extension::form_of;
 use crate::failure::Failure;
 use crate::output::Output;
-use crate::spans::{Request, read_caused};
+use crate::spans::{Merged, Request, read_caused};
 use crate::units::grouped;
 use crate::{Verdict, paint, terminal};
 
@@ -32,6 +32,10 @@ pub(crate) fn run(options: &FlameArguments) -> Result<Verdict, Failure> {
     let mut graph = FlameGraph::default();
     let (mut verdict, mut reported) = (Verdict::Fine, 0);
     for (side, files) in [(Side::Base, &options.diff), (Side::Shown, &options.files)] {
+        if side == Side::Shown && options.merge.is_asked_for() {
+            verdict = verdict.max(add_merged(&mut graph, options)?);
+            continue;
+        }
         for file in files {
             let is_first = graph.word().is_none();
             verdict = verdict.max(add(&mut graph, side, file, options)?);
@@ -63,11 +67,31 @@ pub(crate) fn run(options: &FlameArguments) -> Result<Verdict, Failure> {
     }
 }
 
-fn add(graph: &mut FlameGraph, side: Side, file: &Path, options: &FlameArguments) -> Result<Verdict, Failure> {
-    let by = match options.by {
+fn weight(options: &FlameArguments) -> Weight {
+    match options.by {
         WeightArgument::Time => Weight::Time,
         WeightArgument::Count => Weight::Count,
-    };
+    }
+}
+
+/// Adds all traces as one: conditions on times are on their common axis.
+fn add_merged(graph: &mut FlameGraph, options: &FlameArguments) -> Result<Verdict, Failure> {
+    if options.by_cause {
+        return Err(Failure::usage("--async follows what one trace says of causes; it cannot go with --merge"));
+    }
+    let merged = Merged::open(&options.files, &options.spans, &options.merge.place, &options.input)?;
+    let mut weights = StackWeights::new(weight(options));
+    let read = merged.read(Pass::new(options.spans.filter(options.duration), true, vec![&mut weights]))?;
+    if let Some(stacks) = read.done.stacks {
+        graph
+            .add(Side::Shown, weights, stacks, &read.done.directory)
+            .map_err(|error| Failure::of(&merged.name(), &error))?;
+    }
+    Ok(read.verdict)
+}
+
+fn add(graph: &mut FlameGraph, side: Side, file: &Path, options: &FlameArguments) -> Result<Verdict, Failure> {
+    let by = weight(options);
     let filter = || options.spans.filter(options.duration);
     let request = Request {
         path: file,

@@ -17,6 +17,7 @@ pub(crate) mod index;
 pub(crate) mod info;
 pub(crate) mod man;
 pub(crate) mod memory;
+pub(crate) mod merge;
 pub(crate) mod query;
 pub(crate) mod record;
 mod recording;

@@ -21,8 +21,8 @@ use serde_json::Value;
 use crate::arguments::{ByArgument, StatsArguments, StatsForm, matching};
 use crate::failure::Failure;
 use crate::results::print_json;
-use crate::spans::{Request, SpansRead, read_spans};
-use crate::{Verdict, for_each_file, terminal};
+use crate::spans::{Merged, Request, SpansRead, read_spans};
+use crate::{Verdict, for_each_file, ledger, terminal};
 
 /// Gaps listed, unless `--top` says otherwise.
 const GAPS_LISTED: usize = 20;
@@ -43,6 +43,9 @@ struct Results {
 }
 
 pub(crate) fn run(options: &StatsArguments) -> Result<Verdict, Failure> {
+    if options.merge.is_asked_for() && options.compare.is_some() {
+        return Err(Failure::usage("--against compares two traces; --merge makes one of several"));
+    }
     let inputs = options.files.iter().chain(&options.compare).map(std::path::PathBuf::as_path);
     crate::only_one_stdin(inputs)?;
     if let Some(other) = &options.compare {
@@ -51,34 +54,56 @@ pub(crate) fn run(options: &StatsArguments) -> Result<Verdict, Failure> {
     if options.format == StatsForm::Csv && options.has_more_than_the_table() {
         return Err(Failure::usage("--format csv has only the table; use --format json for everything"));
     }
+    let is_merged = options.merge.is_asked_for();
     let mut objects = Vec::new();
     let mut is_first = true;
-    let verdict = for_each_file(&options.files, |path| {
-        let mut results = one(path, options)?;
+    let mut put = |mut results: Results| {
         let verdict = results.read.verdict;
         match options.format {
-            StatsForm::Json => objects.push(object(&mut results)),
+            StatsForm::Json => {
+                let mut object = object(&mut results);
+                if is_merged {
+                    // What each of them lost.
+                    object["lost"] = ledger::lost(None).into();
+                }
+                objects.push(object);
+            }
             StatsForm::Csv => terminal::put(&csv::lines(&results, options.csv.cells(), is_first))?,
             StatsForm::Text => terminal::put(&text::page(results, is_first))?,
         }
         is_first = false;
         Ok(verdict)
-    })?;
+    };
+    let verdict = if is_merged {
+        let merged = Merged::open(&options.files, &options.spans, &options.merge.place, &options.input)?;
+        put(measured(merged.name(), options, |pass| merged.read(pass))?)?
+    } else {
+        for_each_file(&options.files, |path| put(one(path, options)?))?
+    };
     if options.format == StatsForm::Json {
-        print_json(objects, options.files.len() > 1)?;
+        print_json(objects, options.files.len() > 1 && !is_merged)?;
     }
     Ok(verdict)
 }
 
 fn one(path: &Path, options: &StatsArguments) -> Result<Results, Failure> {
+    let name = path.display().to_string();
     if !options.has_more_than_the_table()
         && let Some((read, accounting)) = in_parts(path, options)?
     {
         let (rows, rows_left) = rows(accounting, &read, options);
-        let name = path.display().to_string();
         let (histograms, longest, outliers, gaps, migrations, events) = (None, None, None, None, None, None);
         return Ok(Results { name, read, rows, rows_left, histograms, longest, outliers, gaps, migrations, events });
     }
+    measured(name, options, |pass| read_spans(path, &options.spans, &options.input, pass))
+}
+
+/// Runs the engines that are asked for over what `read` reads.
+fn measured(
+    name: String,
+    options: &StatsArguments,
+    read: impl FnOnce(Pass<'_>) -> Result<SpansRead, Failure>,
+) -> Result<Results, Failure> {
     let mut accounting = Accounting::new(by(options.by));
     let mut histograms = options.histogram.clone().map(|regex| Histograms::new(matching(regex)));
     let measure = if options.by_self { Measure::SelfTime } else { Measure::Length };
@@ -97,9 +122,8 @@ fn one(path: &Path, options: &StatsArguments) -> Result<Results, Failure> {
     // Only the longest calls need their stacks, whose table grows with their number.
     let with_stacks = options.longest.is_some() || options.outliers.is_some();
     let pass = Pass::new(options.spans.filter(options.duration), with_stacks, engines);
-    let read = read_spans(path, &options.spans, &options.input, pass)?;
+    let read = read(pass)?;
     let (rows, rows_left) = rows(accounting, &read, options);
-    let name = path.display().to_string();
     Ok(Results { name, read, rows, rows_left, histograms, longest, outliers, gaps, migrations, events })
 }
 

@@ -9,7 +9,7 @@ use anytrace_analysis::pass::Pass;
 
 use crate::arguments::TimelineArguments;
 use crate::failure::Failure;
-use crate::spans::{Request, read_spans};
+use crate::spans::{Merged, Request, read_spans};
 use crate::{Verdict, for_each_file, terminal};
 use draw::Look;
 
@@ -18,6 +18,14 @@ const WIDTH: usize = 100;
 
 pub(crate) fn run(options: &TimelineArguments) -> Result<Verdict, Failure> {
     let look = Look { width: width(options), rows: options.top, is_ascii: options.ascii };
+    if options.merge.is_asked_for() {
+        let merged = Merged::open(&options.files, &options.spans, &options.merge.place, &options.input)?;
+        let mut overview = Overview::default();
+        let read = merged.read(Pass::new(options.spans.filter(None), false, vec![&mut overview]))?;
+        let name = anytrace_core::text::printable(&merged.name());
+        terminal::put(&draw::page(&name, &overview, &read.done, &look))?;
+        return Ok(read.verdict);
+    }
     let mut is_first = true;
     for_each_file(&options.files, |path| {
         let (page, verdict) = one(path, options, &look)?;

@@ -142,7 +142,7 @@ struct Visitor<F> {
 
 impl<F: FnMut(SpanRef<'_>) -> Result<(), Error>> Visitor<F> {
     fn new(visit: F) -> Self {
-        let source = SpanSource { format: "", unit: TimeUnit::Order, origin: 0, epoch_ns: None };
+        let source = SpanSource { format: "", unit: TimeUnit::Order, origin: 0, epoch_ns: None, uptime: None };
         Self { visit, source, names: Vec::new(), rows: Vec::new(), numbers: 0, open: 0, open_max: OPEN_MAX }
     }
 
@@ -286,7 +286,13 @@ mod tests {
             out: &mut dyn SpanSink,
             sink: &mut dyn Sink,
         ) -> Result<Summary, Error> {
-            out.source(&SpanSource { format: "played", unit: TimeUnit::Nanoseconds, origin: 0, epoch_ns: None })?;
+            out.source(&SpanSource {
+                format: "played",
+                unit: TimeUnit::Nanoseconds,
+                origin: 0,
+                epoch_ns: None,
+                uptime: None,
+            })?;
             for (id, thread) in [(0, 7), (1, 8)] {
                 out.track(id, &Track { thread, ..Track::default() })?;
             }

@@ -15,7 +15,7 @@ pub(crate) struct Clock {
 
 /// The source of an output that received none.
 pub(crate) const NO_SOURCE: SpanSource =
-    SpanSource { format: "unknown", unit: TimeUnit::Nanoseconds, origin: 0, epoch_ns: None };
+    SpanSource { format: "unknown", unit: TimeUnit::Nanoseconds, origin: 0, epoch_ns: None, uptime: None };
 
 impl Default for Clock {
     fn default() -> Self {
@@ -119,7 +119,7 @@ mod tests {
     use super::*;
 
     fn clock(unit: TimeUnit, origin: u64) -> Clock {
-        Clock::new(&SpanSource { format: "x", unit, origin, epoch_ns: None })
+        Clock::new(&SpanSource { format: "x", unit, origin, epoch_ns: None, uptime: None })
     }
 
     #[test]

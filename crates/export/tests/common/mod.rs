@@ -51,7 +51,7 @@ pub(crate) struct Played {
 
 impl Played {
     pub(crate) fn new(unit: TimeUnit, origin: u64) -> Self {
-        let source = SpanSource { format: "played", unit, origin, epoch_ns: None };
+        let source = SpanSource { format: "played", unit, origin, epoch_ns: None, uptime: None };
         Self { source, tracks: Vec::new(), names: Vec::new(), edges: Vec::new() }
     }
 

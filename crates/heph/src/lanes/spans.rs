@@ -76,7 +76,7 @@ impl<'a> SpanEmitter<'a> {
     ) -> Result<Self, Error> {
         let origin = facts.range.map_or(0, |range| range.0);
         let epoch_ns = facts.epochs_ns.first().map(|&ns| i128::from(ns));
-        out.source(&SpanSource { format: "heph", unit: TimeUnit::Nanoseconds, origin, epoch_ns })?;
+        out.source(&SpanSource { format: "heph", unit: TimeUnit::Nanoseconds, origin, epoch_ns, uptime: None })?;
         for (id, name) in (0..).zip(names.all()) {
             out.name(id, name, None)?;
         }

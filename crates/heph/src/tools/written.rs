@@ -177,7 +177,8 @@ mod tests {
     fn what_is_written_is_read_as_the_same_spans() {
         let mut bytes = Vec::new();
         let mut writer = SpanWriter::new(&mut bytes);
-        let source = SpanSource { format: "x", unit: TimeUnit::Nanoseconds, origin: 0, epoch_ns: Some(1_000_000) };
+        let source =
+            SpanSource { format: "x", unit: TimeUnit::Nanoseconds, origin: 0, epoch_ns: Some(1_000_000), uptime: None };
         writer.source(&source).unwrap();
         for (id, name) in [(0, Some("calls".to_owned())), (1, None)] {
             writer.track(id, &Track { thread: 7, name, ..Track::default() }).unwrap();

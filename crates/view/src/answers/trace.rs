@@ -24,13 +24,7 @@ pub(super) fn trace(work: &Work<'_>, parameters: &Parameters) -> Result<Reply, P
     for (number, (file, axis)) in view.files.iter().zip(&axes).enumerate() {
         page.add(view, number, file, *axis);
     }
-    // The clock of a trace that was moved is not that of the axis.
-    let has_clock = axis::agree(&sources) && axes.iter().all(|axis| axis.shift == 0.0);
-    let wall = sources.first().copied().flatten().filter(|_| has_clock);
-    let wall = wall.zip(page.first).and_then(|(source, first)| {
-        let since = source.unit.sum_to_ns(u128::from(first)).and_then(|since| i128::try_from(since).ok())?;
-        Some(source.epoch_ns?.saturating_add(since))
-    });
+    let wall = page.range.and_then(|(start, _)| axis::date_ns(&sources, &axes, start));
     Ok(Reply::Json(json!({
         "version": version,
         "complete": view.is_complete(),
@@ -87,8 +81,6 @@ struct Page {
     error: Option<String>,
     files: Vec<Value>,
     range: Option<(f64, f64)>,
-    /// The first time of all files, in their own unit.
-    first: Option<u64>,
     tracks: Vec<Value>,
     slices: u64,
     instants: u64,
@@ -103,7 +95,6 @@ impl Page {
         let store = shelf.read();
         self.error = self.error.take().or_else(|| state.error.clone());
         if let Some((start, end)) = store.range {
-            self.first = Some(self.first.map_or(start, |first| first.min(start)));
             let (start, end) = (axis.place(start), axis.place(end));
             self.range = Some(self.range.map_or((start, end), |(first, last)| (first.min(start), last.max(end))));
         }

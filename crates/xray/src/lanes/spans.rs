@@ -4,7 +4,7 @@ use std::cell::RefCell;
 use std::collections::HashMap;
 
 use anytrace_core::span::{
-    Edge, EdgeBatch, EdgeFlags, EdgeKind, NameId, SpanSource, Symbols, TimeUnit, Track, TrackId, Value,
+    Edge, EdgeBatch, EdgeFlags, EdgeKind, NameId, SpanSource, Symbols, TimeUnit, Track, TrackId, Uptime, Value,
 };
 use anytrace_core::{Diagnostic, Error, Place, Sink, SpanOptions, SpanSink, Summary};
 
@@ -18,6 +18,9 @@ use crate::wire::moment::{Moment, MomentKind, Moments};
 /// A counter of one tick per nanosecond with a value above this counts nanoseconds since 1970: the emulated clock
 /// (page, section 1.1). No machine has been up for thirty years.
 const EMULATED_MIN: u64 = 1_000_000_000_000_000_000;
+
+/// Wall times are of the machine's uptime (page, section 1.2), but above this one can only be a date.
+const DATES_MIN_NS: i128 = 1_000_000_000_000_000_000;
 
 /// Function ids below this are looked up in a table.
 const TABLE_MAX: usize = 1 << 16;
@@ -35,6 +38,7 @@ pub(crate) fn emit_with_ids(
     sink: &mut dyn Sink,
 ) -> Result<Summary, Error> {
     let mut emitter = SpanEmitter::new(*ordered.header(), ordered.first_tsc(), options, ids, out);
+    emitter.wall = ordered.uptime();
     let summary = ordered.by_thread(&mut emitter, sink)?;
     if let Some((at, moved)) = emitter.finish()? {
         report_moved(at, moved, sink)?;
@@ -55,6 +59,8 @@ pub(crate) struct SpanEmitter<'a> {
     output: SpanOutput<'a>,
     facts: Facts,
     origin: Option<u64>,
+    /// The trace's wall times: of the machine's uptime, or dates.
+    wall: Option<Uptime>,
     is_begun: bool,
 }
 
@@ -96,7 +102,7 @@ impl<'a> SpanEmitter<'a> {
             moved: 0,
             first_moved: None,
         };
-        Self { calls: Calls::new(calls), output, facts, origin, is_begun: false }
+        Self { calls: Calls::new(calls), output, facts, origin, wall: None, is_begun: false }
     }
 
     /// Announces the threads of a trace of which a part is read. Before the first moment.
@@ -143,7 +149,12 @@ impl<'a> SpanEmitter<'a> {
         let origin = self.origin.unwrap_or(first);
         let is_emulated = frequency == 1_000_000_000 && origin > EMULATED_MIN;
         let unit = TimeUnit::Ticks { per_second: (frequency > 0).then_some(frequency) };
-        self.output.out.source(&SpanSource { format: "xray", unit, origin, epoch_ns: is_emulated.then_some(0) })
+        let first_ns = unit.to_ns(origin).map_or(0, i128::from);
+        let is_date = self.wall.is_some_and(|wall| wall.zero_ns + first_ns > DATES_MIN_NS);
+        let dated = self.wall.filter(|_| is_date).map(|wall| wall.zero_ns);
+        let epoch_ns = if is_emulated { Some(0) } else { dated };
+        let uptime = self.wall.filter(|_| !is_date);
+        self.output.out.source(&SpanSource { format: "xray", unit, origin, epoch_ns, uptime })
     }
 
     /// Ends all open calls; returns how many times were moved, and where the first was.

@@ -39,7 +39,7 @@ const GROUP_NAMES_MAX: usize = 1 << 14;
 /// # Errors
 /// I/O, limits, and what the sinks return.
 pub fn spans(mut reader: Reader, out: &mut dyn SpanSink, sink: &mut dyn Sink) -> Result<Summary, Error> {
-    let source = SpanSource { format: "apitrace", unit: TimeUnit::Order, origin: 0, epoch_ns: None };
+    let source = SpanSource { format: "apitrace", unit: TimeUnit::Order, origin: 0, epoch_ns: None, uptime: None };
     out.source(&source)?;
     let options = CallOptions::default().with_limits(&reader.limits);
     let threads_max = reader.limits.distinct_max;

@@ -1,20 +1,19 @@
 //! `anytrace convert --to chrome|perfetto|…`: a trace's spans for other programs' timelines.
 
-use anytrace_analysis::select::{Lengths, Selected};
 use anytrace_core::span::Symbols;
 use anytrace_core::{Format, Input, SpanOptions, SpanSink, TargetOptions};
-use anytrace_export::limits::{self, Measured};
-use anytrace_export::timeline::{Outlet, Timeline, TimelineOutput, by_name};
+use anytrace_export::timeline::{TimelineOutput, by_name};
 
 use super::forms::{may_mean, refuse_others};
 use super::{put_in_place, reporter};
+use crate::Verdict;
 use crate::arguments::ConvertArguments;
 use crate::failure::Failure;
 use crate::open::{self, Opened};
-use crate::output::{LateSpool, Output, Packed};
+use crate::output::Output;
 use crate::progress::Progress;
 use crate::report::{Reporter, Way};
-use crate::{Verdict, paint};
+use crate::spans::{Job, Reading};
 
 /// A timeline output that was asked for.
 pub(super) struct Chosen(&'static TimelineOutput);
@@ -32,8 +31,8 @@ pub(super) fn chosen(
         let is_meant = options.timeline_output.is_asked_for();
         return if is_meant {
             Err(Failure::usage(
-                "--thread, --time, --name, --depth, --duration, --tail-chains, --csv-raw and --program apply only to \
-                 timelines: --to chrome, perfetto and the like; --tail-chains and --program also to tables",
+                "--thread, --time, --name, --depth, --duration, --offset, --align, --tail-chains, --csv-raw and \
+                 --program apply only to timelines: --to chrome, perfetto and the like; --tail-chains and --program also to tables",
             ))
         } else {
             Ok(None)
@@ -51,64 +50,44 @@ impl Chosen {
         options: &ConvertArguments,
         mut output: Output,
     ) -> Result<Verdict, Failure> {
+        let given = &options.timeline_output;
+        if given.place.is_given() {
+            return Err(Failure::usage("--offset and --align are for several traces"));
+        }
         let name = options.file.display().to_string();
         let title = options.file.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
-        let cells = options.timeline_output.csv.cells();
-        let mut spool = LateSpool::default();
-        let mut packed = Packed::new(&mut output, &options.output.output, self.0.extension);
-        let outlet = Outlet { out: &mut packed, spool: &mut spool, title: &title, cells };
-        let mut timeline = Measured::new((self.0.open)(outlet), self.0.limits);
         let mut reporter = reporter(&opened, options)?;
-        let (records, left_out) = match opened {
-            Opened::Trace(format, input) => chosen_spans(format, input, options, &mut timeline, &mut reporter)?,
-            // JSON lines were refused by `chosen`.
-            Opened::Empty(_) | Opened::Jsonl(..) => (0, 0),
+        let format = match &opened {
+            Opened::Trace(format, _) => Some(*format),
+            Opened::Empty(_) | Opened::Jsonl(..) => None,
         };
-        timeline.finish().map_err(|error| Failure::of(&name, &error))?;
-        let found = timeline.found();
-        drop(timeline);
-        let mut notes = limits::notes(self.0.limits, &found, packed.finish()?);
-        if left_out > 0 {
-            let conditions = options.timeline_output.conditions().join(", ");
-            notes.insert(0, format!("{left_out} spans outside {conditions} were left out"));
-        }
-        let is_nothing = records == 0 && reporter.verdict() == Verdict::Breach;
+        let mut opened = Some(opened);
+        let job = Job { output: self.0, path: &options.output.output, name: &name, title: &title, given };
+        let written = job.write(&mut output, &mut |out, reading| match (reading, format) {
+            (Reading::Lengths, Some(format)) => lengths(format, options, out).map(|()| 0),
+            (Reading::Spans, Some(format)) => match opened.take() {
+                Some(Opened::Trace(_, input)) => named_spans(format, input, options, out, &mut reporter),
+                _ => Ok(0),
+            },
+            // JSON lines were refused by `chosen`.
+            (_, None) => Ok(0),
+        })?;
+        let is_nothing = written.records == 0 && reporter.verdict() == Verdict::Breach;
         let verdict = put_in_place(output, is_nothing, &reporter, options)?;
-        let shown = anytrace_core::text::printable(&name);
-        notes.iter().for_each(|note| paint::complain("note", format!("{shown}: {note}")));
+        written.complain(&name);
         Ok(verdict)
     }
 }
 
-/// Emits the spans that are asked for; returns the number of records read, and how many spans were left out.
-fn chosen_spans(
-    format: &'static dyn Format,
-    input: Input,
-    options: &ConvertArguments,
-    timeline: &mut Measured<'_>,
-    reporter: &mut Reporter,
-) -> Result<(u64, u64), Failure> {
-    let given = &options.timeline_output;
-    if given.conditions().is_empty() {
-        return Ok((named_spans(format, input, options, timeline, reporter)?, 0));
-    }
-    let filter = || given.spans.filter(given.duration);
-    let lengths = given.duration.map(|_| lengths(format, options, Lengths::new(timeline, filter()))).transpose()?;
-    let mut selected = Selected::new(timeline, filter(), lengths);
-    let records = named_spans(format, input, options, &mut selected, reporter)?;
-    Ok((records, selected.left_out()))
-}
-
 /// Reads the trace for the lengths of its spans. What is wrong with it is reported when it is read again.
-fn lengths(format: &'static dyn Format, options: &ConvertArguments, mut lengths: Lengths) -> Result<Lengths, Failure> {
+fn lengths(format: &'static dyn Format, options: &ConvertArguments, out: &mut dyn SpanSink) -> Result<(), Failure> {
     if open::is_read_once(&options.file) {
         return Err(Failure::usage("--duration reads the trace twice: standard input and pipes can be read once only"));
     }
-    let Opened::Trace(_, input) = open::open(&options.file, &options.input)? else { return Ok(lengths) };
+    let Opened::Trace(_, input) = open::open(&options.file, &options.input)? else { return Ok(()) };
     let mut nowhere = Reporter::new("", Some(format), Way::Keep, options.input.limit);
     // Names do not matter here.
-    spans(format, input, options, None, &mut lengths, &mut nowhere)?;
-    Ok(lengths)
+    spans(format, input, options, None, out, &mut nowhere).map(drop)
 }
 
 /// Emits the spans of a trace with their names; returns the number of records read.

@@ -3,6 +3,7 @@
 
 use std::collections::HashMap;
 
+use anytrace_core::span::{TimeUnit, Uptime};
 use anytrace_core::{Diagnostic, Error, Place, Sink};
 
 use crate::lanes::state::BufferState;
@@ -58,6 +59,8 @@ pub(crate) struct Index {
     pieces: Vec<Piece>,
     /// Buffers that began before the previous buffer of their thread.
     pub(crate) reordered: u64,
+    /// Of each buffer that says so, its wall time in microseconds and the processor's counter just after.
+    wall_times: Vec<(u64, u64)>,
 }
 
 impl Index {
@@ -111,6 +114,19 @@ impl Index {
         self.pieces.iter().map(|piece| piece.min).min()
     }
 
+    /// Where the counter's 0 is on the clock of wall times: the median of the buffers, and how far they are apart.
+    pub(crate) fn uptime(&self, unit: TimeUnit) -> Option<Uptime> {
+        let zero = |&(micros, tsc): &(u64, u64)| {
+            let counted = unit.sum_to_ns(u128::from(tsc)).and_then(|ns| i128::try_from(ns).ok())?;
+            Some(i128::from(micros) * 1000 - counted)
+        };
+        let mut zeros: Vec<i128> = self.wall_times.iter().filter_map(zero).collect();
+        zeros.sort_unstable();
+        let (first, last) = (zeros.first()?, zeros.last()?);
+        let spread_ns = u64::try_from(last - first).unwrap_or(u64::MAX);
+        Some(Uptime { zero_ns: *zeros.get(zeros.len() / 2)?, spread_ns })
+    }
+
     /// How many buffers have moments.
     pub(crate) fn buffer_count(&self) -> usize {
         self.buffers.len()
@@ -126,6 +142,8 @@ pub(crate) struct Indexer<'a> {
     number: u64,
     buffers_begun: u64,
     wall_micros: u64,
+    /// This buffer's wall time came, the counter that belongs to it did not.
+    has_wall_time: bool,
     /// Arguments that the previous function record may still have; `None` after other records.
     arguments: Option<usize>,
     piece: Option<Piece>,
@@ -145,6 +163,7 @@ impl<'a> Indexer<'a> {
             number: 0,
             buffers_begun: 0,
             wall_micros: 0,
+            has_wall_time: false,
             arguments: None,
             piece: None,
             has_buffer: false,
@@ -177,7 +196,7 @@ impl<'a> Indexer<'a> {
     /// Sorts threads and their buffers.
     pub(crate) fn finish(mut self) -> Index {
         self.close_buffer();
-        let Index { mut owners, mut buffers, pieces, .. } = self.index;
+        let Index { mut owners, mut buffers, pieces, wall_times, .. } = self.index;
         let mut order: Vec<usize> = (0..owners.len()).collect();
         order.sort_by_key(|&n| owners.get(n).map(|owner| (owner.process, owner.thread)));
         let mut rank = vec![0; owners.len()];
@@ -203,7 +222,7 @@ impl<'a> Indexer<'a> {
             owner.buffer_count = own.iter().take_while(|buffer| buffer.owner as usize == n).count();
             first_buffer += owner.buffer_count;
         }
-        Index { owners, buffers, pieces, reordered }
+        Index { owners, buffers, pieces, reordered, wall_times }
     }
 
     /// The open piece, or a new one that begins here.
@@ -310,11 +329,16 @@ impl Visitor for Indexer<'_> {
                 self.close_buffer();
                 self.number = self.buffers_begun;
                 self.buffers_begun += 1;
-                self.wall_micros = 0;
+                (self.wall_micros, self.has_wall_time) = (0, false);
             }
             Body::Pid { .. } => self.close_buffer(),
             Body::WallTime { seconds, micros } => {
                 self.wall_micros = seconds.saturating_mul(1_000_000).saturating_add(u64::from(micros));
+                // A repaired trace may have times of 0 in place of unknown ones.
+                self.has_wall_time = self.wall_micros > 0;
+            }
+            Body::NewCpu { tsc, .. } if std::mem::take(&mut self.has_wall_time) => {
+                self.index.wall_times.push((self.wall_micros, tsc));
             }
             _ => {}
         }

@@ -17,6 +17,7 @@ mod tests;
 mod windows;
 mod wire;
 
+use anytrace_core::span::{TimeUnit, Uptime};
 use anytrace_core::{Cursor, Error, Input, Limits, OpenOptions, Sink, Summary};
 
 use crate::options::OPTIONS;
@@ -236,6 +237,14 @@ impl Ordered {
             Body::Scouted { seen, .. } => seen.first_tsc,
             Body::Nothing | Body::Long { .. } => None,
         }
+    }
+
+    /// The counter on the clock of the machine's uptime, which the wall times of FDR buffers are of; `None` where the
+    /// bytes are not available or have none.
+    pub(crate) fn uptime(&self) -> Option<Uptime> {
+        let hz = self.facts.cycle_frequency;
+        let unit = TimeUnit::Ticks { per_second: (hz > 0).then_some(hz) };
+        if let Body::Indexed { index, .. } = &self.body { index.uptime(unit) } else { None }
     }
 
     /// The parts of an FDR trace whose bytes are available, to be read any number of times.

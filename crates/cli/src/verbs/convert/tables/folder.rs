@@ -32,9 +32,10 @@ impl IntoFolder {
             }
             Some(output) if is_asked_for || has_more || is_folder() => Ok(Some(Self(output))),
             None if is_asked_for => Err(Failure::usage("--all-tables applies only to tables: --to arrow, parquet")),
-            None if has_more => {
-                Err(Failure::usage("several traces can be converted only to tables: --to arrow, parquet"))
-            }
+            None if has_more => Err(Failure::usage(
+                "several traces can be converted to timelines (--to chrome, perfetto and the like) and tables (--to \
+                     arrow, parquet)",
+            )),
             _ => Ok(None),
         }
     }
