@@ -28,7 +28,7 @@ pub(crate) fn emit(
     let shift_ns = clock.shift_ns.max(earliest.checked_neg().unwrap_or(i64::MAX));
     let origin = u64::try_from(earliest.saturating_add(shift_ns)).unwrap_or(0);
     let epoch_ns = clock.epoch_ns.filter(|_| shift_ns == clock.shift_ns);
-    out.source(&SpanSource { format: NAME, unit: TimeUnit::Nanoseconds, origin, epoch_ns })?;
+    out.source(&SpanSource { format: NAME, unit: TimeUnit::Nanoseconds, origin, epoch_ns, uptime: None })?;
     let keys = Keys::announce(names, out)?;
     let mut emitter = Emitter {
         homes: &homes,
