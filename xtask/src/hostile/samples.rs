@@ -160,6 +160,13 @@ impl Samples {
             .any(|magic| sample.bytes.starts_with(magic));
         match sample.extension.as_str() {
             _ if is_object || is_map => self.objects.push(sample),
+            // The only traces that are JSON files.
+            "json"
+                if FORMATS.get(format) == Some(&"chrome")
+                    && path.components().any(|part| part.as_os_str() == "chrome") =>
+            {
+                self.traces[format].push(sample);
+            }
             "json" => self.add_json(sample),
             "jsonl" => self.lines[format].push(sample),
             "dgrams" => self.datagrams.push(sample),
