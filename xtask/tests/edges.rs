@@ -102,6 +102,7 @@ fn heavy_libraries_stay_where_they_belong() {
         ("indicatif", "anytrace"),
         ("tempfile", "anytrace"),
         ("tempfile", "anytrace-apitrace"),
+        ("tempfile", "anytrace-chrome"),
         ("ratatui", "anytrace"),
         ("tempfile", "anytrace-heph"),
         // Half packets that find no room in memory.

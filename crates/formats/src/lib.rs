@@ -19,6 +19,7 @@ static FORMATS: &[&dyn Format] = &[
     &anytrace_apitrace::Apitrace,
     &anytrace_cacheray::Cacheray,
     &anytrace_casemate::Casemate,
+    &anytrace_chrome::Chrome,
     &anytrace_heph::Heph,
     &anytrace_lackey::Lackey,
     &anytrace_perfetto::Perfetto,

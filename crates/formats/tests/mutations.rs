@@ -99,6 +99,11 @@ fn changed_xray_samples_are_read_and_repaired() {
 }
 
 #[test]
+fn changed_chrome_samples_are_read_and_repaired() {
+    mutate("chrome");
+}
+
+#[test]
 fn changed_perfetto_samples_are_read_and_repaired() {
     mutate("perfetto");
 }

@@ -103,6 +103,10 @@ pub(super) const BARS: &[Bar] = &[
     Bar { input: "perfetto", verb: &["dump"], unit: Unit::Megabytes, at_least: 70.0 },
     Bar { input: "perfetto", verb: &["stats"], unit: Unit::Megabytes, at_least: 50.0 },
     Bar { input: "perfetto", verb: &["convert", "--output=-"], unit: Unit::Megabytes, at_least: 400.0 },
+    Bar { input: "chrome", verb: &["info"], unit: Unit::Megabytes, at_least: 200.0 },
+    Bar { input: "chrome", verb: &["stats"], unit: Unit::Megabytes, at_least: 0.0 },
+    Bar { input: "chrome", verb: &["check"], unit: Unit::Megabytes, at_least: 0.0 },
+    Bar { input: "chrome", verb: &["dump"], unit: Unit::Megabytes, at_least: 0.0 },
 ];
 
 /// A job that an index must make short, whatever the trace's size.

@@ -9,6 +9,7 @@ mod apitrace;
 mod bars;
 mod cacheray;
 mod casemate;
+mod chrome;
 mod heph;
 mod index;
 mod lackey;
@@ -58,6 +59,7 @@ const INPUTS: &[Input] = &[
     Input { name: "casemate-wide", generate: casemate::generate_wide, megabytes: 5 },
     Input { name: "casemate-wider", generate: casemate::generate_wide, megabytes: 46 },
     Input { name: "perfetto", generate: perfetto::generate, megabytes: 200 },
+    Input { name: "chrome", generate: chrome::generate, megabytes: 100 },
 ];
 
 const HEAD: &str = "| job | CPU s | wall s | peak MiB | rate | at least |\n|---|---|---|---|---|---|";

@@ -59,7 +59,7 @@ const ACCESSES: &[&str] = &["cacheray", "cacheray", "lackey"];
 const CASEMATE: &[&str] = &["casemate"];
 const HEPH: &[&str] = &["heph"];
 const XRAY: &[&str] = &["xray"];
-const SPANS: &[&str] = &["xray", "heph", "apitrace", "perfetto"];
+const SPANS: &[&str] = &["xray", "heph", "apitrace", "chrome", "perfetto"];
 
 const fn row(verb: &'static str, formats: &'static [&'static str], reads: &'static [Reads], one: One) -> Row {
     Row { verb, reads, formats, always: &[], one, results: Results::Stdout }
@@ -299,7 +299,7 @@ pub(super) const BECOME: &[(&[&str], &[&str])] = &[
     (&["din", "xdin", "lackey"], ACCESSES),
     (&["chrome", "perfetto", "speedscope", "firefox", "folded", "pprof", "svg", "csv", "otlp"], SPANS),
     (&["callgrind", "perf-script"], SPANS),
-    (TABLES, &["apitrace", "cacheray", "casemate", "heph", "lackey", "perfetto", "xray"]),
+    (TABLES, &["apitrace", "cacheray", "casemate", "chrome", "heph", "lackey", "perfetto", "xray"]),
     (&["apitrace"], APITRACE),
     (&["cacheray"], ACCESSES),
     (&["casemate"], CASEMATE),
@@ -317,7 +317,7 @@ pub(super) const OF_FORMATS: &[(&str, &[&str])] = &[
     ("--frames", APITRACE),
     ("--container", APITRACE),
     ("--level", APITRACE),
-    ("--time", &["heph", "perfetto", "xray"]),
+    ("--time", &["chrome", "heph", "perfetto", "xray"]),
     ("--type", &["cacheray"]),
     ("--program", &["cacheray", "xray"]),
     ("--remap", &["cacheray"]),

@@ -12,7 +12,7 @@ use crate::shell::root;
 /// The formats, by the names of their crates.
 pub(super) const FORMATS: &[&str] = &[
     // One a line: `cargo xtask new-format` adds another.
-    "apitrace", "cacheray", "casemate", "heph", "lackey", "xray", "perfetto",
+    "apitrace", "cacheray", "casemate", "heph", "lackey", "xray", "perfetto", "chrome",
 ];
 
 /// Longer samples would make a campaign of runs that all read for long.
@@ -160,6 +160,13 @@ impl Samples {
             .any(|magic| sample.bytes.starts_with(magic));
         match sample.extension.as_str() {
             _ if is_object || is_map => self.objects.push(sample),
+            // The only traces that are JSON files.
+            "json"
+                if FORMATS.get(format) == Some(&"chrome")
+                    && path.components().any(|part| part.as_os_str() == "chrome") =>
+            {
+                self.traces[format].push(sample);
+            }
             "json" => self.add_json(sample),
             "jsonl" => self.lines[format].push(sample),
             "dgrams" => self.datagrams.push(sample),

@@ -74,7 +74,6 @@ const RESERVED: &[&str] = &[
     "any",
     "basic",
     "callgrind",
-    "chrome",
     "csv",
     "din",
     "fdr",
