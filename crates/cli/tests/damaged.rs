@@ -317,7 +317,7 @@ fn an_unknown_tlbi_makes_the_verdict_unknown() {
         let output =
             anytrace(&[&["casemate", "check", "--format", "json"], &options[..], &[trace.to_str().unwrap()]].concat());
         let value: Value = serde_json::from_slice(&output.stdout).unwrap();
-        assert_eq!((output.status.code(), &value["verdict"], &value["lost"]), (Some(1), &"unknown".into(), &1.into()));
+        assert_eq!((output.status.code(), &value["verdict"]), (Some(1), &"unknown".into()), "{value:#}");
     }
 }
 

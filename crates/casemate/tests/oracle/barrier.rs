@@ -155,9 +155,6 @@ impl Model {
 
     /// A TLBI that is in no table may have dropped whatever is not clean.
     pub(crate) fn unknown_tlbi(&mut self) {
-        let is_any = self.unclean.iter().any(|at| self.unclean_cell(*at).is_some()) || !self.pending.is_empty();
-        if is_any {
-            self.doubts.push("unmodelled-tlbi");
-        }
+        self.doubts.push("unmodelled-tlbi");
     }
 }

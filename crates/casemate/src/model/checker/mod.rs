@@ -269,7 +269,7 @@ impl<W: Watch> Checker<W> {
         Ok(())
     }
 
-    /// A TLBI that is not modelled: it may have dropped anything that is not clean.
+    /// A TLBI that is not modelled: it may have dropped anything that is not clean, and more than the model knows of.
     #[cold]
     fn other_tlbi(&mut self) -> Flow {
         if W::IS_ON {
@@ -279,10 +279,8 @@ impl<W: Watch> Checker<W> {
                 .chain(self.stale.cells())
                 .for_each(|cell| self.watch.miss(*cell, Miss::NotModelled));
         }
-        match self.unclean.newest().or_else(|| self.stale.cells().next().copied()) {
-            Some(cell) => self.fire(&breach::UNMODELLED_TLBI, cell),
-            None => Ok(()),
-        }
+        let cell = self.unclean.newest().or_else(|| self.stale.cells().next().copied());
+        self.fire(&breach::UNMODELLED_TLBI, cell.unwrap_or(NOWHERE))
     }
 
     #[cold]
