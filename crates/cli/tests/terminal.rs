@@ -52,6 +52,10 @@ report {heph} -o {out}
 ! convert {yaml} -o - --to chrome
 ! convert {cacheray} -o -
   convert {cacheray} -o - --to din
+! merge {heph} {relay} -o - --to csv
+! merge {heph} {relay} -o - --to chrome
+! stats --merge --by thread {heph} {relay}
+! timeline --merge {heph} {relay}
 ! trim {heph} -o - --records ..3
 ! diff {heph} {relay}
 ! diff --format json {heph} {relay}
