@@ -104,11 +104,18 @@ pub trait Watch {
     /// False when nothing is reported, so that reporting costs nothing.
     const IS_ON: bool;
 
+    /// False when the observer has no use for misses of threads without the lock, which are found by looking at every
+    /// unclean entry.
+    const HEARS_UNLOCKED: bool = Self::IS_ON;
+
     /// An entry changed.
     fn change(&mut self, _cell: u64, _change: Change) {}
 
     /// A step did not count for an unclean entry.
     fn miss(&mut self, _cell: u64, _miss: Miss) {}
+
+    /// A plain write of a thread was authorized only by the thread's last DSB.
+    fn relied(&mut self, _thread: u32) {}
 
     /// Entries of a table changed: all of them, or the one given.
     fn table(&mut self, _page: u64, _entry: Option<usize>, _table: &TablePlace, _change: TableChange) {}

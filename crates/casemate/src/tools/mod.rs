@@ -19,4 +19,4 @@ pub use check::{CheckOptions, Claim, Found, Related, Report, Role, Verdict, chec
 pub use checkpoints::{At, Checkpoints, StateAt};
 pub use explain::{Explanation, Story, explain};
 pub use history::{Event, What, Where};
-pub use minimise::{Minimised, minimise};
+pub use minimise::{Minimised, Smallest, minimise};

@@ -96,7 +96,11 @@ impl<W: Watch> Checker<W> {
         match self.locks.held.get_mut(&lock) {
             Some(held) if held.thread == thread => {
                 if held.is_authorised(dsbs) {
+                    let is_by_last = held.written_in != NEVER && dsbs - held.written_in == 1;
                     held.written_in = dsbs;
+                    if W::IS_ON && is_by_last && is_plain && is_visible {
+                        self.watch.relied(thread);
+                    }
                     return Ok(());
                 }
                 if is_plain && is_visible { self.fire(&breach::WRITE_PLAIN_TWICE, cell.word) } else { Ok(()) }

@@ -97,6 +97,8 @@ pub struct Checker<W = ()> {
     /// The old values of entries that were changed while valid: the values that the reference still shows.
     pub(crate) shown: Map<u64, u64>,
     found: Vec<Violation>,
+    /// Entries and words that steps looked at beyond their own: what the steps cost, on every machine alike.
+    pub(crate) work: u64,
     pub(crate) watch: W,
 }
 
@@ -122,6 +124,7 @@ impl<W: Watch> Checker<W> {
             is_irregular: false,
             shown: Map::default(),
             found: Vec::new(),
+            work: 0,
             watch,
         }
     }
@@ -290,6 +293,7 @@ impl<W: Watch> Checker<W> {
 
     fn write_page(&mut self, thread: u32, address: u64, value: u64) -> Flow {
         let base = address & !(PAGE_BYTES - 1);
+        self.work += WORDS as u64;
         for at in 0..WORDS as u64 {
             self.write(thread, MemoryOrder::Plain, base + 8 * at, value)?;
         }
@@ -327,6 +331,7 @@ impl<W: Watch> Checker<W> {
     }
 
     fn init_page(&mut self, index: usize, words: Bits) -> Flow {
+        self.work += 1;
         let Some(page) = self.memory.pages.get_mut(index) else { return Ok(()) };
         let used = page.initialised.and(&words);
         page.initialise(words.without(&used));
@@ -360,6 +365,7 @@ impl<W: Watch> Checker<W> {
     }
 
     fn free_page(&mut self, index: usize, words: Bits) -> Flow {
+        self.work += 1;
         let Some(page) = self.memory.pages.get_mut(index) else { return Ok(()) };
         let entries = page.entry.and(&words);
         page.initialised = page.initialised.without(&words).or(&entries);
@@ -405,6 +411,7 @@ impl<W: Watch> Checker<W> {
             return Ok(());
         }
         let base = page.base;
+        self.work += (to - from) as u64;
         for at in from..to {
             self.write(thread, MemoryOrder::Plain, base + 8 * at as u64, value)?;
         }

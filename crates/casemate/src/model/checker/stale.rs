@@ -129,6 +129,7 @@ impl<W: Watch> Checker<W> {
     /// A barrier or TLBI of a thread.
     #[cold]
     pub(super) fn sync_stale(&mut self, thread: u32, sync: &Sync) -> Flow {
+        self.work += self.stale.cells.len() as u64;
         match sync {
             Sync::Full | Sync::FullNxs | Sync::Stores => return self.dsb_stale(thread, sync),
             Sync::Tlbi(tlbi) => self.tlbi_stale(thread, tlbi),

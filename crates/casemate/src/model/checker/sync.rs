@@ -77,7 +77,7 @@ impl<W: Watch> Checker<W> {
         if self.unclean.cells.is_empty() {
             return Ok(());
         }
-        if W::IS_ON {
+        if W::HEARS_UNLOCKED {
             self.report_unlocked(thread);
         }
         let mut only = None;
@@ -135,6 +135,7 @@ impl<W: Watch> Checker<W> {
     }
 
     fn sync_entries(&mut self, thread: u32, sync: &Sync, entries: &mut [(u64, u64)]) -> Flow {
+        self.work += entries.len() as u64;
         for (cell, number) in entries.iter().rev() {
             let Some(visited) = self.visited(*cell, *number) else { continue };
             match sync {

@@ -101,6 +101,7 @@ impl<W: Watch> Checker<W> {
     }
 
     fn traverse_by_flags(&mut self, thread: u32, visit: Visit, index: usize, table: Table) -> Result<bool, Stop> {
+        self.work += 8;
         let Some(page) = self.memory.pages.get_mut(index) else { return Ok(false) };
         let base = page.base;
         let mut is_met = false;
@@ -162,6 +163,7 @@ impl<W: Watch> Checker<W> {
     #[cold]
     fn traverse_words(&mut self, thread: u32, visit: Visit, index: usize, table: Table) -> Result<bool, Stop> {
         let mut is_met = false;
+        self.work += WORDS as u64;
         for at in 0..WORDS {
             let Some(page) = self.memory.pages.get(index) else { return Ok(is_met) };
             let (word, owner, value) = (page.address(at), page.owner(at), page.value(at));
