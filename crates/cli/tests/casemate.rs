@@ -231,6 +231,53 @@ fn a_minimised_trace_fails_in_the_same_way_and_is_not_written_over_another() {
 }
 
 #[test]
+fn minimise_says_why_an_unknown_verdict_is_not_minimised() {
+    let files = Files::new();
+    let doubt = "(sysreg-write (id 8) (tid 0) tcr2_el2 (value 0x1))\n";
+    std::fs::write(files.path("doubt.log"), format!("{TREE}{doubt}{BROKEN}")).unwrap();
+    let output = files.run("minimise doubt.log -o small.log");
+    let why = "the verdict is unknown (a system register is not modelled), so there is nothing to minimise";
+    assert!(text(&output).contains(why), "{}", text(&output));
+    assert_eq!((output.status.code(), files.path("small.log").exists()), (Some(1), false));
+    // A small budget is used up, and the trace still has its verdict.
+    let cut = files.run("minimise bad.log -o cut.log --patience 0");
+    assert!(text(&cut).contains("the search was cut short by --patience"), "{}", text(&cut));
+    assert_eq!(files.run("check cut.log").status.code(), Some(1));
+}
+
+#[test]
+fn stats_names_maintenance_that_can_be_removed() {
+    let files = Files::new();
+    let value = files.json("stats bad.log --format json");
+    let tlbi = &value["maintenance"][1];
+    assert_eq!((&tlbi["operation"], &tlbi["records"]), (&json!("tlbi ipas2e1is"), &json!(1)));
+    assert_eq!((&tlbi["unneeded"], &tlbi["example"]["record_id"]), (&json!(1), &json!(11)));
+    assert_eq!((&value["locks"][0]["open_since"], &value["lost"]), (&json!(7), &json!(0)));
+    assert_eq!(value["entries"][0]["location"], "0x4000");
+    // Without it the verdict is the same.
+    let rest: Vec<&str> = BROKEN.lines().filter(|line| !line.contains("tlbi")).collect();
+    std::fs::write(files.path("rest.log"), format!("{TREE}{}\n", rest.join("\n"))).unwrap();
+    let rule = |file: &str| files.json(&format!("check --format json {file}"))["violations"][0]["record_id"].clone();
+    assert_eq!(rule("rest.log"), rule("bad.log"));
+    assert!(text(&files.run("stats bad.log --top 1")).contains("record 10 (id 11), thread 0, hyp.c:11"));
+    assert_eq!(files.run("stats missing.log").status.code(), Some(2));
+}
+
+#[test]
+fn walk_shows_what_changed_between_two_records() {
+    let files = Files::new();
+    let value = files.json("walk bad.log --diff 7..12 --root 0x1000 --address 0xabc --format json");
+    assert_eq!((&value["from"]["output"], &value["to"]["output"]), (&json!("0x50abc"), &json!("0x51abc")));
+    assert_eq!(value["changes"][0]["changed"], json!(["value", "output"]));
+    let broken = text(&files.run("walk bad.log --diff id:8..id:9 --root 0x1000"));
+    assert!(broken.contains("L3 0x0..0xfff: value, kind, attributes, state\n"), "{broken}");
+    for (words, code) in [("7..99", 2), ("7", 2), ("7..12 --at 7", 2), ("7..7", 0)] {
+        let output = files.run(&format!("walk bad.log --root 0x1000 --diff {words}"));
+        assert_eq!(output.status.code(), Some(code), "{words}: {}", text(&output));
+    }
+}
+
+#[test]
 fn rewrite_and_diff_agree_on_what_is_the_same() {
     let files = Files::new();
     assert_eq!(

@@ -48,7 +48,7 @@ const GENERIC: [(&str, bool); 17] = [
     ("index --force --format json -o /dev/null TRACE", true),
 ];
 
-const CASES: [Case; 42] = [
+const CASES: [Case; 44] = [
     text("threads4.xray", "merge TRACE TRACE --to chrome -o -"),
     json("threads4.xray", "stats --merge --format json TRACE TRACE"),
     text("threads4.xray", "stats TRACE"),
@@ -75,7 +75,9 @@ const CASES: [Case; 42] = [
     json("free_tree.casemate", "casemate explain --format json TRACE"),
     json("free_tree.casemate", "casemate timeline --all-unclean --format json TRACE"),
     json("free_tree.casemate", "casemate state --format json TRACE"),
+    json("free_tree.casemate", "casemate stats --format json TRACE"),
     json("free_tree.casemate", "casemate walk --root ROOT --format json TRACE"),
+    json("free_tree.casemate", "casemate walk --root ROOT --diff 3..9 --format json TRACE"),
     text("free_tree.casemate", "casemate minimise TRACE -o -"),
     text("free_tree.casemate", "casemate rewrite TRACE -o -"),
     json("free_tree.casemate", "casemate diff --format json TRACE TRACE"),

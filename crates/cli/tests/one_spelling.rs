@@ -195,6 +195,7 @@ const READING: &[&str] = &[
     "casemate minimise FOREIGN -o out",
     "casemate rewrite FOREIGN -o out",
     "casemate state FOREIGN",
+    "casemate stats FOREIGN",
     "casemate timeline --all-unclean FOREIGN",
     "casemate walk --root 0x1000 FOREIGN",
     "heph convert --compat FOREIGN -o out",

@@ -172,7 +172,7 @@ fn compressed_data_damaged_before_their_first_byte_are_no_empty_file() {
 #[test]
 fn every_verb_of_casemate_refuses_what_is_clearly_of_another_format() {
     let (heph, lines) = (example("relay.heph"), example("relay.heph"));
-    let verbs = ["check", "explain", "timeline", "state", "walk", "minimise", "rewrite", "diff"];
+    let verbs = ["check", "explain", "timeline", "state", "stats", "walk", "minimise", "rewrite", "diff"];
     for verb in verbs {
         let folder = tempfile::tempdir().unwrap();
         let out = folder.path().join("out.log");

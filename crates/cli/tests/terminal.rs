@@ -134,6 +134,8 @@ report {heph} -o {out}
 ! casemate timeline --all-unclean {casemate}
 ! casemate state --tables {casemate}
 ! casemate walk --root 0x1000 {casemate}
+! casemate walk --root 0x1000 --diff 3..9 {casemate}
+! casemate stats {casemate}
 ! casemate minimise {casemate} -o -
 ! casemate rewrite {casemate} -o -
 ! casemate diff {casemate} {tree}

@@ -174,11 +174,13 @@ const CASEMATE: &[&str] = &[
     "casemate timeline FILE --all-unclean",
     "casemate timeline FILE --location 0x40003000",
     "casemate state FILE",
-    // Its patience is of time that passes: what it takes is bounded by that.
     "casemate minimise FILE --force -o OUT --patience 3",
     "casemate rewrite FILE --force -o OUT",
+    "casemate stats FILE",
+    "casemate stats FILE --top 0 --format json",
     "casemate walk FILE --root 0x40000000",
     "casemate walk FILE --root 0x40000000 --address 0x1000",
+    "casemate walk FILE --root 0x40000000 --diff 10..20",
     "casemate diff FILE FILE",
     "casemate diff FILE OTHER",
 ];

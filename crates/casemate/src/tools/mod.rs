@@ -14,6 +14,7 @@ pub mod rewrite;
 pub mod stats;
 pub mod timeline;
 pub mod walk;
+pub mod walk_diff;
 pub(crate) mod words;
 
 pub use check::{CheckOptions, Claim, Found, Related, Report, Role, Verdict, check};
@@ -22,3 +23,4 @@ pub use explain::{Explanation, Story, explain};
 pub use history::{Event, What, Where};
 pub use minimise::{Minimised, Smallest, minimise};
 pub use stats::{Stats, stats};
+pub use walk_diff::{WalkDiff, walk_diff};

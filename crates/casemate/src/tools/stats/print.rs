@@ -41,7 +41,7 @@ impl Stats {
         }
         writeln!(out, "\nlocks, longest hold first: times taken, records of the longest hold")?;
         for lock in self.locks.iter().take(top) {
-            write!(out, "  {:<18} {:>9}", hex(lock.lock), lock.taken)?;
+            write!(out, "  {:<#18x} {:>9}", lock.lock, lock.taken)?;
             if let Some(longest) = lock.longest {
                 let (first, last) = (longest.first, longest.last);
                 write!(out, " {:>9}  records {first} to {last}, thread {}", longest.events(), longest.thread)?;
@@ -54,8 +54,8 @@ impl Stats {
         writeln!(out, "\nentries, most written first: writes, cycles of break-before-make, records")?;
         for entry in self.entries.iter().take(top) {
             let (first, last) = (entry.first, entry.last);
-            let place = hex(entry.location);
-            writeln!(out, "  {place:<18} {:>9} {:>9}  {first} to {last}", entry.writes, entry.cycles)?;
+            let place = entry.location;
+            writeln!(out, "  {place:<#18x} {:>9} {:>9}  {first} to {last}", entry.writes, entry.cycles)?;
         }
         writeln!(out, "\n{PROOF}")?;
         if self.operations.get("isb").is_some_and(|row| row.unneeded > 0) {
@@ -79,7 +79,7 @@ impl Stats {
         let operations = self.operations.iter().map(|(name, counts)| {
             let mut value = row(counts);
             value["operation"] = json!(name);
-            let own = self.threads.iter().filter(|((other, _), _)| other == name);
+            let own = self.threads.range((name.clone(), 0)..=(name.clone(), u32::MAX));
             let own = own.map(|((_, thread), counts)| {
                 let mut value = row(counts);
                 value["thread"] = json!(thread);

@@ -10,6 +10,7 @@ mod reference;
 mod rewrite;
 mod rules;
 mod state;
+mod stats;
 mod timeline;
 mod walk;
 
@@ -57,9 +58,17 @@ enum CasemateVerb {
     #[command(after_help = "Example:\n  anytrace casemate state hyp.log --at 9\n  \
                             anytrace casemate state hyp.log --at 5 --at id:9 --format json")]
     State(state::StateArguments),
-    /// Translate an address, or print a page table as a tree, after a record
+    /// Count barriers and TLBIs that change nothing, how long locks are held, and the busiest entries
+    #[command(
+        after_help = "A barrier or TLBI is unneeded if the trace without it has the same verdict.\n\nExample:\n  \
+                            anytrace casemate stats hyp.log --top 5\n  \
+                            anytrace casemate stats hyp.log --format json | jq '.maintenance[]'"
+    )]
+    Stats(stats::StatsArguments),
+    /// Translate an address, or print a page table as a tree, after a record or what changed between two
     #[command(after_help = "Example:\n  anytrace casemate walk hyp.log --root 0xaaaaaf200000 --address 0x401234\n  \
-                            anytrace casemate walk hyp.log --at 7 --root 0xaaaaaf200000")]
+                            anytrace casemate walk hyp.log --at 7 --root 0xaaaaaf200000\n  \
+                            anytrace casemate walk hyp.log --diff 7..9 --root 0xaaaaaf200000")]
     Walk(walk::WalkArguments),
     /// Write a minimal trace with the same violation
     #[command(
@@ -84,6 +93,7 @@ pub(crate) fn run(options: &CasemateArguments) -> Result<Verdict, Failure> {
         CasemateVerb::Explain(options) => explain::run(options),
         CasemateVerb::Timeline(options) => timeline::run(options),
         CasemateVerb::State(options) => state::run(options),
+        CasemateVerb::Stats(options) => stats::run(options),
         CasemateVerb::Walk(options) => walk::run(options),
         CasemateVerb::Minimise(options) => minimise::run(options),
         CasemateVerb::Rewrite(options) => rewrite::run(options),
@@ -134,6 +144,12 @@ fn record(text: &str) -> Result<At, String> {
     }
 }
 
+/// Two records: `FROM..TO`.
+fn records(text: &str) -> Result<(At, At), String> {
+    let (from, to) = text.split_once("..").ok_or_else(|| format!("expected two records FROM..TO, found {text:?}"))?;
+    Ok((record(from)?, record(to)?))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -142,6 +158,8 @@ mod tests {
     fn addresses_and_records_are_read() {
         assert_eq!((address("0x1f"), address("1f")), (Ok(31), Ok(31)));
         assert_eq!((record("12"), record("id:12")), (Ok(At::Index(12)), Ok(At::Id(12))));
+        assert_eq!(records("3..id:7"), Ok((At::Index(3), At::Id(7))));
+        assert!(records("3").is_err() && records("3..").is_err() && records("..3").is_err());
         assert!(address("xyz").is_err() && record("id:").is_err() && record("0x1").is_err());
     }
 }
