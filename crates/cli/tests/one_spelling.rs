@@ -80,6 +80,7 @@ fn no_number_of_rows_is_all_rows() {
         "apitrace stats --by state --format csv imm.trace",
         "heph stats relay.heph",
         "heph stats --against relay.heph relay.heph",
+        "casemate stats free_tree.casemate",
         "heph tasks relay.heph",
         "memory sim --config zen3 --types boxes.cacheray",
         "memory compare --config zen3 boxes.cacheray rows.lackey",
