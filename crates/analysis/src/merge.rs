@@ -5,7 +5,7 @@
 //! # use anytrace_analysis::{filter::SpanFilter, pass::Pass};
 //! # let (traces, mut sink): (Vec<Facts>, _) = (Vec::new(), Pass::new(SpanFilter::default(), false, Vec::new()));
 //! // The facts come from each trace's `SpanSource`, which it announces first.
-//! let placed = place(&traces, Align::Clocks);
+//! let placed = place(&traces, Align::Near);
 //! let mut merger = Merger::new(&mut sink, &placed)?;
 //! // For each trace: `trace.spans(&options, &mut merger.trace(number, "app.xray"), &mut diagnostics)?`.
 //! # assert!(merger.process_count() == 0);

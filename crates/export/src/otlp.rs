@@ -10,6 +10,7 @@
 //! count from 1970, which the resource's `anytrace.clock` states. Format: the proto3 JSON mapping of
 //! opentelemetry-proto, where ids are hexadecimal.
 
+use std::collections::HashMap;
 use std::io::Write;
 
 use anytrace_core::span::{Edge, EdgeBatch, EdgeFlags, EdgeKind, Location, NameId, SpanSource, Track, TrackId, Value};
@@ -29,6 +30,9 @@ const LINE_BYTES_MAX: usize = 1 << 20;
 
 /// Most bytes of events that are buffered until their spans end.
 const EVENT_BYTES_MAX: usize = 16 << 20;
+
+/// Keys of one span that are compared one by one.
+const KEYS_SEARCHED: usize = 32;
 
 /// OTLP being written.
 pub struct Otlp<'a> {
@@ -180,10 +184,18 @@ impl<'a> Otlp<'a> {
 
     /// Attributes, each with a comma before.
     fn attributes(&self, out: &mut Vec<u8>, batch: &EdgeBatch, edge: &Edge) {
-        let mut seen: Vec<NameId> = Vec::new();
+        let mut keys: Vec<NameId> = Vec::new();
+        // A search is faster for as many keys as spans have, but an event may have thousands.
+        let mut counts: HashMap<NameId, usize> = HashMap::new();
         for (key, value) in batch.attributes(edge) {
-            let before = seen.iter().filter(|one| **one == key).count();
-            seen.push(key);
+            let before = if keys.len() < KEYS_SEARCHED {
+                keys.push(key);
+                keys.iter().filter(|one| **one == key).count() - 1
+            } else {
+                let count = counts.entry(key).or_insert_with(|| keys.iter().filter(|one| **one == key).count());
+                *count += 1;
+                *count - 1
+            };
             out.extend_from_slice(b",{\"key\":");
             if before == 0 {
                 out.extend_from_slice(self.names.get(key));

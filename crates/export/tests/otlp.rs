@@ -133,3 +133,33 @@ fn ids_depend_on_the_identity_of_a_span_and_not_on_its_position() {
     assert_eq!(keys, ["thread.id", "thread.name", "key", "key#2"]);
     assert_eq!(all[0]["attributes"][2]["value"], serde_json::json!({"intValue": "-1"}));
 }
+
+#[test]
+fn keys_that_repeat_are_numbered_however_many_there_are() {
+    let (mut out, mut spool) = (Vec::new(), Cursor::new(Vec::new()));
+    let outlet = Outlet { out: &mut out, spool: &mut spool, title: "x", cells: Cells::Guarded };
+    let mut sink = (by_name("otlp").unwrap().open)(outlet);
+    let unit = TimeUnit::Nanoseconds;
+    sink.source(&SpanSource { format: "x", unit, origin: 0, epoch_ns: None, uptime: None }).unwrap();
+    sink.track(0, &Track::default()).unwrap();
+    let names = ["work", "a", "b", "c"];
+    (0..).zip(names).for_each(|(id, name)| sink.name(id, name.as_bytes(), None).unwrap());
+    let mut batch = EdgeBatch::default();
+    edge(&mut batch, 0, 1, 0, EdgeKind::Begin);
+    let keys: Vec<NameId> = (0..200).map(|at| if at < 30 { 1 } else { 1 + at % 3 }).collect();
+    keys.iter().for_each(|key| batch.attribute(*key, SpanValue::U64(1)));
+    edge(&mut batch, 1, 2, 0, EdgeKind::End);
+    sink.edges(&batch).unwrap();
+    sink.finish().unwrap();
+    drop(sink);
+    let mut counts = [0; 4];
+    let expected = keys.iter().map(|key| {
+        counts[*key as usize] += 1;
+        let (name, count) = (names[*key as usize], counts[*key as usize]);
+        if count == 1 { name.to_owned() } else { format!("{name}#{count}") }
+    });
+    let all = spans(&out);
+    let attributes = all[0]["attributes"].as_array().unwrap();
+    let written = attributes.iter().map(|one| one["key"].as_str().unwrap().to_owned());
+    assert!(written.filter(|key| names.contains(&key.split('#').next().unwrap())).eq(expected));
+}

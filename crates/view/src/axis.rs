@@ -94,7 +94,7 @@ fn placed(sources: &[Option<SpanSource>]) -> Option<Placed> {
     let fact = |source: &SpanSource| Facts { source: *source, range: None, offset: 0 };
     let facts: Vec<Facts> = sources.iter().flatten().map(fact).collect();
     let have_clocks = facts.iter().all(|facts| facts.source.unit.sum_to_ns(1).is_some());
-    have_clocks.then(|| place(&facts, Align::Clocks))
+    have_clocks.then(|| place(&facts, Align::Near))
 }
 
 /// The time that is at 0 where the clocks of all traces agree: that of the first trace, if it is too large to be exact.

@@ -10,6 +10,7 @@ pub(super) enum Family {
     Apitrace,
     Casemate,
     Perfetto,
+    Chrome,
     /// What programs are made of: object files, or maps of them.
     Object,
     /// JSON as glretrace dumps the state of GL.
@@ -28,6 +29,7 @@ impl Family {
             Self::Apitrace => "trace",
             Self::Casemate => "casemate",
             Self::Perfetto => "perfetto",
+            Self::Chrome => "chrome",
             Self::Object => "object",
             Self::State => "json",
             Self::Pictures => "pictures",
@@ -48,6 +50,7 @@ const GENERAL: &[&str] = &[
     "info FILE",
     "highlights FILE",
     "report FILE --force -o OUT",
+    "convert FILE --force -o OUT --to html",
     "check FILE",
     "check FILE --format sarif",
     "dump FILE",
@@ -58,6 +61,9 @@ const GENERAL: &[&str] = &[
     "convert FILE --force -o OUT --to FORM",
     "convert FILE --force -o OUT --to jsonl",
     "convert LINES --force -o OUT --to FORM",
+    "convert FILE --force -o OUT --to arrow --table events",
+    "convert FILE --force -o OUT --to parquet --table events",
+    "index FILE --force -o OUT",
     "diff FILE FILE",
     "diff FILE OTHER",
 ];
@@ -101,6 +107,7 @@ const SPANS: &[&str] = &[
     "convert FILE --force -o OUT --to otlp",
     "convert FILE --force -o OUT --to perf-script",
     "convert FILE --force -o OUT --to perfetto",
+    "convert FILE --force -o OUT --to pprof",
     "convert FILE --force -o OUT --to speedscope",
     "convert FILE --force -o OUT --to svg",
     "flame FILE --format folded",
@@ -216,6 +223,9 @@ pub(super) const EXEMPT: &[(&str, &str)] = &[
     ("completions", "prints what the program's options are"),
     ("man", "prints what the program's options are"),
     ("view", "runs until it is interrupted; `timeline` reads the same spans"),
+    ("query", "another program runs it, on the tables that `convert --to arrow` reads"),
+    ("heph open", "reads the memory of a recorder, of a fixed size"),
+    ("heph recover", "reads the memory of a recorder, of a fixed size"),
     ("apitrace dump-images", "replays as `apitrace replay` does"),
     ("apitrace frames", "replays as `apitrace replay` does"),
     ("cacheray cc", "runs a compiler and reads nothing"),
@@ -225,7 +235,7 @@ pub(super) const EXEMPT: &[(&str, &str)] = &[
 ];
 
 /// All kinds.
-pub(super) const FAMILIES: [Family; 10] = [
+pub(super) const FAMILIES: [Family; 11] = [
     Family::Cacheray,
     Family::Lackey,
     Family::Heph,
@@ -233,6 +243,7 @@ pub(super) const FAMILIES: [Family; 10] = [
     Family::Apitrace,
     Family::Casemate,
     Family::Perfetto,
+    Family::Chrome,
     Family::Object,
     Family::State,
     Family::Pictures,
@@ -247,7 +258,7 @@ pub(super) fn jobs(family: Family) -> impl Iterator<Item = &'static str> {
         Family::Xray => &[GENERAL, SPANS, XRAY],
         Family::Apitrace => &[GENERAL, SPANS, APITRACE],
         Family::Casemate => &[GENERAL, CASEMATE],
-        Family::Perfetto => &[GENERAL, SPANS],
+        Family::Perfetto | Family::Chrome => &[GENERAL, SPANS],
         Family::Object => &[OBJECT],
         Family::State => &[STATE],
         Family::Pictures => &[PICTURES],

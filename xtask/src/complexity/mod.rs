@@ -8,6 +8,7 @@
 mod apitrace;
 mod cacheray;
 mod casemate;
+mod chrome;
 mod coverage;
 mod heph;
 mod inputs;
@@ -82,6 +83,7 @@ fn shapes() -> Vec<Shape> {
         (casemate::SHAPES, casemate::BROKEN),
         (others::SHAPES, others::BROKEN),
         (perfetto::SHAPES, perfetto::BROKEN),
+        (chrome::SHAPES, chrome::BROKEN),
     ];
     let shape = |&(name, family, make, count): &Row, broken: &[&str]| {
         let may_be_refused = broken.contains(&name);
@@ -191,7 +193,7 @@ mod tests {
         names.dedup();
         assert_eq!(names.len(), all);
         let broken = [cacheray::BROKEN, heph::BROKEN, xray::BROKEN, apitrace::BROKEN, casemate::BROKEN, others::BROKEN];
-        let broken = broken.concat().len() + perfetto::BROKEN.len();
+        let broken = broken.concat().len() + perfetto::BROKEN.len() + chrome::BROKEN.len();
         assert_eq!(broken, shapes().iter().filter(|shape| shape.may_be_refused).count());
     }
 

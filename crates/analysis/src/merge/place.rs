@@ -2,13 +2,13 @@
 //!
 //! Clocks are compared in this order: dates; the uptime of the machine, which a trace with both also dates; counters of
 //! one rate that count at about the same time, as those of a machine's processors do. Where uptimes say that two counters
-//! are one, the counter decides, which is finer. Traces that have nothing in common begin together. What has no clock is
-//! spread over the time of the others.
+//! are one, the counter decides, which is finer. Traces that begin more than an hour apart were not recorded together:
+//! they begin together, as do those that have nothing in common. What has no clock is spread over the time of the others.
 
 use anytrace_core::span::{SpanSource, TimeUnit, Uptime};
 
-/// Counters of one rate whose first times are at most this far apart are taken for one.
-const ONE_COUNTER_NS: i128 = 3_600_000_000_000;
+/// Traces that begin at most this far apart were recorded together, and counters of one rate are one.
+const TOGETHER_NS: i128 = 3_600_000_000_000;
 
 /// Counters of one rate whose zeros are at most this far apart on the clock of uptime are one.
 const SAME_COUNTER_NS: i128 = 1_000_000;
@@ -16,8 +16,10 @@ const SAME_COUNTER_NS: i128 = 1_000_000;
 /// How clocks are compared.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Align {
-    /// By what the traces say.
+    /// By what the traces say, if they say that they begin within an hour.
     #[default]
+    Near,
+    /// By what the traces say; dates and uptimes however far apart.
     Clocks,
     /// All begin together.
     Begin,
@@ -45,6 +47,8 @@ pub enum By {
     Uptime(u64),
     /// Its counter is that of another trace.
     Counter,
+    /// It was recorded this many nanoseconds from the others, too far to show: it begins with them.
+    Apart(u64),
     /// Nothing relates its clock to the others: it begins with them.
     Begin,
     /// It has no clock: its records are spread evenly.
@@ -135,7 +139,7 @@ pub fn place(facts: &[Facts], align: Align) -> Placed {
             let first = ns(one.source.unit, one.source.origin)?;
             let (clock, by, zero) = clock_of(one, align, date_of_uptime, same_counter(one, facts));
             let first = first + zero;
-            let group = groups.iter().position(|group| group.has(clock, first)).unwrap_or(groups.len());
+            let group = groups.iter().position(|group| group.has(clock, first, align)).unwrap_or(groups.len());
             match groups.get_mut(group) {
                 Some(group) => group.add(first),
                 None => groups.push(Group { clock, first, traces: 1 }),
@@ -172,9 +176,15 @@ struct Group {
 }
 
 impl Group {
-    fn has(&self, clock: Clock, first: i128) -> bool {
-        let is_near = || (first - self.first).abs() <= ONE_COUNTER_NS;
-        self.clock == clock && clock != Clock::Alone && (!matches!(clock, Clock::Counter(_)) || is_near())
+    fn has(&self, clock: Clock, first: i128, align: Align) -> bool {
+        let is_near = || (first - self.first).abs() <= TOGETHER_NS;
+        self.clock == clock
+            && match clock {
+                Clock::Alone => false,
+                Clock::AsTheyAre => true,
+                Clock::Date | Clock::Uptime => align == Align::Clocks || is_near(),
+                Clock::Counter(_) => is_near(),
+            }
     }
 
     fn add(&mut self, first: i128) {
@@ -207,14 +217,12 @@ fn clock_of(
     match (align, facts.source.epoch_ns, uptime, date_of_uptime) {
         (Align::Begin, ..) => (Clock::Alone, By::Begin, 0),
         (Align::AsTheyAre, ..) => (Clock::AsTheyAre, By::Counter, 0),
-        (Align::Clocks, Some(epoch), ..) => (Clock::Date, By::Date, epoch),
-        (Align::Clocks, None, Some(Uptime { zero_ns, spread_ns }), Some((start, spread))) => {
+        (_, Some(epoch), ..) => (Clock::Date, By::Date, epoch),
+        (_, None, Some(Uptime { zero_ns, spread_ns }), Some((start, spread))) => {
             (Clock::Date, by_uptime(spread_ns.saturating_add(spread)), start + zero_ns)
         }
-        (Align::Clocks, None, Some(Uptime { zero_ns, spread_ns }), None) => {
-            (Clock::Uptime, by_uptime(spread_ns), zero_ns)
-        }
-        (Align::Clocks, None, None, _) => (Clock::Counter(facts.source.unit), By::Counter, 0),
+        (_, None, Some(Uptime { zero_ns, spread_ns }), None) => (Clock::Uptime, by_uptime(spread_ns), zero_ns),
+        (_, None, None, _) => (Clock::Counter(facts.source.unit), By::Counter, 0),
     }
 }
 
@@ -253,6 +261,13 @@ impl<'a> Axis<'a> {
         Self { groups, first, first_clocked, length }
     }
 
+    /// How far the traces of a group are from the first on the same clock.
+    fn apart(&self, group: usize) -> Option<u64> {
+        let own = self.groups.get(group).filter(|own| own.clock != Clock::Alone)?;
+        let first = self.groups.iter().take(group).find(|first| first.clock == own.clock)?;
+        Some(to_u64((own.first - first.first).abs()))
+    }
+
     fn place(&self, facts: &Facts, begun: Option<Begun>) -> Placement {
         let Some(begun) = begun else {
             let (first, last) = facts.range.unwrap_or((0, 0));
@@ -261,7 +276,11 @@ impl<'a> Axis<'a> {
         };
         let group = self.groups.get(begun.group);
         let is_alone = group.is_none_or(|group| group.traces < 2);
-        let by = if is_alone && begun.by != By::Date { By::Begin } else { begun.by };
+        let by = match self.apart(begun.group) {
+            Some(apart) => By::Apart(apart),
+            None if is_alone && begun.by != By::Date => By::Begin,
+            None => begun.by,
+        };
         let shift = begun.zero - group.map_or(0, |group| group.first) + facts.offset - self.first;
         Placement { by, scale: Scale::Unit(facts.source.unit), shift, length: 0 }
     }

@@ -451,7 +451,7 @@ mod tests {
         assert_eq!((report.verdict, report.errors, report.lost), (Verdict::Unknown, 1, 0));
         assert_eq!(report.reasons(), ["a TLBI is not modelled"]);
         assert!(!report.is_fine());
-        // Even where there was nothing for it to clean: it may drop what the model does not follow.
+        // Nor is anything known of it where the model has nothing to clean.
         let report = run(&format!("{tree}(tlbi 9 0 vmallws2e1is)"), CheckOptions::default());
         assert_eq!((report.verdict, report.warnings), (Verdict::Unknown, 1));
         let report = run(&format!("{tree}(sysreg-write 9 0 tcr2_el2 1)"), CheckOptions::default());

@@ -42,13 +42,16 @@ fn events(bytes: &[u8], without_any: Confidence) -> Confidence {
         }
         let rest = bytes.get(at..).unwrap_or_default();
         let mut record = Record::default();
-        match members(rest, 0, |key, value| record.set(key, value)) {
+        let end = members(rest, 0, |key, value| record.set(key, value));
+        let is_real = is_plausible(&record)
+            && [record.time, record.process, record.thread, record.name].iter().flatten().count() >= 2;
+        match end {
             Ok(used) => {
-                let is_real = is_plausible(&record)
-                    && [record.time, record.process, record.thread, record.name].iter().flatten().count() >= 2;
                 (real, others) = (real + usize::from(is_real), others + usize::from(!is_real));
                 at += used;
             }
+            // The first event may be longer than these bytes, or damaged behind what shows that it is one.
+            Err(_) if is_real && real + others == 0 => return Confidence::Likely,
             Err(_) => break,
         }
     }
@@ -100,6 +103,11 @@ mod tests {
             assert_eq!(sure(&text), Confidence::Certain, "{text}");
         }
         assert_eq!(sure("{\"traceEvents\":[]}"), Confidence::Likely);
+        let long = format!("[{},\"args\":{{\"a\":\"{}\"}}}}]", event.trim_end_matches('}'), "x".repeat(100_000));
+        assert_eq!(sure(&long), Confidence::Likely, "longer than what is examined");
+        let deep =
+            format!("[{},\"args\":{}1{}}}]", event.trim_end_matches('}'), "{\"a\":".repeat(500), "}".repeat(500));
+        assert_eq!(sure(&deep), Confidence::Likely, "nested too deep to be read");
         assert_eq!(sure("{\"traceEvents\": [{\"a\":1}]}"), Confidence::Maybe);
     }
 

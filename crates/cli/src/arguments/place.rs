@@ -12,8 +12,10 @@ use crate::failure::Failure;
 /// How the clocks of several traces are compared.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, ValueEnum)]
 pub(crate) enum AlignArgument {
-    /// By what the traces say: dates, the machine's uptime, counters of one rate; else they begin together
+    /// By dates, the machine's uptime, counters of one rate; those that begin over an hour apart begin together
     #[default]
+    Near,
+    /// The same, however far apart dates and uptimes are
     Clocks,
     /// All begin together
     Begin,
@@ -28,7 +30,7 @@ pub(crate) struct PlaceArguments {
     /// Move a trace, after its clock was compared with the others': by ns, us, ms or s; may be repeated
     #[arg(long, value_name = "FILE=+TIME", value_parser = offset)]
     offset: Vec<(PathBuf, i128)>,
-    /// How clocks are compared [default: clocks]
+    /// How clocks are compared [default: near]
     #[arg(long, value_enum, value_name = "HOW")]
     align: Option<AlignArgument>,
 }
@@ -42,6 +44,7 @@ impl PlaceArguments {
     /// How clocks are compared.
     pub(crate) fn align(&self) -> Align {
         match self.align.unwrap_or_default() {
+            AlignArgument::Near => Align::Near,
             AlignArgument::Clocks => Align::Clocks,
             AlignArgument::Begin => Align::Begin,
             AlignArgument::None => Align::AsTheyAre,

@@ -204,6 +204,10 @@ fn reason(placement: &Placement, at: u64, unit: TimeUnit) -> String {
             let spread = Times(TimeUnit::Nanoseconds).length(u128::from(spread));
             format!("begins at {at}, by the machine's uptime; its clock is known within {spread}")
         }
+        By::Apart(apart) => {
+            let apart = Times(TimeUnit::Nanoseconds).length(u128::from(apart));
+            format!("begins at {at}, with the others: its clock says {apart} apart; --align clocks places it there")
+        }
         By::Counter => format!("begins at {at}: its times and those of others are taken to be of one clock"),
         By::Begin => {
             format!("begins at {at}: nothing in it says when that is on another trace's clock; --offset moves it")

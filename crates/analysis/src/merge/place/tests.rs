@@ -66,8 +66,23 @@ fn counters_of_one_rate_are_one_if_they_count_at_about_the_same_time() {
     assert_eq!(places, [(0, By::Counter), (7_000_000, By::Counter), (0, By::Begin)]);
     // An hour and a tick.
     let far = [ticks(1_000, 5_000_000), ticks(1_000, 8_600_001)];
-    assert_eq!(begins(&far, Align::Clocks), [(0, By::Begin); 2]);
+    assert_eq!(begins(&far, Align::Clocks), [(0, By::Begin), (0, By::Apart(3_600_001_000_000))]);
     assert_eq!(begins(&far, Align::AsTheyAre), [(0, By::Counter), (3_600_001_000_000, By::Counter)]);
+}
+
+#[test]
+fn runs_of_different_days_begin_together_unless_their_dates_are_asked_for() {
+    const DAY_NS: i128 = 86_400_000_000_000;
+    let day = u64::try_from(DAY_NS).unwrap();
+    let traces = [dated(5, 1_000), dated(5, 1_000 + DAY_NS), dated(9, 1_000 + DAY_NS), up(0, 7, 1)];
+    let places = begins(&traces, Align::Near);
+    assert_eq!(places, [(0, By::Date), (0, By::Apart(day)), (4, By::Apart(day)), (0, By::Begin)]);
+    assert_eq!(place(&traces, Align::Near).source.epoch_ns, Some(1_005));
+    let places = begins(&traces, Align::Clocks);
+    assert_eq!(places, [(0, By::Date), (day, By::Date), (day + 4, By::Date), (0, By::Begin)]);
+    // An hour is near.
+    let hour = [dated(0, 0), dated(0, 3_600_000_000_000)];
+    assert_eq!(begins(&hour, Align::Near), [(0, By::Date), (3_600_000_000_000, By::Date)]);
 }
 
 #[test]
