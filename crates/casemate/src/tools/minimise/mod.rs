@@ -1,6 +1,6 @@
 //! `casemate minimise`: the smallest trace with the same verdict, by a causal slice and delta debugging.
 //!
-//! First, the records that can have led to the violation are collected ([`slice`]), few at first and more as long as the
+//! First, the records that can have led to the violation are collected (`slice`), few at first and more as long as the
 //! checker does not give the same verdict on them. Then, complete units are removed: threads, pages, rounds under a lock,
 //! kinds; then runs of records, ever shorter, until no single record can be removed. A candidate counts when its first
 //! violation breaks the same rule at the same location.
