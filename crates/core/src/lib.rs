@@ -35,6 +35,8 @@ mod number_set;
 mod options;
 mod plan;
 mod probe;
+#[cfg(feature = "runs")]
+pub mod runs;
 mod sink;
 pub mod span;
 mod step;

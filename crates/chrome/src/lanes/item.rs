@@ -1,7 +1,7 @@
 //! What is sorted: spans, points and ends, each with the bytes of its events where those are needed later.
 
-use anytrace_core::Error;
 use anytrace_core::bytes::array_at;
+use anytrace_core::runs::Stored;
 
 /// What an item is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default)]
@@ -82,13 +82,27 @@ impl Order {
     }
 }
 
-impl Item {
-    /// Length of all bytes behind it.
-    pub(crate) fn payload(&self) -> usize {
+impl Stored for Item {
+    const BEFORE: Self = Self {
+        home: 0,
+        name: 0,
+        owner: 0,
+        start: 0,
+        end: 0,
+        seq: 0,
+        end_seq: 0,
+        class: Class::Span,
+        flags: 0,
+        cpu: 0,
+        bytes: 0,
+        end_bytes: 0,
+    };
+
+    fn payload(&self) -> usize {
         self.bytes as usize + self.end_bytes as usize
     }
 
-    pub(crate) fn encode(&self, out: &mut Vec<u8>) {
+    fn encode(&self, _last: &Self, out: &mut Vec<u8>) {
         for four in [self.home, self.name] {
             out.extend_from_slice(&four.to_le_bytes());
         }
@@ -102,11 +116,10 @@ impl Item {
         }
     }
 
-    /// Reads what [`Self::encode`] wrote.
-    pub(crate) fn decode(bytes: &[u8]) -> Option<Self> {
+    fn decode(bytes: &[u8], _last: &Self) -> Option<(Self, usize)> {
         let four = |at| array_at::<4>(bytes, at).map(u32::from_le_bytes);
         let eight = |at| array_at::<8>(bytes, at).map(u64::from_le_bytes);
-        Some(Self {
+        let item = Self {
             home: four(0)?,
             name: four(4)?,
             owner: eight(8)?,
@@ -119,13 +132,9 @@ impl Item {
             cpu: array_at::<2>(bytes, 50).map(u16::from_le_bytes)?,
             bytes: four(52)?,
             end_bytes: four(56)?,
-        })
+        };
+        Some((item, ITEM_BYTES))
     }
-}
-
-/// An error of a temporary file.
-pub(crate) fn failed(error: std::io::Error) -> Error {
-    Error::io("sorting in a temporary file", error)
 }
 
 #[cfg(test)]
@@ -150,9 +159,10 @@ mod tests {
                 end_bytes: 11,
             };
             let mut out = Vec::new();
-            item.encode(&mut out);
-            assert_eq!((out.len(), Item::decode(&out)), (ITEM_BYTES, Some(item)));
-            assert_eq!(Item::decode(&out[..ITEM_BYTES - 1]), None);
+            item.encode(&Item::BEFORE, &mut out);
+            assert_eq!((out.len(), Item::decode(&out, &Item::BEFORE)), (ITEM_BYTES, Some((item, ITEM_BYTES))));
+            assert_eq!(Item::decode(&out[..ITEM_BYTES - 1], &Item::BEFORE), None);
+            assert_eq!(Item::BEFORE, Item::default());
         }
     }
 

@@ -1,5 +1,7 @@
 //! An event while it is sorted: what is stored of it, and how it is written to a temporary file.
 
+use anytrace_core::runs::Stored;
+
 use crate::wire::record::{Attributes, Event};
 
 /// The home of lives of spans, whose threads mean nothing.
@@ -128,78 +130,84 @@ const HAS_MORE_BYTES: u8 = 8;
 const HAS_SUBSTREAM: u8 = 16;
 const HAS_STREAM: u8 = 32;
 
-/// Appends an event to a run; `last` is the previous one in the run.
-#[inline]
-pub(crate) fn encode(out: &mut Vec<u8>, last: &StoredEvent, next: &StoredEvent, bytes: &[u8]) {
-    let is_other_lane = next.home != last.home || next.lane != last.lane;
-    let has_substream = next.substream != next.lane;
-    let has_stream = next.stream != next.home;
-    let has_more = next.description_bytes > 0 || next.nesting_bytes > 0;
-    let flag = |is_set: bool, bit: u8| if is_set { bit } else { 0 };
-    out.push(
-        flag(is_other_lane, IS_OTHER_LANE)
-            | flag(next.attribute_bytes > 0, HAS_BYTES)
-            | flag(next.backward > 0, IS_BACKWARD)
-            | flag(has_more, HAS_MORE_BYTES)
-            | flag(has_substream, HAS_SUBSTREAM)
-            | flag(has_stream, HAS_STREAM),
-    );
-    if is_other_lane {
-        varint(out, u64::from(next.home));
-        varint(out, next.lane);
-    }
-    if has_stream {
-        varint(out, u64::from(next.stream));
-    }
-    if has_substream {
-        varint(out, next.substream);
-    }
-    // Within a lane, starts do not go backwards.
-    varint(out, if is_other_lane { next.start } else { next.start.wrapping_sub(last.start) });
-    varint(out, next.end - next.start);
-    varint(out, zigzag(next.order, last.order));
-    varint(out, zigzag(next.seq, last.seq));
-    varint(out, u64::from(next.name));
-    if next.backward > 0 {
-        varint(out, next.backward);
-    }
-    if next.attribute_bytes > 0 {
-        varint(out, u64::from(next.attribute_bytes));
-    }
-    if has_more {
-        varint(out, u64::from(next.description_bytes));
-        varint(out, u64::from(next.nesting_bytes));
-    }
-    out.extend_from_slice(bytes);
-}
+impl Stored for StoredEvent {
+    const BEFORE: Self = Self::BEFORE;
 
-/// Reads the output of [`encode`]: the event and its encoded length without its variable-length data; `None` if the
-/// bytes end inside it.
-#[inline]
-pub(crate) fn decode(bytes: &[u8], last: &StoredEvent) -> Option<(StoredEvent, usize)> {
-    let mut rest = bytes;
-    let flags = *rest.split_off_first()?;
-    let mut next = *last;
-    if flags & IS_OTHER_LANE != 0 {
-        next.home = u32::try_from(take(&mut rest)?).ok()?;
-        next.lane = take(&mut rest)?;
-        next.start = 0;
+    #[inline]
+    fn encode(&self, last: &Self, out: &mut Vec<u8>) {
+        let next = self;
+        let is_other_lane = next.home != last.home || next.lane != last.lane;
+        let has_substream = next.substream != next.lane;
+        let has_stream = next.stream != next.home;
+        let has_more = next.description_bytes > 0 || next.nesting_bytes > 0;
+        let flag = |is_set: bool, bit: u8| if is_set { bit } else { 0 };
+        out.push(
+            flag(is_other_lane, IS_OTHER_LANE)
+                | flag(next.attribute_bytes > 0, HAS_BYTES)
+                | flag(next.backward > 0, IS_BACKWARD)
+                | flag(has_more, HAS_MORE_BYTES)
+                | flag(has_substream, HAS_SUBSTREAM)
+                | flag(has_stream, HAS_STREAM),
+        );
+        if is_other_lane {
+            varint(out, u64::from(next.home));
+            varint(out, next.lane);
+        }
+        if has_stream {
+            varint(out, u64::from(next.stream));
+        }
+        if has_substream {
+            varint(out, next.substream);
+        }
+        // Within a lane, starts do not go backwards.
+        varint(out, if is_other_lane { next.start } else { next.start.wrapping_sub(last.start) });
+        varint(out, next.end - next.start);
+        varint(out, zigzag(next.order, last.order));
+        varint(out, zigzag(next.seq, last.seq));
+        varint(out, u64::from(next.name));
+        if next.backward > 0 {
+            varint(out, next.backward);
+        }
+        if next.attribute_bytes > 0 {
+            varint(out, u64::from(next.attribute_bytes));
+        }
+        if has_more {
+            varint(out, u64::from(next.description_bytes));
+            varint(out, u64::from(next.nesting_bytes));
+        }
     }
-    next.stream = if flags & HAS_STREAM != 0 { u32::try_from(take(&mut rest)?).ok()? } else { next.home };
-    next.substream = if flags & HAS_SUBSTREAM != 0 { take(&mut rest)? } else { next.lane };
-    next.start = next.start.wrapping_add(take(&mut rest)?);
-    next.end = next.start.wrapping_add(take(&mut rest)?);
-    next.order = unzigzag(take(&mut rest)?, last.order);
-    next.seq = unzigzag(take(&mut rest)?, last.seq);
-    next.name = u32::try_from(take(&mut rest)?).ok()?;
-    next.backward = if flags & IS_BACKWARD != 0 { take(&mut rest)? } else { 0 };
-    next.attribute_bytes = if flags & HAS_BYTES != 0 { u32::try_from(take(&mut rest)?).ok()? } else { 0 };
-    (next.description_bytes, next.nesting_bytes) = (0, 0);
-    if flags & HAS_MORE_BYTES != 0 {
-        next.description_bytes = u32::try_from(take(&mut rest)?).ok()?;
-        next.nesting_bytes = u32::try_from(take(&mut rest)?).ok()?;
+
+    #[inline]
+    fn decode(bytes: &[u8], last: &Self) -> Option<(Self, usize)> {
+        let mut rest = bytes;
+        let flags = *rest.split_off_first()?;
+        let mut next = *last;
+        if flags & IS_OTHER_LANE != 0 {
+            next.home = u32::try_from(take(&mut rest)?).ok()?;
+            next.lane = take(&mut rest)?;
+            next.start = 0;
+        }
+        next.stream = if flags & HAS_STREAM != 0 { u32::try_from(take(&mut rest)?).ok()? } else { next.home };
+        next.substream = if flags & HAS_SUBSTREAM != 0 { take(&mut rest)? } else { next.lane };
+        next.start = next.start.wrapping_add(take(&mut rest)?);
+        next.end = next.start.wrapping_add(take(&mut rest)?);
+        next.order = unzigzag(take(&mut rest)?, last.order);
+        next.seq = unzigzag(take(&mut rest)?, last.seq);
+        next.name = u32::try_from(take(&mut rest)?).ok()?;
+        next.backward = if flags & IS_BACKWARD != 0 { take(&mut rest)? } else { 0 };
+        next.attribute_bytes = if flags & HAS_BYTES != 0 { u32::try_from(take(&mut rest)?).ok()? } else { 0 };
+        (next.description_bytes, next.nesting_bytes) = (0, 0);
+        if flags & HAS_MORE_BYTES != 0 {
+            next.description_bytes = u32::try_from(take(&mut rest)?).ok()?;
+            next.nesting_bytes = u32::try_from(take(&mut rest)?).ok()?;
+        }
+        Some((next, bytes.len() - rest.len()))
     }
-    Some((next, bytes.len() - rest.len()))
+
+    #[inline]
+    fn payload(&self) -> usize {
+        self.bytes()
+    }
 }
 
 #[inline]
@@ -284,13 +292,14 @@ mod tests {
             next.end = next.end.max(next.start);
             let bytes = vec![7; next.bytes()];
             let mut out = Vec::new();
-            encode(&mut out, &last, &next, &bytes);
-            let (found, used) = decode(&out, &last).unwrap();
+            next.encode(&last, &mut out);
+            out.extend_from_slice(&bytes);
+            let (found, used) = StoredEvent::decode(&out, &last).unwrap();
             prop_assert_eq!(found.key(), next.key());
             prop_assert_eq!((found.backward, found.bytes()), (backward, next.bytes()));
             prop_assert_eq!((found.stream, found.substream), (next.stream, next.substream));
             prop_assert_eq!(used + bytes.len(), out.len());
-            prop_assert!((0..used).all(|cut| decode(&out[..cut], &last).is_none()));
+            prop_assert!((0..used).all(|cut| StoredEvent::decode(&out[..cut], &last).is_none()));
         }
     }
 }
