@@ -17,8 +17,8 @@ use crate::paint;
 #[derive(Debug, Args, Clone)]
 pub(crate) struct SymbolArguments {
     /// Program, library or YAML map with the names of the trace's functions; OBJECT= assigns it to one of the program's
-    /// objects (XRay: 0 is the program itself); of several traces merged, TRACE= before it to one of them. May be
-    /// repeated
+    /// objects (XRay: 0 is the program itself); `stats`, `flame`, `timeline`, `merge` and `convert` of several traces take
+    /// TRACE= before it. May be repeated
     #[arg(short = 'm', long = "program", alias = "instr-map", value_name = "[OBJECT=]PATH", value_parser = OsStringValueParser::new().map(|text| source(&text)))]
     sources: Vec<SymbolSource>,
     #[command(flatten)]
@@ -60,16 +60,17 @@ impl SymbolArguments {
     }
 
     /// The files for one of several traces: those of all, and those with the trace's name before them.
-    pub(crate) fn of_trace(&self, trace: &Path, traces: &[PathBuf]) -> Self {
+    pub(crate) fn of_trace<'a>(&self, trace: &Path, traces: impl Iterator<Item = &'a PathBuf>) -> Self {
+        let traces: Vec<&PathBuf> = traces.collect();
         let named = |one: &SymbolSource| {
             let text = one.path.as_os_str().as_encoded_bytes();
-            let name = |of: &&PathBuf| {
+            let name = |of: &&&PathBuf| {
                 let name = of.as_os_str().as_encoded_bytes();
                 one.object.is_none() && text.strip_prefix(name).is_some_and(|rest| rest.starts_with(b"="))
             };
             let of = traces.iter().find(name)?;
             let rest = one.path.to_str()?.get(of.as_os_str().len() + 1..)?;
-            Some((of.clone(), source(OsStr::new(rest))))
+            Some((of.as_path(), source(OsStr::new(rest))))
         };
         let mine = |one: &SymbolSource| match named(one) {
             Some((of, source)) => (of == trace).then_some(source),
@@ -186,13 +187,13 @@ mod tests {
 
     #[test]
     fn a_file_may_belong_to_one_of_several_traces() {
-        let traces = ["a.xray".into(), "b.xray".into(), "x".into()];
+        let traces: [PathBuf; 3] = ["a.xray".into(), "b.xray".into(), "x".into()];
         let mangling = ManglingArguments { demangle: false, no_demangle: false };
         let texts = ["all", "a.xray=prog", "b.xray=2=lib.so", "c.xray=other", "1=one.so", "x=a=b"];
         let symbols =
             SymbolArguments { sources: texts.iter().map(|text| source(OsStr::new(text))).collect(), mangling };
         let of = |trace: &str| {
-            let sources = symbols.of_trace(Path::new(trace), &traces).sources;
+            let sources = symbols.of_trace(Path::new(trace), traces.iter()).sources;
             sources.iter().map(|one| (one.object, one.path.display().to_string())).collect::<Vec<_>>()
         };
         let all = [(None, "all".to_owned()), (None, "c.xray=other".to_owned()), (Some(1), "one.so".to_owned())];

@@ -262,4 +262,11 @@ fn each_trace_has_the_names_of_its_own_program() {
     let has = |file: &str, name: &str| of_file(&merged, file).keys().any(|(_, _, own)| own == name);
     assert!(has(XRAY, "serve") && has("other.xray", "request"));
     assert!(!has(XRAY, "request") && !has("other.xray", "serve"));
+    // So it is where they are not merged.
+    for verb in [&["stats"][..], &["flame"], &["timeline", "--width", "200"]] {
+        let text = out(&[verb, &[XRAY, other, "-m", &first, "-m", &second]].concat());
+        assert!(text.contains("serve") && text.contains("request"), "{verb:?}: {text}");
+    }
+    let compared = out(&["stats", XRAY, "--against", other, "-m", &first, "-m", &second]);
+    assert!(compared.contains("serve") && compared.contains("request"), "{compared}");
 }

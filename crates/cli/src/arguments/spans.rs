@@ -1,6 +1,6 @@
 //! Options of the verbs over spans: `stats`, `flame`, `timeline`.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use anytrace_analysis::accounting::Statistic;
 use anytrace_analysis::filter::SpanFilter;
@@ -43,6 +43,11 @@ impl SpanArguments {
     /// All spans, with these names.
     pub(crate) fn all(symbols: SymbolArguments) -> Self {
         Self { thread: Vec::new(), time: None, name: None, depth: None, tail_chains: false, symbols }
+    }
+
+    /// The same for one of several traces: with the names that are for it.
+    pub(crate) fn of_trace<'a>(&self, trace: &Path, traces: impl Iterator<Item = &'a PathBuf>) -> Self {
+        Self { symbols: self.symbols.of_trace(trace, traces), ..self.clone() }
     }
 
     /// True when `--time` has plain numbers: the trace's own times, which may begin anywhere.

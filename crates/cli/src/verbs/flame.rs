@@ -92,10 +92,11 @@ fn add_merged(graph: &mut FlameGraph, options: &FlameArguments) -> Result<Verdic
 
 fn add(graph: &mut FlameGraph, side: Side, file: &Path, options: &FlameArguments) -> Result<Verdict, Failure> {
     let by = weight(options);
-    let filter = || options.spans.filter(options.duration);
+    let spans = options.spans.of_trace(file, options.files.iter().chain(&options.diff));
+    let filter = || spans.filter(options.duration);
     let request = Request {
         path: file,
-        spans: &options.spans,
+        spans: &spans,
         input: &options.input,
         index: &options.index,
         filter: &filter,
@@ -113,7 +114,7 @@ fn add(graph: &mut FlameGraph, side: Side, file: &Path, options: &FlameArguments
         None => {
             let mut weights = StackWeights::new(by);
             let pass = Pass::new(filter(), true, vec![&mut weights]);
-            (read_caused(file, &options.spans, causes, &options.input, pass)?, weights)
+            (read_caused(file, &spans, causes, &options.input, pass)?, weights)
         }
     };
     if let Some(stacks) = read.done.stacks

@@ -18,7 +18,7 @@ use anytrace_analysis::pass::{Engine, Pass};
 
 use serde_json::Value;
 
-use crate::arguments::{ByArgument, StatsArguments, StatsForm, matching};
+use crate::arguments::{ByArgument, SpanArguments, StatsArguments, StatsForm, matching};
 use crate::failure::Failure;
 use crate::results::print_json;
 use crate::spans::{Merged, Request, SpansRead, read_spans};
@@ -88,14 +88,15 @@ pub(crate) fn run(options: &StatsArguments) -> Result<Verdict, Failure> {
 
 fn one(path: &Path, options: &StatsArguments) -> Result<Results, Failure> {
     let name = path.display().to_string();
+    let spans = options.spans.of_trace(path, options.files.iter());
     if !options.has_more_than_the_table()
-        && let Some((read, accounting)) = in_parts(path, options)?
+        && let Some((read, accounting)) = in_parts(path, &spans, options)?
     {
         let (rows, rows_left) = rows(accounting, &read, options);
         let (histograms, longest, outliers, gaps, migrations, events) = (None, None, None, None, None, None);
         return Ok(Results { name, read, rows, rows_left, histograms, longest, outliers, gaps, migrations, events });
     }
-    measured(name, options, |pass| read_spans(path, &options.spans, &options.input, pass))
+    measured(name, options, |pass| read_spans(path, &spans, &options.input, pass))
 }
 
 /// Runs the engines that are asked for over what `read` reads.
@@ -128,10 +129,14 @@ fn measured(
 }
 
 /// The table alone, of a trace with an index.
-fn in_parts(path: &Path, options: &StatsArguments) -> Result<Option<(SpansRead, Accounting)>, Failure> {
+fn in_parts(
+    path: &Path,
+    spans: &SpanArguments,
+    options: &StatsArguments,
+) -> Result<Option<(SpansRead, Accounting)>, Failure> {
     let request = Request {
         path,
-        spans: &options.spans,
+        spans,
         input: &options.input,
         index: &options.index,
         filter: &|| options.spans.filter(options.duration),

@@ -39,9 +39,10 @@ pub(crate) fn run(options: &TimelineArguments) -> Result<Verdict, Failure> {
 }
 
 fn one(path: &Path, options: &TimelineArguments, look: &Look) -> Result<(String, Verdict), Failure> {
+    let spans = options.spans.of_trace(path, options.files.iter());
     let request = Request {
         path,
-        spans: &options.spans,
+        spans: &spans,
         input: &options.input,
         index: &options.index,
         filter: &|| options.spans.filter(None),
@@ -53,7 +54,7 @@ fn one(path: &Path, options: &TimelineArguments, look: &Look) -> Result<(String,
         None => {
             let mut overview = Overview::default();
             let pass = Pass::new(options.spans.filter(None), false, vec![&mut overview]);
-            (read_spans(path, &options.spans, &options.input, pass)?, overview)
+            (read_spans(path, &spans, &options.input, pass)?, overview)
         }
     };
     let name = anytrace_core::text::printable(&path.display().to_string());

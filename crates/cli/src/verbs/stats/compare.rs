@@ -79,7 +79,8 @@ fn account(
 ) -> Result<(Vec<anytrace_analysis::accounting::Row>, SpansRead), Failure> {
     let mut accounting = Accounting::new(By::Name);
     let pass = Pass::new(options.spans.filter(options.duration), false, vec![&mut accounting]);
-    let read = read_spans(path, &options.spans, &options.input, pass)?;
+    let spans = options.spans.of_trace(path, options.files.iter().chain(&options.compare));
+    let read = read_spans(path, &spans, &options.input, pass)?;
     Ok((accounting.into_rows(), read))
 }
 
