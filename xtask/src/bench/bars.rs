@@ -77,7 +77,7 @@ pub(super) const BARS: &[Bar] = &[
     Bar { input: "xray-one", verb: &["xray", "stack"], unit: Unit::Megabytes, at_least: 300.0 },
     Bar { input: "xray-one", verb: &["stats"], unit: Unit::Megabytes, at_least: 300.0 },
     Bar { input: "xray-one", verb: &["flame"], unit: Unit::Megabytes, at_least: 300.0 },
-    Bar { input: "xray-one", verb: &["timeline"], unit: Unit::Megabytes, at_least: 300.0 },
+    Bar { input: "xray-one", verb: &["timeline"], unit: Unit::Megabytes, at_least: 200.0 },
     Bar { input: "xray-one", verb: &["convert", "--to=folded", "--output=-"], unit: Unit::Megabytes, at_least: 250.0 },
     Bar { input: "heph", verb: &["check"], unit: Unit::Megabytes, at_least: 800.0 },
     Bar { input: "heph", verb: &["dump"], unit: Unit::Megabytes, at_least: 200.0 },
