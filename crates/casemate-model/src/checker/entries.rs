@@ -3,15 +3,15 @@
 use super::stale::InPlace;
 use super::walk::Visit;
 use super::{Checker, Flow, Stop, index_address};
-use crate::model::attributes::{self, BbmLevel, LiveChange, NO_CONFLICT, Registers, TYPE};
-use crate::model::breach::breach;
-use crate::model::descriptor::{ACCESS_FLAG, Descriptor, SOFTWARE_BITS};
-use crate::model::locks::Entry;
-use crate::model::memory::{NOWHERE, Table, position};
-use crate::model::quirk::Quirk;
-use crate::model::rights::Rights;
-use crate::model::watch::{Change, Watch};
-use crate::wire::record::{MemoryOrder, Sysreg};
+use crate::attributes::{self, BbmLevel, LiveChange, NO_CONFLICT, Registers, TYPE};
+use crate::breach::breach;
+use crate::descriptor::{ACCESS_FLAG, Descriptor, SOFTWARE_BITS};
+use crate::locks::Entry;
+use crate::memory::{NOWHERE, Table, position};
+use crate::quirk::Quirk;
+use crate::record::{MemoryOrder, Sysreg};
+use crate::rights::Rights;
+use crate::watch::{Change, Watch};
 
 /// The state of an entry (section 2.1).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -2,13 +2,13 @@
 
 use super::tlbi::Tlbi;
 use super::{Checker, Flow, Stop};
-use crate::model::breach::breach;
-use crate::model::memory::{Table, position};
-use crate::model::quirk::Quirk;
-use crate::model::unclean::{Owner, Progress, Unclean};
-use crate::model::watch::{Change, Miss, Watch};
-use crate::wire::record::{Domain, Operand};
-use crate::wire::tlbi::{Regime, Stages, TlbiOp};
+use crate::breach::breach;
+use crate::memory::{Table, position};
+use crate::quirk::Quirk;
+use crate::record::{Domain, Operand};
+use crate::tlbi::{Regime, Stages, TlbiOp};
+use crate::unclean::{Owner, Progress, Unclean};
+use crate::watch::{Change, Miss, Watch};
 
 /// A DSB or TLBI.
 #[derive(Debug, Clone, Copy)]

@@ -5,7 +5,7 @@
 //! tables of Linux (sysreg.h and tlbflush.h of arch/arm64/include/asm, arch/arm64/kvm/hyp/nvhe/tlb.c): secondary
 //! sources.
 
-use crate::wire::words::{Key, NO_KEY, key_at, key_of};
+use crate::words::{Key, NO_KEY, key_at, key_of};
 
 /// The translation regime whose entries an operation drops.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -175,7 +175,8 @@ impl TlbiOp {
     }
 
     #[inline]
-    pub(crate) fn from_key(key: Key) -> Option<Self> {
+    #[doc(hidden)]
+    pub fn from_key(key: Key) -> Option<Self> {
         if key == NO_KEY || key == Key::MAX {
             return None;
         }

@@ -6,14 +6,14 @@
 
 use super::handover::Handover;
 use super::{Checker, Flow, Stop};
-use crate::model::bits::Bits;
-use crate::model::breach::breach;
-use crate::model::descriptor::{BadGeometry, Control, Descriptor, Granule, Start};
-use crate::model::memory::{NOWHERE, PAGE_BYTES, Table, WORDS};
-use crate::model::quirk::Quirk;
-use crate::model::roots::Root;
-use crate::model::watch::{TableChange, Watch};
-use crate::wire::record::Sysreg;
+use crate::bits::Bits;
+use crate::breach::breach;
+use crate::descriptor::{BadGeometry, Control, Descriptor, Granule, Start};
+use crate::memory::{NOWHERE, PAGE_BYTES, Table, WORDS};
+use crate::quirk::Quirk;
+use crate::record::Sysreg;
+use crate::roots::Root;
+use crate::watch::{TableChange, Watch};
 
 /// What a walk does with each entry.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -3,14 +3,14 @@
 use super::handover::Handover;
 use super::walk::Visit;
 use super::{Checker, Flow, Stop};
-use crate::model::bits::Bits;
-use crate::model::breach::breach;
-use crate::model::descriptor::{Granule, Start};
-use crate::model::memory::{NOWHERE, PAGE_BYTES, Table, position};
-use crate::model::quirk::Quirk;
-use crate::model::roots::Root;
-use crate::model::watch::Watch;
-use crate::wire::record::Sysreg;
+use crate::bits::Bits;
+use crate::breach::breach;
+use crate::descriptor::{Granule, Start};
+use crate::memory::{NOWHERE, PAGE_BYTES, Table, position};
+use crate::quirk::Quirk;
+use crate::record::Sysreg;
+use crate::roots::Root;
+use crate::watch::Watch;
 
 /// The reference's table of roots.
 const SLOTS: usize = 64;

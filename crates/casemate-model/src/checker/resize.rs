@@ -3,12 +3,12 @@
 use super::stale::{InPlace, Inherited};
 use super::walk::Visit;
 use super::{Checker, Flow};
-use crate::model::attributes::{self, BbmLevel, NO_CONFLICT, Obstacle};
-use crate::model::descriptor::{ACCESS_FLAG, Descriptor};
-use crate::model::memory::{PAGE_BYTES, Page, Table, WORDS};
-use crate::model::quirk::Quirk;
-use crate::model::rights::Rights;
-use crate::model::watch::Watch;
+use crate::attributes::{self, BbmLevel, NO_CONFLICT, Obstacle};
+use crate::descriptor::{ACCESS_FLAG, Descriptor};
+use crate::memory::{PAGE_BYTES, Page, Table, WORDS};
+use crate::quirk::Quirk;
+use crate::rights::Rights;
+use crate::watch::Watch;
 
 /// NSTable of stage 1, and NS of a block or page.
 const TABLE_SPACE: u64 = 1 << 63;

@@ -233,7 +233,7 @@ impl Quirks {
     }
 }
 
-/// How a [`crate::model::Checker`] works.
+/// How a [`crate::Checker`] works.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Options {
     /// The rule set.

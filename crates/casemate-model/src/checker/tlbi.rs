@@ -1,13 +1,13 @@
 //! What a TLBI names: stages, addresses, identifiers, levels, and the accesses for which it does not wait.
 
 use super::Checker;
-use crate::model::attributes::{self, NOT_GLOBAL};
-use crate::model::descriptor::Granule;
-use crate::model::memory::Table;
-use crate::model::quirk::Quirk;
-use crate::model::watch::{Miss, Watch};
-use crate::wire::record::{Operand, Sysreg};
-use crate::wire::tlbi::{Regime, Stages, TlbiOp, TlbiRange, TlbiScope};
+use crate::attributes::{self, NOT_GLOBAL};
+use crate::descriptor::Granule;
+use crate::memory::Table;
+use crate::quirk::Quirk;
+use crate::record::{Operand, Sysreg};
+use crate::tlbi::{Regime, Stages, TlbiOp, TlbiRange, TlbiScope};
+use crate::watch::{Miss, Watch};
 
 /// A TLBI, as it concerns the trees of tables that are followed.
 #[derive(Debug, Clone, Copy)]

@@ -6,16 +6,16 @@ use super::sync::Sync;
 use super::tlbi::Tlbi;
 use super::walk::Visit;
 use super::{Checker, Flow};
-use crate::model::attributes;
-use crate::model::breach::breach;
-use crate::model::descriptor::{ACCESS_FLAG, Descriptor};
-use crate::model::memory::{PAGE_BYTES, Table, WORDS, position};
-use crate::model::quirk::Quirk;
-use crate::model::rights::{Regime, Rights};
-use crate::model::stale::{Request, Stale};
-use crate::model::unclean::Progress;
-use crate::model::watch::{Change, Miss, Watch};
-use crate::wire::tlbi::Stages;
+use crate::attributes;
+use crate::breach::breach;
+use crate::descriptor::{ACCESS_FLAG, Descriptor};
+use crate::memory::{PAGE_BYTES, Table, WORDS, position};
+use crate::quirk::Quirk;
+use crate::rights::{Regime, Rights};
+use crate::stale::{Request, Stale};
+use crate::tlbi::Stages;
+use crate::unclean::Progress;
+use crate::watch::{Change, Miss, Watch};
 
 /// A change in place, as it concerns TLBs.
 #[derive(Debug, Clone, Copy)]

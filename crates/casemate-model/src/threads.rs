@@ -2,7 +2,7 @@
 
 use anytrace_core::hash::Map;
 
-use crate::wire::record::Sysreg;
+use crate::record::Sysreg;
 
 /// What is known of a thread.
 #[derive(Debug, Clone, Copy, Default)]

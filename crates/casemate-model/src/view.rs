@@ -8,7 +8,7 @@ use super::roots::Root;
 use super::stale::Stale;
 use super::unclean::Progress;
 use super::watch::{TablePlace, Watch};
-use crate::wire::record::Sysreg;
+use crate::record::Sysreg;
 
 /// The state of an entry.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -141,6 +141,16 @@ impl<W: Watch> Checker<W> {
     /// Locks in use: address, thread and count, by address.
     pub fn held_locks(&self) -> Vec<(u64, u32, u64)> {
         self.locks.all().into_iter().map(|(lock, held)| (lock, held.thread, held.count)).collect()
+    }
+
+    /// The lock that guards a root.
+    pub fn lock_of_root(&self, root: u64) -> Option<u64> {
+        self.locks.of_root(root)
+    }
+
+    /// The thread that has a lock.
+    pub fn lock_holder(&self, lock: u64) -> Option<u32> {
+        self.locks.holder(lock).map(|held| held.thread)
     }
 
     /// Unclean entries, newest first.

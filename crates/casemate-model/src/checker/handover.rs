@@ -1,7 +1,7 @@
 //! The records at which a trace relies on lost rights: memory gets another owner.
 
-use crate::model::rights::Rights;
-use crate::model::unclean::Progress;
+use crate::rights::Rights;
+use crate::unclean::Progress;
 
 /// How memory gets another owner.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -12,29 +12,36 @@
 
 mod attributes;
 mod bits;
-pub(crate) mod breach;
+mod breach;
 mod checker;
 mod descriptor;
 mod locks;
 mod memory;
+mod name;
 mod quirk;
+mod record;
 mod registers;
 mod rights;
 mod roots;
 mod stale;
 mod threads;
+mod tlbi;
 mod unclean;
 mod view;
 mod watch;
+#[doc(hidden)]
+pub mod words;
 
-pub(crate) use attributes::may_have_xs;
-pub use attributes::{BbmLevel, FieldChange, LiveChange, Obstacle};
-pub use breach::{BREACHES, Breach};
+pub use attributes::{BbmLevel, FieldChange, LiveChange, Obstacle, may_have_xs};
+pub use breach::{BREACH_COUNT, BREACHES, Breach};
 pub use checker::{Checker, Handover, StaleUse, Violation};
 pub use descriptor::{Descriptor, Format, Granule, Start};
+pub use name::Name;
 pub use quirk::{Options, QUIRKS, Quirk, QuirkRow, Quirks};
+pub use record::{AtomicOp, Barrier, Domain, HintKind, Kind, MemoryOrder, Operand, Sysreg, Transition};
 pub use rights::Rights;
 pub use roots::Root;
+pub use tlbi::{Regime, Stages, TlbiOp, TlbiRange, TlbiScope};
 pub use unclean::Progress;
 pub use view::{Cell, CellState, LockView, StaleView, ThreadView, UncleanView};
 pub use watch::{Change, Miss, TableChange, TablePlace, Watch};

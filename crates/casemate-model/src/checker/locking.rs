@@ -1,10 +1,10 @@
 //! Takes and releases locks, and decides whether a thread may write an entry.
 
 use super::{Checker, Flow};
-use crate::model::breach::breach;
-use crate::model::locks::{Entry, HeldLock};
-use crate::model::quirk::Quirk;
-use crate::model::watch::Watch;
+use crate::breach::breach;
+use crate::locks::{Entry, HeldLock};
+use crate::quirk::Quirk;
+use crate::watch::Watch;
 
 /// The reference's table of locks and of associations.
 const SLOTS: usize = 64;

@@ -26,8 +26,8 @@ use super::stale::StaleEntries;
 use super::threads::Threads;
 use super::unclean::UncleanEntries;
 use super::watch::{Miss, Watch};
-use crate::wire::name::Name;
-use crate::wire::record::{Barrier, HintKind, MemoryOrder, Transition};
+use crate::name::Name;
+use crate::record::{Barrier, HintKind, MemoryOrder, Transition};
 use handover::Use;
 pub use handover::{Handover, StaleUse};
 
@@ -69,8 +69,7 @@ pub(crate) type Flow = Result<(), Stop>;
 /// Checks that page tables are changed by break-before-make, one transition after the other.
 ///
 /// ```
-/// use anytrace_casemate::model::{Checker, Options};
-/// use anytrace_casemate::Transition;
+/// use anytrace_casemate_model::{Checker, Options, Transition};
 ///
 /// let mut checker = Checker::new(Options::ARCHITECTURE);
 /// assert!(checker.step(0, &Transition::Lock { address: 0x1000 }).is_empty());
@@ -98,8 +97,9 @@ pub struct Checker<W = ()> {
     pub(crate) shown: Map<u64, u64>,
     found: Vec<Violation>,
     /// Entries and words that steps looked at beyond their own: what the steps cost, on every machine alike.
-    pub(crate) work: u64,
-    pub(crate) watch: W,
+    pub work: u64,
+    /// The observer.
+    pub watch: W,
 }
 
 impl Checker {
@@ -110,7 +110,8 @@ impl Checker {
 }
 
 impl<W: Watch> Checker<W> {
-    pub(crate) fn with_watch(options: Options, watch: W) -> Self {
+    /// Starts with an empty machine and an observer.
+    pub fn with_watch(options: Options, watch: W) -> Self {
         Self {
             options,
             memory: Memory::default(),

@@ -262,7 +262,7 @@ pub struct LiveChange {
     pub new: u64,
     /// The changed bits that need a break by the rules in use.
     pub deciding: u64,
-    /// The same bits by [`crate::model::Options::ARCHITECTURE`], with the level of FEAT_BBM in use.
+    /// The same bits by [`crate::Options::ARCHITECTURE`], with the level of FEAT_BBM in use.
     pub deciding_architecture: u64,
     /// Why a block and a table may not take each other's place.
     pub obstacle: Option<Obstacle>,
@@ -363,7 +363,7 @@ impl FieldChange {
 /// True when accesses by a block or page may have the XS attribute, so that no TLBI or DSB with nXS waits for them.
 /// Stage 2 takes the attribute from stage 1 unless its FnXS is set; in stage 1 it follows from the memory type (Arm ARM
 /// D8.5 and MAIR_EL2, by way of Linux' documentation of FEAT_XS; secondary). Without MAIR_EL2 it is not known.
-pub(crate) fn may_have_xs(is_stage_one: bool, value: u64, mairs: impl Iterator<Item = u64>) -> bool {
+pub fn may_have_xs(is_stage_one: bool, value: u64, mairs: impl Iterator<Item = u64>) -> bool {
     if !is_stage_one {
         return value & XS_CLEARED == 0;
     }
@@ -414,7 +414,7 @@ mod tests {
         is_same_type: false,
         bbm: BbmLevel::Zero,
         is_resized: false,
-        format: Format { granule: crate::model::Granule::K4, has_wide_addresses: false },
+        format: Format { granule: crate::Granule::K4, has_wide_addresses: false },
     };
 
     fn change(stage: u8, old: u64, new: u64) -> LiveChange {

@@ -46,7 +46,7 @@ macro_rules! breaches {
         }
 
         /// How many ways there are.
-        pub(crate) const BREACH_COUNT: usize = [$($code),*].len();
+        pub const BREACH_COUNT: usize = [$($code),*].len();
 
         /// Every way, in the order of the format's page.
         pub static BREACHES: [&Breach; BREACH_COUNT] = [$(&breach::$name),*];
