@@ -10,6 +10,12 @@
 //! `kvm_pgtable_stage2_relax_perms` of Linux with their comments, and the reference model. Bits without a name here are
 //! reserved, and a change of one counts as a change that needs a break.
 
+use alloc::borrow::ToOwned;
+use alloc::format;
+use alloc::string::{String, ToString};
+use alloc::vec;
+use alloc::vec::Vec;
+
 use super::descriptor::{ACCESS_FLAG, ADDRESS_MASK, Descriptor, Format};
 
 /// nG of stage 1.

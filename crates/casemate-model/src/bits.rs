@@ -31,17 +31,17 @@ impl Bits {
 
     /// The flags of both.
     pub(crate) fn and(&self, other: &Self) -> Self {
-        Self(std::array::from_fn(|at| self.0[at] & other.0[at]))
+        Self(core::array::from_fn(|at| self.0[at] & other.0[at]))
     }
 
     /// The flags of this one that the other lacks.
     pub(crate) fn without(&self, other: &Self) -> Self {
-        Self(std::array::from_fn(|at| self.0[at] & !other.0[at]))
+        Self(core::array::from_fn(|at| self.0[at] & !other.0[at]))
     }
 
     /// The flags of either.
     pub(crate) fn or(&self, other: &Self) -> Self {
-        Self(std::array::from_fn(|at| self.0[at] | other.0[at]))
+        Self(core::array::from_fn(|at| self.0[at] | other.0[at]))
     }
 
     /// Flags from `from` up to but excluding `to`.
@@ -51,7 +51,7 @@ impl Bits {
             n if n >= 64 => u64::MAX,
             n => (1 << n) - 1,
         };
-        Self(std::array::from_fn(|at| below(to, at) & !below(from, at)))
+        Self(core::array::from_fn(|at| below(to, at) & !below(from, at)))
     }
 
     /// How many are set.
@@ -63,7 +63,7 @@ impl Bits {
     #[inline]
     pub(crate) fn ones(self) -> impl Iterator<Item = usize> {
         self.0.into_iter().enumerate().flat_map(|(at, word)| {
-            std::iter::successors((word != 0).then_some(word), |w| Some(w & (w - 1)).filter(|w| *w != 0))
+            core::iter::successors((word != 0).then_some(word), |w| Some(w & (w - 1)).filter(|w| *w != 0))
                 .map(move |w| at * 64 + w.trailing_zeros() as usize)
         })
     }

@@ -1,6 +1,6 @@
 //! Every way in which a step can break the model's rules, with the reference's own messages.
 
-use anytrace_core::{Rule, Severity};
+use crate::rule::{Rule, Severity};
 
 /// One way to break the rules: its code, and the text of the reference's `msg:` line.
 #[derive(Debug, PartialEq, Eq)]
@@ -177,7 +177,7 @@ mod tests {
 
     #[test]
     fn codes_are_unique() {
-        let codes: std::collections::BTreeSet<_> = BREACHES.iter().map(|b| b.rule.code).collect();
+        let codes: alloc::collections::BTreeSet<_> = BREACHES.iter().map(|b| b.rule.code).collect();
         assert_eq!(codes.len(), BREACHES.len());
     }
 }

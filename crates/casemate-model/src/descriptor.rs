@@ -1,5 +1,8 @@
 //! Descriptors and geometry of translation tables.
 
+use alloc::format;
+use alloc::string::String;
+
 /// Bits 47:12: the next table, or the output address of a page.
 pub(crate) const ADDRESS_MASK: u64 = 0xffff_ffff_f000;
 

@@ -10,6 +10,11 @@
 //! [`Options::STRICT`] also rejects changes of a live entry that the architecture allows in place. They differ by
 //! [`Quirk`]s, each a switch with a name.
 
+#![cfg_attr(not(test), no_std)]
+#![forbid(unsafe_code)]
+
+extern crate alloc;
+
 mod attributes;
 mod bits;
 mod breach;
@@ -22,8 +27,12 @@ mod quirk;
 mod record;
 mod registers;
 mod rights;
+mod room;
 mod roots;
+mod rule;
+mod sorted;
 mod stale;
+mod table;
 mod threads;
 mod tlbi;
 mod unclean;
@@ -40,7 +49,10 @@ pub use name::Name;
 pub use quirk::{Options, QUIRKS, Quirk, QuirkRow, Quirks};
 pub use record::{AtomicOp, Barrier, Domain, HintKind, Kind, MemoryOrder, Operand, Sysreg, Transition};
 pub use rights::Rights;
+pub use room::take_lack;
 pub use roots::Root;
+pub use rule::{Rule, Severity};
+pub use table::set_seed;
 pub use tlbi::{Regime, Stages, TlbiOp, TlbiRange, TlbiScope};
 pub use unclean::Progress;
 pub use view::{Cell, CellState, LockView, StaleView, ThreadView, UncleanView};

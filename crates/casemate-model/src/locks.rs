@@ -1,6 +1,9 @@
 //! Locks: which thread has each one, which roots they guard, and whether the next plain write is authorized.
 
-use anytrace_core::hash::Map;
+use alloc::vec::Vec;
+
+use crate::room;
+use crate::table::Map;
 
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct HeldLock {
@@ -45,7 +48,7 @@ impl Locks {
 
     pub(super) fn forget_association(&mut self, root: u64) {
         let Some(at) = self.index.remove(&root) else { return };
-        self.associations.swap_remove(at);
+        room::swap_remove(&mut self.associations, at);
         if let Some((moved, _)) = self.associations.get(at) {
             self.index.insert(*moved, at);
         }

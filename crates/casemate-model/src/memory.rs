@@ -4,12 +4,13 @@
 //! A page costs 4.5 KiB, and 2 to 4 KiB more when entries of it were cleaned or assigned to threads. A long range of
 //! fresh memory costs nothing until words of it are used.
 
-use std::collections::BTreeMap;
-
-use anytrace_core::hash::Map;
+use alloc::vec::Vec;
 
 use super::bits::Bits;
 use super::descriptor::{Descriptor, Format};
+use super::room;
+use super::sorted::Sorted;
+use super::table::Map;
 
 pub(crate) const PAGE_BYTES: u64 = 4096;
 pub(crate) const WORDS: usize = 512;
@@ -72,7 +73,8 @@ impl Table {
 pub(crate) struct Page {
     /// Address of the first word.
     pub(crate) base: u64,
-    pub(crate) values: [u64; WORDS],
+    /// [`WORDS`] values, like the lists below unless they are empty.
+    pub(crate) values: Vec<u64>,
     pub(crate) initialised: Bits,
     /// Bit 0 of each value.
     pub(crate) valid: Bits,
@@ -88,21 +90,21 @@ pub(crate) struct Page {
     pub(crate) aged: Bits,
     /// Where the entries belong, if they all belong in one place.
     pub(crate) table: Table,
-    /// Where each entry belongs, if they differ.
-    pub(crate) mixed: Option<Box<[Table; WORDS]>>,
-    /// The thread that owns each word; negative for none.
-    pub(crate) owners: Option<Box<[i32; WORDS]>>,
+    /// Where each entry belongs, if they differ; empty if not.
+    pub(crate) mixed: Vec<Table>,
+    /// The thread that owns each word; negative for none. Empty if no word has an owner.
+    pub(crate) owners: Vec<i32>,
     /// The thread that made each entry clean, plus one; 0 for the thread that put the table into its tree.
-    pub(crate) cleaners: Option<Box<[u32; WORDS]>>,
+    pub(crate) cleaners: Vec<u32>,
     /// Unclean entries in this table and below it.
     pub(crate) unclean_below: u32,
 }
 
 impl Page {
-    fn new(base: u64) -> Box<Self> {
-        Box::new(Self {
+    fn new(base: u64, value: u64) -> Self {
+        Self {
             base,
-            values: [0; WORDS],
+            values: room::filled(WORDS, value),
             initialised: Bits::default(),
             valid: Bits::default(),
             entry: Bits::default(),
@@ -111,30 +113,31 @@ impl Page {
             was_table: Bits::default(),
             aged: Bits::default(),
             table: Table::default(),
-            mixed: None,
-            owners: None,
-            cleaners: None,
+            mixed: Vec::new(),
+            owners: Vec::new(),
+            cleaners: Vec::new(),
             unclean_below: 0,
-        })
+        }
     }
 
-    fn filled(base: u64, value: u64) -> Box<Self> {
-        let mut page = Self::new(base);
+    fn filled(base: u64, value: u64) -> Self {
+        let mut page = Self::new(base, value);
         page.initialised = Bits::ALL;
-        page.values = [value; WORDS];
         page.valid = if value & 1 == 0 { Bits::default() } else { Bits::ALL };
         page
     }
 
     #[inline]
     pub(crate) fn store(&mut self, at: usize, value: u64) {
-        self.values[at & (WORDS - 1)] = value;
+        if let Some(place) = self.values.get_mut(at & (WORDS - 1)) {
+            *place = value;
+        }
         self.valid.put(at, value & 1 != 0);
     }
 
     #[inline]
     pub(crate) fn value(&self, at: usize) -> u64 {
-        self.values[at & (WORDS - 1)]
+        self.values.get(at & (WORDS - 1)).copied().unwrap_or(0)
     }
 
     #[inline]
@@ -144,48 +147,50 @@ impl Page {
 
     #[inline]
     pub(crate) fn table_of(&self, at: usize) -> Table {
-        match &self.mixed {
-            None => self.table,
-            Some(mixed) => mixed[at & (WORDS - 1)],
-        }
+        self.mixed.get(at & (WORDS - 1)).copied().unwrap_or(self.table)
     }
 
     #[inline]
     pub(crate) fn owner(&self, at: usize) -> i32 {
-        self.owners.as_ref().map_or(-1, |owners| owners[at & (WORDS - 1)])
+        self.owners.get(at & (WORDS - 1)).copied().unwrap_or(-1)
     }
 
     pub(crate) fn set_owner(&mut self, at: usize, owner: i32) {
-        self.owners.get_or_insert_with(|| Box::new([-1; WORDS]))[at & (WORDS - 1)] = owner;
+        if self.owners.is_empty() {
+            self.owners = room::filled(WORDS, -1);
+        }
+        if let Some(place) = self.owners.get_mut(at & (WORDS - 1)) {
+            *place = owner;
+        }
     }
 
     /// Makes one word an entry of a table.
     pub(crate) fn mark(&mut self, at: usize, table: Table) {
-        if self.mixed.is_none() && self.table != table {
+        if self.mixed.is_empty() && self.table != table {
             if self.entry.is_empty() {
                 self.table = table;
             } else {
-                self.mixed = Some(Box::new([self.table; WORDS]));
+                self.mixed = room::filled(WORDS, self.table);
             }
         }
-        if let Some(mixed) = &mut self.mixed {
-            mixed[at & (WORDS - 1)] = table;
+        if let Some(place) = self.mixed.get_mut(at & (WORDS - 1)) {
+            *place = table;
         }
         self.entry.put(at, true);
         self.unclean.put(at, false);
         self.frozen.put(at, false);
         self.was_table.put(at, false);
         self.aged.put(at, false);
-        if let Some(cleaners) = &mut self.cleaners {
-            cleaners[at & (WORDS - 1)] = 0;
+        if let Some(cleaner) = self.cleaners.get_mut(at & (WORDS - 1)) {
+            *cleaner = 0;
         }
     }
 
     /// Makes every word an entry of a table.
     pub(crate) fn mark_all(&mut self, table: Table) {
         self.table = table;
-        self.mixed = None;
-        self.cleaners = None;
+        self.mixed = Vec::new();
+        self.cleaners = Vec::new();
         self.entry = Bits::ALL;
         self.unclean = Bits::default();
         self.frozen = Bits::default();
@@ -194,13 +199,17 @@ impl Page {
     }
 
     pub(crate) fn set_cleaner(&mut self, at: usize, thread: u32) {
-        let cleaners = self.cleaners.get_or_insert_with(|| Box::new([0; WORDS]));
-        cleaners[at & (WORDS - 1)] = thread.wrapping_add(1);
+        if self.cleaners.is_empty() {
+            self.cleaners = room::filled(WORDS, 0);
+        }
+        if let Some(cleaner) = self.cleaners.get_mut(at & (WORDS - 1)) {
+            *cleaner = thread.wrapping_add(1);
+        }
     }
 
     /// The thread that made a clean entry clean.
     pub(crate) fn cleaner(&self, at: usize) -> u32 {
-        match self.cleaners.as_ref().map_or(0, |cleaners| cleaners[at & (WORDS - 1)]) {
+        match self.cleaners.get(at & (WORDS - 1)).copied().unwrap_or(0) {
             0 => self.table_of(at).thread,
             thread => thread - 1,
         }
@@ -210,11 +219,18 @@ impl Page {
     pub(crate) fn initialise(&mut self, words: Bits) {
         self.initialised = self.initialised.or(&words);
         self.valid = self.valid.without(&words);
-        for at in words.ones() {
-            self.values[at] = 0;
+        if words.is_all() {
+            self.values.fill(0);
+            self.owners.fill(-1);
+            return;
         }
-        if let Some(owners) = &mut self.owners {
-            words.ones().for_each(|at| owners[at] = -1);
+        for at in words.ones() {
+            if let Some(value) = self.values.get_mut(at) {
+                *value = 0;
+            }
+            if let Some(owner) = self.owners.get_mut(at) {
+                *owner = -1;
+            }
         }
     }
 }
@@ -238,11 +254,40 @@ pub(crate) enum Piece {
     Unknown { first_word: u64, end_word: u64 },
 }
 
+/// Pages by number. Each has a place of its own, so that the list can grow without moving them.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Pages(Vec<Vec<Page>>);
+
+impl Pages {
+    #[inline]
+    pub(crate) fn get(&self, at: usize) -> Option<&Page> {
+        self.0.get(at)?.first()
+    }
+
+    #[inline]
+    pub(crate) fn get_mut(&mut self, at: usize) -> Option<&mut Page> {
+        self.0.get_mut(at)?.first_mut()
+    }
+
+    pub(crate) fn len(&self) -> usize {
+        self.0.len()
+    }
+
+    pub(crate) fn iter(&self) -> impl Iterator<Item = &Page> {
+        self.0.iter().flatten()
+    }
+
+    fn push(&mut self, page: Page) -> bool {
+        let mut place = room::with_capacity(1);
+        room::push(&mut place, page) && room::push(&mut self.0, place)
+    }
+}
+
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Memory {
     index: Map<u64, u32>,
-    pub(crate) pages: Vec<Box<Page>>,
-    spans: BTreeMap<u64, Span>,
+    pub(crate) pages: Pages,
+    spans: Sorted<u64, Span>,
     span_pages: u64,
     /// The last page found, and its number plus one.
     last: (u64, u32),
@@ -292,45 +337,46 @@ impl Memory {
             return page.initialised.has(at).then(|| page.value(at));
         }
         let number = address / PAGE_BYTES;
-        let (_, span) = self.spans.range(..=number).next_back()?;
+        let (_, span) = self.spans.floor(&number)?;
         (number < span.end).then_some(span.value)
     }
 
     /// Entire pages that are stored as ranges: first page, page after the last, value.
     pub(crate) fn spans(&self) -> impl Iterator<Item = (u64, u64, u64)> {
-        self.spans.iter().map(|(first, span)| (*first, span.end, span.value))
+        self.spans.iter().map(|(first, span)| (first, span.end, span.value))
     }
 
-    /// The page of an address, created if necessary.
-    pub(crate) fn make(&mut self, address: u64) -> usize {
+    /// The page of an address, created if necessary; none if there is no memory for it.
+    pub(crate) fn make(&mut self, address: u64) -> Option<usize> {
         match self.find(address) {
-            Some(page) => page,
-            None => self.add(Page::new(address & !(PAGE_BYTES - 1))) as usize,
+            Some(page) => Some(page),
+            None => self.add(Page::new(address & !(PAGE_BYTES - 1), 0)).map(|page| page as usize),
         }
     }
 
-    fn add(&mut self, page: Box<Page>) -> u32 {
+    fn add(&mut self, page: Page) -> Option<u32> {
         let at = self.pages.len() as u32;
-        self.index.insert(page.base / PAGE_BYTES, at);
-        self.pages.push(page);
-        at
+        let number = page.base / PAGE_BYTES;
+        (self.pages.push(page) && self.index.insert(number, at)).then_some(at)
     }
 
     #[cold]
     fn take_from_span(&mut self, number: u64) -> Option<u32> {
-        let (_, span) = self.spans.range(..=number).next_back()?;
+        let (_, span) = self.spans.floor(&number)?;
         if number >= span.end {
             return None;
         }
         let value = span.value;
         self.remove_span(number, number + 1);
-        Some(self.add(Page::filled(number * PAGE_BYTES, value)))
+        self.add(Page::filled(number * PAGE_BYTES, value))
     }
 
     fn remove_span(&mut self, first: u64, end: u64) {
-        let hit: Vec<(u64, Span)> =
-            self.spans.range(..end).rev().take_while(|(_, span)| span.end > first).map(|(f, s)| (*f, *s)).collect();
-        for (from, span) in hit {
+        let Some(last) = end.checked_sub(1) else { return };
+        while let Some((from, span)) = self.spans.floor(&last).map(|(from, span)| (from, *span)) {
+            if span.end <= first {
+                break;
+            }
             self.spans.remove(&from);
             self.span_pages -= span.end.min(end) - from.max(first);
             if from < first {
@@ -339,17 +385,21 @@ impl Memory {
             if span.end > end {
                 self.spans.insert(end, span);
             }
+            if from <= first {
+                break;
+            }
         }
     }
 
     /// Adds a range that overlaps no other; neighbors of the same value are merged.
     fn insert_span(&mut self, mut first: u64, mut end: u64, value: u64) {
         self.span_pages += end - first;
-        if let Some((start, before)) = self.spans.range(..first).next_back()
+        let before = first.checked_sub(1).and_then(|last| self.spans.floor(&last));
+        if let Some((start, before)) = before
             && before.end == first
             && before.value == value
         {
-            first = *start;
+            first = start;
         }
         if let Some(after) = self.spans.get(&end).copied()
             && after.value == value
@@ -382,7 +432,7 @@ impl Memory {
             self.gaps(at, start, &mut pieces);
             at = ((number + 1) * words).min(end_word);
             let from = (start % words) as usize;
-            pieces.push(Piece::Page { page, from, to: from + (at - start) as usize });
+            room::push(&mut pieces, Piece::Page { page, from, to: from + (at - start) as usize });
         }
         self.gaps(at, end_word, &mut pieces);
         pieces
@@ -391,11 +441,11 @@ impl Memory {
     fn known(&self, first: u64, last: u64) -> Vec<(u64, usize)> {
         if last - first < 2 * self.pages.len() as u64 {
             let find = |number| Some((number, *self.index.get(&number)? as usize));
-            return (first..=last).filter_map(find).collect();
+            return room::collected((first..=last).filter_map(find));
         }
         let all = self.pages.iter().enumerate().map(|(at, page)| (page.base / PAGE_BYTES, at));
-        let mut found: Vec<_> = all.filter(|(number, _)| (first..=last).contains(number)).collect();
-        found.sort_unstable();
+        let mut found = room::collected(all.filter(|(number, _)| (first..=last).contains(number)));
+        room::sort_by_key(&mut found, |(number, _)| *number);
         found
     }
 
@@ -407,17 +457,17 @@ impl Memory {
             return;
         }
         let (first, end) = (at / words, end_word.div_ceil(words));
-        let before = self.spans.range(..first).next_back().filter(|(_, span)| span.end > first);
-        for (start, span) in before.into_iter().chain(self.spans.range(first..end)) {
-            let (start, stop) = ((*start).max(first), span.end.min(end));
+        let from = self.spans.floor(&first).filter(|(_, span)| span.end > first).map_or(first, |(start, _)| start);
+        for (start, span) in self.spans.from(&from).take_while(|(start, _)| *start < end) {
+            let (start, stop) = (start.max(first), span.end.min(end));
             if at < start * words {
-                pieces.push(Piece::Unknown { first_word: at, end_word: start * words });
+                room::push(pieces, Piece::Unknown { first_word: at, end_word: start * words });
             }
-            pieces.push(Piece::Filled { first: start, end: stop, value: span.value });
+            room::push(pieces, Piece::Filled { first: start, end: stop, value: span.value });
             at = stop * words;
         }
         if at < end_word {
-            pieces.push(Piece::Unknown { first_word: at, end_word });
+            room::push(pieces, Piece::Unknown { first_word: at, end_word });
         }
     }
 
@@ -439,8 +489,9 @@ impl Memory {
         let mut at = first_word;
         while at < end_word {
             let stop = ((at / words + 1) * words).min(end_word);
-            let page = self.make(at * 8);
-            if let Some(page) = self.pages.get_mut(page) {
+            if let Some(page) = self.make(at * 8)
+                && let Some(page) = self.pages.get_mut(page)
+            {
                 let from = (at % words) as usize;
                 page.initialise(Bits::range(from, from + (stop - at) as usize));
             }

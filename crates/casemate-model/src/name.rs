@@ -1,6 +1,6 @@
 //! A word that a reader does not know, kept so that its record is written back.
 
-use std::fmt;
+use core::fmt;
 
 /// The longest word that is kept.
 const BYTES_MAX: usize = 23;
@@ -26,7 +26,7 @@ impl Name {
 
     /// The word, in lower case.
     pub fn as_str(&self) -> &str {
-        self.bytes.get(..usize::from(self.length)).and_then(|word| std::str::from_utf8(word).ok()).unwrap_or_default()
+        self.bytes.get(..usize::from(self.length)).and_then(|word| core::str::from_utf8(word).ok()).unwrap_or_default()
     }
 }
 

@@ -3,6 +3,9 @@
 //! Layouts of S2AP, XN, AP, UXN, PXN and DBM: Arm ARM D8.4 (memory access control), by way of the definitions in Linux'
 //! arch/arm64/include/asm/pgtable-hwdef.h, kvm_pgtable.h and kvm_arm.h, which are secondary sources.
 
+use alloc::string::String;
+use alloc::vec::Vec;
+
 use crate::record::Sysreg;
 
 use super::threads::Threads;

@@ -1,10 +1,11 @@
 //! Roots of trees of tables: by slot, as the reference numbers them, by base and by identifier.
 
-use std::collections::BTreeSet;
-
-use anytrace_core::hash::Map;
+use alloc::vec::Vec;
 
 use super::descriptor::Format;
+use super::room;
+use super::sorted::Sorted;
+use super::table::Map;
 
 /// A registered root.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -30,7 +31,7 @@ pub struct Root {
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Roots {
     pub(crate) slots: Vec<Option<Root>>,
-    free: BTreeSet<usize>,
+    free: Sorted<usize, ()>,
     by_base: Map<(u64, u8), usize>,
     by_id: Map<(u64, u8), usize>,
 }
@@ -72,7 +73,7 @@ impl Roots {
     pub(super) fn insert(&mut self, root: Root, is_blind: bool) -> usize {
         let slot = self.free.pop_first().unwrap_or(self.slots.len());
         if slot == self.slots.len() {
-            self.slots.push(None);
+            room::push(&mut self.slots, None);
         }
         if let Some(place) = self.slots.get_mut(slot) {
             *place = Some(root);
@@ -86,7 +87,7 @@ impl Roots {
         let Some(root) = self.slots.get_mut(slot).and_then(Option::take) else { return };
         self.by_base.remove(&(root.base, key(root.stage, is_blind)));
         self.by_id.remove(&(root.id, key(root.stage, is_blind)));
-        self.free.insert(slot);
+        self.free.insert(slot, ());
     }
 
     pub(super) fn count(&self) -> usize {

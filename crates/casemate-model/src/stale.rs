@@ -4,9 +4,12 @@
 //! rule RGPPYH, by way of a transcription of the manual). Until then the entry has *stale permissions*. The same record
 //! serves entries whose size was changed in place with FEAT_BBM.
 
-use std::collections::{BTreeMap, BTreeSet};
+use alloc::vec::Vec;
 
 use super::rights::Rights;
+use super::room;
+use super::sorted::Sorted;
+use super::table::Map;
 use super::unclean::Progress;
 
 /// A TLBI that a thread sent and has not waited for.
@@ -62,13 +65,13 @@ const SHIFTS: [u8; 10] = [42, 39, 36, 30, 29, 25, 21, 16, 14, 12];
 /// The stale entries, by address, and the memory to which they map.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct StaleEntries {
-    pub(super) cells: BTreeMap<u64, Stale>,
+    pub(super) cells: Sorted<u64, Stale>,
     /// Size (as bits of an address), output address and cell of blocks and pages that lost rights.
-    outputs: BTreeSet<(u8, u64, u64)>,
+    outputs: Sorted<(u8, u64, u64), ()>,
     /// The output under which a cell is listed.
-    listed: BTreeMap<u64, (u8, u64)>,
+    listed: Map<u64, (u8, u64)>,
     /// Cells for which a DSB may do something.
-    pub(super) waiting: BTreeSet<u64>,
+    pub(super) waiting: Sorted<u64, ()>,
     /// The number of the next record.
     pub(super) next: u64,
 }
@@ -90,15 +93,15 @@ impl StaleEntries {
         stale.number = self.next;
         self.next += 1;
         if let Some((shift, first)) = output.filter(|_| !stale.lost.is_empty()) {
-            self.outputs.insert((shift, first, cell));
+            self.outputs.insert((shift, first, cell), ());
             self.listed.insert(cell, (shift, first));
         }
-        self.waiting.insert(cell);
+        self.waiting.insert(cell, ());
         self.cells.insert(cell, stale);
     }
 
     /// The stale cells, by address.
-    pub(super) fn cells(&self) -> impl Iterator<Item = &u64> {
+    pub(super) fn cells(&self) -> impl Iterator<Item = u64> {
         self.cells.keys()
     }
 
@@ -116,7 +119,10 @@ impl StaleEntries {
         for shift in SHIFTS {
             let from = first & (u64::MAX << shift);
             if from < end {
-                cells.extend(self.outputs.range((shift, from, 0)..(shift, end, 0)).map(|(.., cell)| *cell));
+                let outputs = self.outputs.from(&(shift, from, 0)).map(|(output, ())| output);
+                for (.., cell) in outputs.take_while(|output| *output < (shift, end, 0)) {
+                    room::push(&mut cells, cell);
+                }
             }
         }
         cells
@@ -124,13 +130,13 @@ impl StaleEntries {
 
     /// The stale cells of a page.
     pub(super) fn of_page(&self, base: u64) -> Vec<u64> {
-        self.cells.range(base..=base | 0xfff).map(|(cell, _)| *cell).collect()
+        room::collected(self.cells.from(&base).map(|(cell, _)| cell).take_while(|cell| *cell <= base | 0xfff))
     }
 
     /// Every stale cell, newest first.
     pub(crate) fn all(&self) -> Vec<(u64, &Stale)> {
-        let mut all: Vec<_> = self.cells.iter().map(|(cell, stale)| (*cell, stale)).collect();
-        all.sort_unstable_by_key(|(_, stale)| std::cmp::Reverse(stale.number));
+        let mut all: Vec<_> = self.cells.iter().collect();
+        all.sort_unstable_by_key(|(_, stale)| core::cmp::Reverse(stale.number));
         all
     }
 }

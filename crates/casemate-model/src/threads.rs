@@ -1,6 +1,9 @@
 //! What each thread wrote to its system registers, and its barriers.
 
-use anytrace_core::hash::Map;
+use alloc::vec::Vec;
+
+use crate::room;
+use crate::table::Map;
 
 use crate::record::Sysreg;
 
@@ -25,12 +28,19 @@ impl Threads {
         self.all.get(*self.index.get(&thread)?).map(|(_, thread)| thread)
     }
 
-    pub(super) fn make(&mut self, thread: u32) -> &mut Thread {
-        let at = *self.index.entry(thread).or_insert_with(|| {
-            self.all.push((thread, Thread::default()));
-            self.all.len() - 1
-        });
-        &mut self.all[at].1
+    /// The thread, created if necessary; none if there is no memory for it.
+    pub(super) fn make(&mut self, thread: u32) -> Option<&mut Thread> {
+        let at = match self.index.get(&thread) {
+            Some(at) => *at,
+            None => {
+                let at = self.all.len();
+                if !self.index.insert(thread, at) || !room::push(&mut self.all, (thread, Thread::default())) {
+                    return None;
+                }
+                at
+            }
+        };
+        self.all.get_mut(at).map(|(_, thread)| thread)
     }
 
     #[inline]
@@ -39,7 +49,9 @@ impl Threads {
     }
 
     pub(crate) fn count_dsb(&mut self, thread: u32) {
-        self.make(thread).dsbs += 1;
+        if let Some(thread) = self.make(thread) {
+            thread.dsbs += 1;
+        }
     }
 
     /// The slot of the current root.

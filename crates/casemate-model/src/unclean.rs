@@ -2,7 +2,10 @@
 //!
 //! Entries are listed by root, so that a step visits only those on which its thread may act.
 
-use anytrace_core::hash::Map;
+use alloc::vec::Vec;
+
+use crate::room;
+use crate::table::Map;
 
 /// How far the cleaning of an entry has come: the states n, d, ti, td and ta of the reference.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -71,19 +74,21 @@ impl UncleanEntries {
         let number = self.next;
         self.next += 1;
         self.cells.insert(cell, Unclean { number, thread, old, progress: Progress::Unguarded, is_plain: false });
-        self.list(root, owner).entries.push((cell, number));
+        if let Some(list) = self.list(root, owner) {
+            room::push(&mut list.entries, (cell, number));
+        }
     }
 
-    fn list(&mut self, root: u64, owner: i32) -> &mut List {
+    fn list(&mut self, root: u64, owner: i32) -> Option<&mut List> {
         let owner = if owner >= 0 { Owner::Thread(owner) } else { Owner::Root(root) };
         let at = match self.lists.iter().position(|list| list.owner == owner) {
             Some(at) => at,
             None => {
-                self.lists.push(List { owner, entries: Vec::new() });
-                self.lists.len() - 1
+                room::push(&mut self.lists, List { owner, entries: Vec::new() });
+                self.lists.len().checked_sub(1)?
             }
         };
-        &mut self.lists[at]
+        self.lists.get_mut(at)
     }
 
     #[inline]
@@ -99,9 +104,9 @@ impl UncleanEntries {
     pub(crate) fn move_to(&mut self, cell: u64, root: u64, owner: i32) {
         let Some(number) = self.cells.get(&cell).map(|unclean| unclean.number) else { return };
         self.lists.iter_mut().for_each(|list| list.entries.retain(|(other, _)| *other != cell));
-        let entries = &mut self.list(root, owner).entries;
+        let Some(List { entries, .. }) = self.list(root, owner) else { return };
         let at = entries.partition_point(|(_, other)| *other < number);
-        entries.insert(at, (cell, number));
+        room::insert(entries, at, (cell, number));
     }
 
     /// The entry that became unclean last.
@@ -112,7 +117,7 @@ impl UncleanEntries {
     /// Every unclean entry, newest first.
     pub(crate) fn all(&self) -> Vec<(u64, Unclean)> {
         let mut all: Vec<_> = self.cells.iter().map(|(cell, unclean)| (*cell, *unclean)).collect();
-        all.sort_unstable_by_key(|(_, unclean)| std::cmp::Reverse(unclean.number));
+        all.sort_unstable_by_key(|(_, unclean)| core::cmp::Reverse(unclean.number));
         all
     }
 }

@@ -1,5 +1,7 @@
 //! The state of a [`Checker`], as seen from outside.
 
+use alloc::vec::Vec;
+
 use super::Descriptor;
 use super::checker::Checker;
 use super::memory::{PAGE_BYTES, WORDS, position};

@@ -118,7 +118,7 @@ impl<W: Watch> Checker<W> {
             return Ok(());
         }
         if W::IS_ON {
-            self.shown.entry(word).or_insert(old);
+            self.shown.insert_new(word, old);
         }
         if let Some(page) = self.memory.pages.get_mut(index) {
             page.store(at, value);

@@ -1,5 +1,9 @@
 //! The records at which a trace relies on lost rights: memory gets another owner.
 
+use alloc::borrow::ToOwned;
+use alloc::format;
+use alloc::string::String;
+
 use crate::rights::Rights;
 use crate::unclean::Progress;
 

@@ -4,6 +4,7 @@ use super::{Checker, Flow};
 use crate::breach::breach;
 use crate::locks::{Entry, HeldLock};
 use crate::quirk::Quirk;
+use crate::room;
 use crate::watch::Watch;
 
 /// The reference's table of locks and of associations.
@@ -70,7 +71,7 @@ impl<W: Watch> Checker<W> {
             self.fire(&breach::TOO_MANY_ASSOCIATIONS, root)?;
         }
         self.locks.index.insert(root, self.locks.associations.len());
-        self.locks.associations.push((root, lock));
+        room::push(&mut self.locks.associations, (root, lock));
         Ok(())
     }
 

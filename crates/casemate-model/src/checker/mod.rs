@@ -11,18 +11,20 @@ mod sync;
 mod tlbi;
 mod walk;
 
-use anytrace_core::Severity;
-use anytrace_core::hash::Map;
+use alloc::vec::Vec;
 
 use super::attributes::LiveChange;
 use super::bits::Bits;
-use super::breach::{Breach, breach};
+use super::breach::{BREACH_COUNT, Breach, breach};
 use super::locks::Locks;
 use super::memory::{Memory, NOWHERE, PAGE_BYTES, Piece, WORDS, position, word_range};
 use super::quirk::{Options, Quirk};
 use super::registers::is_harmless;
+use super::room;
 use super::roots::Roots;
+use super::rule::Severity;
 use super::stale::StaleEntries;
+use super::table::Map;
 use super::threads::Threads;
 use super::unclean::UncleanEntries;
 use super::watch::{Miss, Watch};
@@ -124,7 +126,8 @@ impl<W: Watch> Checker<W> {
             has_thread_owners: false,
             is_irregular: false,
             shown: Map::default(),
-            found: Vec::new(),
+            // A step breaks each rule once: no violation is lost for want of memory.
+            found: room::with_capacity(BREACH_COUNT),
             work: 0,
             watch,
         }
@@ -190,22 +193,15 @@ impl<W: Watch> Checker<W> {
     #[cold]
     pub(crate) fn fire(&mut self, breach: &'static Breach, location: u64) -> Flow {
         let severity = breach.severity();
-        if let Some(known) = self.found.iter_mut().find(|known| std::ptr::eq(known.breach, breach)) {
+        if let Some(known) = self.found.iter_mut().find(|known| core::ptr::eq(known.breach, breach)) {
             known.more += 1;
             if known.also_at.len() < PLACES_MAX && location != NOWHERE {
-                known.also_at.push(location);
+                room::push(&mut known.also_at, location);
             }
         } else {
             let location = (location != NOWHERE).then_some(location);
-            self.found.push(Violation {
-                breach,
-                severity,
-                location,
-                also_at: Vec::new(),
-                more: 0,
-                change: None,
-                stale: None,
-            });
+            let (also_at, more, change, stale) = (Vec::new(), 0, None, None);
+            room::push(&mut self.found, Violation { breach, severity, location, also_at, more, change, stale });
         }
         if severity == Severity::Error && !self.options.goes_on { Err(Stop) } else { Ok(()) }
     }
@@ -223,7 +219,7 @@ impl<W: Watch> Checker<W> {
 
     /// What the current step broke of a rule.
     fn found_mut(&mut self, breach: &'static Breach) -> Option<&mut Violation> {
-        self.found.iter_mut().find(|found| std::ptr::eq(found.breach, breach))
+        self.found.iter_mut().find(|found| core::ptr::eq(found.breach, breach))
     }
 
     /// Removes the last violation.
@@ -233,7 +229,9 @@ impl<W: Watch> Checker<W> {
 
     /// Puts a violation back.
     pub(crate) fn refire(&mut self, violation: Option<Violation>) {
-        self.found.extend(violation);
+        if let Some(violation) = violation {
+            room::push(&mut self.found, violation);
+        }
     }
 
     #[inline]
@@ -264,8 +262,9 @@ impl<W: Watch> Checker<W> {
         }
         self.fire(&breach::WRITE_UNINITIALISED, word)?;
         // Recovery: the word counts as initialized before.
-        let page = self.memory.make(word);
-        if let Some(page) = self.memory.pages.get_mut(page) {
+        if let Some(page) = self.memory.make(word)
+            && let Some(page) = self.memory.pages.get_mut(page)
+        {
             let at = position(word);
             page.initialise(Bits::range(at, at + 1));
             page.store(at, value);
@@ -280,10 +279,11 @@ impl<W: Watch> Checker<W> {
             self.unclean
                 .cells
                 .keys()
+                .copied()
                 .chain(self.stale.cells())
-                .for_each(|cell| self.watch.miss(*cell, Miss::NotModelled));
+                .for_each(|cell| self.watch.miss(cell, Miss::NotModelled));
         }
-        let cell = self.unclean.newest().or_else(|| self.stale.cells().next().copied());
+        let cell = self.unclean.newest().or_else(|| self.stale.cells().next());
         self.fire(&breach::UNMODELLED_TLBI, cell.unwrap_or(NOWHERE))
     }
 

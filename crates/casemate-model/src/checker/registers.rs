@@ -103,7 +103,9 @@ impl<W: Watch> Checker<W> {
     }
 
     fn record_register(&mut self, thread: u32, register: Sysreg, value: u64) {
-        if let Some(place) = self.threads.make(thread).registers.get_mut(register as usize) {
+        if let Some(known) = self.threads.make(thread)
+            && let Some(place) = known.registers.get_mut(register as usize)
+        {
             *place = Some(value);
         }
     }
@@ -175,7 +177,8 @@ impl<W: Watch> Checker<W> {
     fn switch(&mut self, thread: u32, slot: usize) {
         let Some(Some(root)) = self.roots.slots.get(slot) else { return };
         let stage = usize::from(root.stage) - 1;
-        let Some(current) = self.threads.make(thread).current.get_mut(stage) else { return };
+        let Some(known) = self.threads.make(thread) else { return };
+        let Some(current) = known.current.get_mut(stage) else { return };
         let before = current.replace(slot);
         if let Some(before) = before {
             self.roots.change_users(before, false);
@@ -258,7 +261,7 @@ impl<W: Watch> Checker<W> {
         let page = self.memory.peek(top.root).and_then(|index| self.memory.pages.get(index));
         match page {
             Some(page)
-                if !is_walked && page.mixed.is_none() && page.entry == Bits::ALL && page.table.level == top.level =>
+                if !is_walked && page.mixed.is_empty() && page.entry == Bits::ALL && page.table.level == top.level =>
             {
                 Ok(page.unclean_below > 0)
             }

@@ -1,6 +1,8 @@
 //! Live entries that were changed in place: what TLBs may still grant, the barriers and TLBIs that end it, and the
 //! records at which a trace relies on the end.
 
+use alloc::vec::Vec;
+
 use super::handover::{Handover, StaleUse, Use};
 use super::sync::Sync;
 use super::tlbi::Tlbi;
@@ -12,6 +14,7 @@ use crate::descriptor::{ACCESS_FLAG, Descriptor};
 use crate::memory::{PAGE_BYTES, Table, WORDS, position};
 use crate::quirk::Quirk;
 use crate::rights::{Regime, Rights};
+use crate::room;
 use crate::stale::{Request, Stale};
 use crate::tlbi::Stages;
 use crate::unclean::Progress;
@@ -115,7 +118,7 @@ impl<W: Watch> Checker<W> {
     /// True when TLBs may contain an entry of a tree in another size.
     pub(super) fn has_resized(&self, root: u64, stage: u8) -> bool {
         self.stale.cells.iter().any(|(cell, stale)| {
-            let table = self.table_of(*cell);
+            let table = self.table_of(cell);
             stale.is_resized && table.is_some_and(|table| (table.root, table.stage) == (root, stage))
         })
     }
@@ -141,13 +144,13 @@ impl<W: Watch> Checker<W> {
 
     fn miss_stale(&mut self, miss: Miss) {
         if W::IS_ON {
-            self.stale.waiting.iter().for_each(|cell| self.watch.miss(*cell, miss));
+            self.stale.waiting.keys().for_each(|cell| self.watch.miss(cell, miss));
         }
     }
 
     /// A DSB completes writes that its thread made, or knows of because it has the lock, and the TLBIs of its thread.
     fn dsb_stale(&mut self, thread: u32, sync: &Sync) -> Flow {
-        for cell in self.stale.waiting.clone() {
+        for cell in room::collected(self.stale.waiting.keys()) {
             let Some(table) = self.table_of(cell) else { continue };
             let has_lock = self.options.is_racy || self.locks.guards(table.root, thread);
             let Some(stale) = self.stale.cells.get_mut(&cell) else { continue };
@@ -169,7 +172,7 @@ impl<W: Watch> Checker<W> {
                 }
                 continue;
             }
-            if stale.requests.swap_remove(at).is_full {
+            if room::swap_remove(&mut stale.requests, at).is_some_and(|request| request.is_full) {
                 self.drop_stale(thread, cell, table)?;
                 self.report_stale(cell, Change::Fresh);
                 continue;
@@ -185,7 +188,7 @@ impl<W: Watch> Checker<W> {
 
     /// A broadcast TLBI counts from every thread, with or without the lock.
     fn tlbi_stale(&mut self, thread: u32, tlbi: &Tlbi) {
-        let cells: Vec<u64> = self.stale.cells.keys().copied().collect();
+        let cells = room::collected(self.stale.cells.keys());
         let named = self.named_id(thread, tlbi);
         for cell in cells {
             let (Some(table), Some(stale)) = (self.table_of(cell), self.stale.get(cell)) else { continue };
@@ -209,10 +212,10 @@ impl<W: Watch> Checker<W> {
                     };
                     request.is_full |= is_full;
                 }
-                None => stale.requests.push(Request { thread, is_full, is_plain }),
+                None => drop(room::push(&mut stale.requests, Request { thread, is_full, is_plain })),
             }
             let progress = stale.progress();
-            self.stale.waiting.insert(cell);
+            self.stale.waiting.insert(cell, ());
             self.report_stale(cell, Change::StaleAdvanced(progress));
         }
     }
@@ -264,7 +267,7 @@ impl<W: Watch> Checker<W> {
         if !self.stale.is_empty()
             && let Some(end) = first.checked_add(bytes)
         {
-            self.uses.push(Use { first, end, handover, before: self.stale.next });
+            room::push(&mut self.uses, Use { first, end, handover, before: self.stale.next });
         }
     }
 
@@ -281,14 +284,17 @@ impl<W: Watch> Checker<W> {
 
     /// Of the handovers of this step from a number on, those of tables: other memory was mapped before.
     pub(super) fn keep_tables(&mut self, from: usize) {
-        let later = self.uses.split_off(from.min(self.uses.len()));
-        self.uses.extend(later.into_iter().filter(|one| one.handover == Handover::Table));
+        let mut number = 0;
+        self.uses.retain(|one| {
+            number += 1;
+            number <= from || one.handover == Handover::Table
+        });
     }
 
     /// The handovers of the current step, at its end: what is stale about their memory is relied on too early.
     #[cold]
     pub(super) fn check_uses(&mut self, thread: u32) -> Flow {
-        for one in std::mem::take(&mut self.uses) {
+        for one in core::mem::take(&mut self.uses) {
             for cell in self.stale.mapping(one.first, one.end) {
                 let (Some(table), Some(stale)) = (self.table_of(cell), self.stale.get(cell)) else { continue };
                 let is_relied_on = match one.handover {

@@ -6,9 +6,11 @@ use crate::breach::breach;
 use crate::memory::{Table, position};
 use crate::quirk::Quirk;
 use crate::record::{Domain, Operand};
+use crate::room;
 use crate::tlbi::{Regime, Stages, TlbiOp};
 use crate::unclean::{Owner, Progress, Unclean};
 use crate::watch::{Change, Miss, Watch};
+use alloc::vec::Vec;
 
 /// A DSB or TLBI.
 #[derive(Debug, Clone, Copy)]
@@ -92,7 +94,7 @@ impl<W: Watch> Checker<W> {
         }
         let Some(at) = only else { return Ok(()) };
         let Some(list) = self.unclean.lists.get_mut(at) else { return Ok(()) };
-        let mut entries = std::mem::take(&mut list.entries);
+        let mut entries = core::mem::take(&mut list.entries);
         let flow = self.sync_entries(thread, sync, &mut entries);
         self.put_back(at, entries);
         flow
@@ -103,7 +105,7 @@ impl<W: Watch> Checker<W> {
         entries.retain(|(cell, number)| cells.get(cell).is_some_and(|unclean| unclean.number == *number));
         if entries.is_empty() && at < self.unclean.lists.len() {
             // The entries after it are already back in the list.
-            self.unclean.lists.swap_remove(at);
+            room::swap_remove(&mut self.unclean.lists, at);
         } else if let Some(list) = self.unclean.lists.get_mut(at) {
             list.entries = entries;
         }
@@ -122,13 +124,13 @@ impl<W: Watch> Checker<W> {
 
     #[cold]
     fn sync_several(&mut self, thread: u32, sync: &Sync) -> Flow {
-        let lists: Vec<usize> = (0..self.unclean.lists.len()).filter(|at| self.may_act(thread, *at)).collect();
-        let mut merged: Vec<(u64, u64)> =
-            lists.iter().filter_map(|at| self.unclean.lists.get(*at)).flat_map(|list| list.entries.clone()).collect();
-        merged.sort_unstable_by_key(|(_, number)| *number);
+        let lists = room::collected((0..self.unclean.lists.len()).filter(|at| self.may_act(thread, *at)));
+        let chosen = lists.iter().filter_map(|at| self.unclean.lists.get(*at));
+        let mut merged = room::collected(chosen.flat_map(|list| &list.entries).copied());
+        room::sort_by_key(&mut merged, |(_, number)| *number);
         let flow = self.sync_entries(thread, sync, &mut merged);
         for at in lists.into_iter().rev() {
-            let entries = self.unclean.lists.get_mut(at).map(|list| std::mem::take(&mut list.entries));
+            let entries = self.unclean.lists.get_mut(at).map(|list| core::mem::take(&mut list.entries));
             self.put_back(at, entries.unwrap_or_default());
         }
         flow
@@ -136,11 +138,19 @@ impl<W: Watch> Checker<W> {
 
     fn sync_entries(&mut self, thread: u32, sync: &Sync, entries: &mut [(u64, u64)]) -> Flow {
         self.work += entries.len() as u64;
-        for (cell, number) in entries.iter().rev() {
-            let Some(visited) = self.visited(*cell, *number) else { continue };
-            match sync {
-                Sync::Tlbi(tlbi) => self.tlbi_entry(thread, tlbi, &visited)?,
-                _ => self.dsb_entry(thread, sync, &visited)?,
+        let newest_first = entries.iter().rev();
+        match sync {
+            Sync::Tlbi(tlbi) => {
+                for (cell, number) in newest_first {
+                    let Some(visited) = self.visited(*cell, *number) else { continue };
+                    self.tlbi_entry(thread, tlbi, &visited)?;
+                }
+            }
+            _ => {
+                for (cell, number) in newest_first {
+                    let Some(visited) = self.visited(*cell, *number) else { continue };
+                    self.dsb_entry(thread, sync, &visited)?;
+                }
             }
         }
         Ok(())

@@ -88,9 +88,9 @@ impl<W: Watch> Checker<W> {
     /// True when flags answer for all words of the table.
     fn is_plain(&self, visit: Visit, index: usize, table: Table) -> bool {
         let Some(page) = self.memory.pages.get(index) else { return false };
-        let same_place = || page.mixed.is_none() && page.table.level == table.level;
+        let same_place = || page.mixed.is_empty() && page.table.level == table.level;
         page.initialised.is_all()
-            && page.owners.is_none()
+            && page.owners.is_empty()
             && !(self.options.no_sysreg && table.stage == 1)
             && match visit {
                 Visit::Mark => page.entry.is_empty(),
@@ -155,7 +155,7 @@ impl<W: Watch> Checker<W> {
             _ => return,
         };
         if visit == Visit::Unmark && !self.shown.is_empty() {
-            self.shown.retain(|word, _| word & !(PAGE_BYTES - 1) != page);
+            self.shown.retain_keys(|word| word & !(PAGE_BYTES - 1) != page);
         }
         self.watch.table(page, entry, &table.into(), change);
     }
@@ -336,7 +336,7 @@ impl<W: Watch> Checker<W> {
         let root = self.memory.peek(table.root).and_then(|index| self.memory.pages.get(index));
         Ok(root.is_some_and(|page| {
             let top = page.table;
-            page.mixed.is_none() && top.parent == NOWHERE && top.root == table.root && top.level == start.level
+            page.mixed.is_empty() && top.parent == NOWHERE && top.root == table.root && top.level == start.level
         }))
     }
 
