@@ -37,11 +37,24 @@ const PEERS: &[(&str, &[&str])] = &[
     ("/usr/libexec/xscreensaver/pipes", &["xscreensaver-gl"]),
 ];
 
+/// Targets of programs without an operating system, for which the checker that hypervisors link is built.
+const TARGETS: [&str; 2] = ["x86_64-unknown-none", "aarch64-unknown-none-softfloat"];
+
 /// Installs what is missing, where that is possible; says what stays missing and what that means.
 pub(crate) fn install_peers() {
+    install_targets();
     // One by one: a release of Debian that lacks one may have the others.
     for (_, packages) in PEERS.iter().filter(|(program, _)| !has_program(program)) {
         install(packages);
+    }
+}
+
+/// Installs Rust's own library for [`TARGETS`], if rustup is there: it does nothing for those that are installed.
+fn install_targets() {
+    let mut rustup = Command::new("rustup");
+    rustup.args(["target", "add"]).args(TARGETS);
+    if !has_program("rustup") || run(&mut rustup).is_err() {
+        println!("not installed: {} (need rustup); tests that need them are skipped", TARGETS.join(", "));
     }
 }
 

@@ -9,13 +9,12 @@
  * How to use it: give a block of memory to casemate_initialise, then describe each step, in the order in which the
  * processors made them, by casemate_step or by one of the functions below it.
  *
- *  - Memory: the block, and nothing else. It is used up by pages of tables (about 4.8 KiB for each page that is
- *    written), locks, roots and entries that are not clean. If it does not suffice, the verdict is CASEMATE_UNKNOWN,
- *    and further steps are refused.
+ *  - Memory: the block, and nothing else. Count 7 KiB for each page of tables; locks, roots and entries that are not
+ *    clean take little. If it does not suffice, the verdict is CASEMATE_UNKNOWN, and further steps are refused.
  *  - The library needs memcpy, memmove, memset and memcmp, and nothing else; the archive contains slow ones for
  *    programs that have none. It uses no floating point and no vector registers (target x86_64-unknown-none or
  *    aarch64-unknown-none-softfloat), never panics, and takes no locks of its own.
- *  - Stack: about 2 KiB; casemate_initialise needs 4 KiB.
+ *  - Stack: at most 8 KiB below each call.
  *  - One call at a time: the steps of all processors need an order anyway, so the caller holds a lock around them. A
  *    call that begins while another one is at work, also one from a callback, does nothing and returns CASEMATE_BUSY.
  */
@@ -127,7 +126,7 @@ struct casemate_checker;
 /*
  * Makes a checker in a block of memory, which it uses until the caller takes the block back. options and callbacks may
  * be null: the rules of the architecture, and nothing is called. Returns null if the block is too small (at least
- * 32 KiB; a megabyte suffices for about 200 pages), or if an option has no meaning.
+ * 32 KiB; a megabyte suffices for about 150 pages), or if an option has no meaning.
  */
 struct casemate_checker *casemate_initialise(void *memory, size_t bytes, const struct casemate_options *options,
                                              const struct casemate_callbacks *callbacks);

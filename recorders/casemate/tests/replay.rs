@@ -8,7 +8,7 @@ mod common;
 mod oracle;
 
 use std::fmt::Write as _;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use anytrace_casemate::model::{BbmLevel, Checker, Options, QUIRKS, Quirk, Quirks};
 use anytrace_casemate::{Barrier, Operand, Reader, Transition};
@@ -113,6 +113,19 @@ fn line(options: Options, kibibytes: u32, path: &Path) -> String {
     format!("0 {flags} {bbm} {on:x} {off:x} {kibibytes} {}\n", path.display())
 }
 
+/// Writes the list of cases, and the files of their steps.
+fn written(cases: &[(String, Steps, Options)], kibibytes: impl Fn(usize) -> u32, folder: &Path) -> PathBuf {
+    let mut list = String::new();
+    for (number, (_, steps, options)) in cases.iter().enumerate() {
+        let path = folder.join(format!("{number}.steps"));
+        std::fs::write(&path, encoded(steps)).unwrap();
+        list.push_str(&line(*options, kibibytes(number), &path));
+    }
+    let cases = folder.join("cases");
+    std::fs::write(&cases, list).unwrap();
+    cases
+}
+
 /// Replays cases, and compares.
 fn compare(cases: &[(String, Steps, Options)], variant: &Variant) {
     replay(cases, variant, |_| 32 << 10, |name, shown, text| assert_eq!(shown, text, "{}: {name}", variant.name));
@@ -126,17 +139,13 @@ fn replay(
     mut take: impl FnMut(&str, &str, &str),
 ) {
     let folder = tempfile::tempdir().unwrap();
-    let (mut list, mut wanted) = (String::new(), Vec::new());
-    for (number, (name, steps, options)) in cases.iter().enumerate() {
-        let path = folder.path().join(format!("{number}.steps"));
-        std::fs::write(&path, encoded(steps)).unwrap();
-        list.push_str(&line(*options, kibibytes(number), &path));
+    let mut wanted = Vec::new();
+    for (name, steps, options) in cases {
         let mut text = String::new();
         expected(steps, *options, &mut text);
         wanted.push((name, text));
     }
-    let cases = folder.path().join("cases");
-    std::fs::write(&cases, list).unwrap();
+    let cases = written(cases, kibibytes, folder.path());
     let Some(output) = run(folder.path(), "replay", variant, &[cases.to_str().unwrap()]) else { return };
     let errors = String::from_utf8_lossy(&output.stderr);
     assert!(output.status.success() && errors.is_empty(), "{}: {errors}", variant.name);
@@ -225,6 +234,18 @@ fn the_shared_corpus_has_the_same_verdicts() {
     for variant in [PLAIN, SANITIZED] {
         compare(&cases, &variant);
     }
+}
+
+#[test]
+fn no_step_needs_more_stack_than_the_header_says() {
+    let steps = |seed| oracle::generate::trace(seed).iter().map(|step| (step.thread, step.action)).collect::<Vec<_>>();
+    let set = |seed| Options { goes_on: true, ..sets()[seed as usize % 4] };
+    let cases: Vec<_> = (0..2_000).map(|seed| (seed.to_string(), steps(seed), set(seed))).collect();
+    let folder = tempfile::tempdir().unwrap();
+    let list = written(&cases, |_| 32 << 10, folder.path());
+    let Some(output) = run(folder.path(), "replay", &PLAIN, &["-s", list.to_str().unwrap()]) else { return };
+    let bytes: u32 = String::from_utf8_lossy(&output.stdout).trim().parse().unwrap();
+    assert!((1_000..=8_192).contains(&bytes), "{bytes}");
 }
 
 #[test]

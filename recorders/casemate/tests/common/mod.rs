@@ -75,7 +75,7 @@ pub fn run(folder: &Path, program: &str, variant: &Variant, arguments: &[&str]) 
     let file = folder.join(format!("{program}-{}", variant.name));
     let mut gcc = Command::new("gcc");
     // The library is for a place in the lowest or highest 2 GiB of memory.
-    gcc.args(["-std=gnu11", "-Wall", "-Wextra", "-Wpedantic", "-Werror", "-no-pie"]).args(variant.flags);
+    gcc.args(["-std=gnu11", "-Wall", "-Wextra", "-Wpedantic", "-Werror", "-no-pie", "-pthread"]).args(variant.flags);
     gcc.arg("-I").arg(here.join("include")).arg(here.join("tests/programs").join(format!("{program}.c")));
     let output = gcc.arg(library).arg("-o").arg(&file).output().unwrap();
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));

@@ -3,9 +3,11 @@
  *
  * replay CASES: a line of CASES is `rules flags bbm rules_on rules_off kibibytes path`; the file at the path contains
  * struct casemate_step after struct casemate_step. replay -t CASES replays each case five times, without reports, and
- * prints the processor time a step of the fastest run.
+ * prints the processor time a step of the fastest run. replay -s CASES prints the bytes of stack that the deepest step
+ * needs.
  */
 #include <inttypes.h>
+#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -109,15 +111,53 @@ static void measure(void *block, size_t bytes, const struct casemate_options *op
            memory.peak_bytes);
 }
 
+#define STACK_BYTES (256 * 1024)
+
+struct job {
+    struct casemate_checker *checker;
+    struct trace trace;
+};
+
+static void *walk(void *job)
+{
+    struct job *all = job;
+    for (size_t at = 0; at < all->trace.count; ++at)
+        casemate_step(all->checker, &all->trace.steps[at]);
+    return NULL;
+}
+
+/* The bytes of stack that a thread needs for a job: those that no longer have the value they were filled with. */
+static size_t depth(struct job *job)
+{
+    unsigned char *stack = aligned_alloc(4096, STACK_BYTES);
+    pthread_attr_t attributes;
+    pthread_t thread;
+    size_t unused = 0;
+    if (!stack)
+        exit(2);
+    memset(stack, 0xa5, STACK_BYTES);
+    if (pthread_attr_init(&attributes) || pthread_attr_setstack(&attributes, stack, STACK_BYTES) ||
+        pthread_create(&thread, &attributes, walk, job) || pthread_join(thread, NULL))
+        exit(2);
+    while (unused < STACK_BYTES && stack[unused] == 0xa5)
+        ++unused;
+    pthread_attr_destroy(&attributes);
+    free(stack);
+    return STACK_BYTES - unused;
+}
+
 int main(int argc, char **argv)
 {
     int is_timed = argc == 3 && strcmp(argv[1], "-t") == 0;
-    FILE *cases = argc == 2 + is_timed ? fopen(argv[argc - 1], "r") : NULL;
+    int is_stack = argc == 3 && strcmp(argv[1], "-s") == 0;
+    struct job nothing = {NULL, {NULL, 0}};
+    size_t deepest = 0, shallow = is_stack ? depth(&nothing) : 0;
+    FILE *cases = argc == 2 + (is_timed || is_stack) ? fopen(argv[argc - 1], "r") : NULL;
     struct casemate_options options = {0, 0, 0, 0, 0, 0, 0};
     size_t kibibytes;
     char path[4096];
     if (!cases) {
-        fprintf(stderr, "replay [-t] CASES\n");
+        fprintf(stderr, "replay [-t|-s] CASES\n");
         return 2;
     }
     while (fscanf(cases, "%" SCNu32 " %" SCNu32 " %" SCNu32 " %" SCNx32 " %" SCNx32 " %zu %4095s", &options.rules,
@@ -129,6 +169,11 @@ int main(int argc, char **argv)
             return 2;
         if (is_timed) {
             measure(block, kibibytes * 1024, &options, &trace);
+        } else if (is_stack) {
+            size_t lines = 0;
+            struct job job = {start(block, kibibytes * 1024, &options, &lines), trace};
+            size_t bytes = depth(&job) - shallow;
+            deepest = bytes > deepest ? bytes : deepest;
         } else {
             size_t lines = 0;
             struct casemate_checker *checker = start(block, kibibytes * 1024, &options, &lines);
@@ -139,5 +184,7 @@ int main(int argc, char **argv)
         free(trace.steps);
     }
     fclose(cases);
+    if (is_stack)
+        printf("%zu\n", deepest);
     return 0;
 }
