@@ -27,6 +27,8 @@ const PEERS: &[(&str, &[&str])] = &[
     ("babeltrace2", &["babeltrace2"]),
     // Programs that strip others and find what was stripped.
     ("objcopy", &["binutils"]),
+    // What runs the checker that hypervisors link, built for Arm.
+    ("qemu-aarch64-static", &["qemu-user-static"]),
     ("xz", &["xz-utils"]),
     ("debuginfod-find", &["debuginfod"]),
     // Programs that draw, for what `apitrace gltrim` keeps of them.

@@ -6,6 +6,7 @@
 
 use core::alloc::Layout;
 use core::ptr;
+use core::sync::atomic::{AtomicPtr, Ordering};
 
 /// Alignment of everything.
 pub(crate) const ALIGN: usize = 16;
@@ -26,6 +27,15 @@ pub(crate) struct Arena {
     bytes: usize,
     used_bytes: usize,
     peak_bytes: usize,
+}
+
+/// The arena of the call at work; null if there is none.
+static CURRENT: AtomicPtr<Arena> = AtomicPtr::new(ptr::null_mut());
+
+/// Makes an arena the one from which the program's memory comes, until another one is, or null.
+#[inline]
+pub(crate) fn set_current(arena: *mut Arena) {
+    CURRENT.store(arena, Ordering::Relaxed);
 }
 
 /// The class of a size, and the bytes of its pieces; none for sizes past 2^48.
@@ -116,14 +126,18 @@ impl Arena {
 mod global {
     use core::alloc::{GlobalAlloc, Layout};
     use core::ptr;
+    use core::sync::atomic::Ordering;
 
-    use super::class;
-    use crate::interface::current;
+    use super::{Arena, CURRENT, class};
 
     struct Current;
 
     #[global_allocator]
-    static CURRENT: Current = Current;
+    static ALLOCATOR: Current = Current;
+
+    fn current() -> *mut Arena {
+        CURRENT.load(Ordering::Relaxed)
+    }
 
     // SAFETY: pieces are aligned, are as long as their layout, and do not overlap. One call of the library is at work at
     // a time (`interface::enter`), so the arena has one user.

@@ -1,16 +1,16 @@
 //! The functions of the header, and the one place where its pointers are followed.
 //!
-//! What holds between calls: at most one call is at work ([`enter`]), and [`CURRENT`] is null unless one is.
+//! What holds between calls: at most one call is at work ([`enter`]), and no arena is current unless one is.
 
 use core::ffi::{c_char, c_void};
 use core::mem::{align_of, size_of};
 use core::ptr;
-use core::sync::atomic::{AtomicBool, AtomicPtr, Ordering};
+use core::sync::atomic::{AtomicBool, Ordering};
 
 use anytrace_casemate_model as model;
 use anytrace_casemate_model::{BbmLevel, QUIRKS, Quirks, Severity, Violation};
 
-use crate::arena::{ALIGN, Arena};
+use crate::arena::{self, ALIGN, Arena};
 use crate::line::Line;
 use crate::steps::Step;
 
@@ -110,21 +110,13 @@ pub struct Checker {
 const MAGIC: u64 = 0x6361_7365_6d61_7465;
 
 static IS_BUSY: AtomicBool = AtomicBool::new(false);
-static CURRENT: AtomicPtr<Arena> = AtomicPtr::new(ptr::null_mut());
-
-/// The arena of the checker at work; null if none is.
-#[cfg(target_os = "none")]
-#[inline]
-pub(crate) fn current() -> *mut Arena {
-    CURRENT.load(Ordering::Relaxed)
-}
 
 /// A call at work.
 struct Entered;
 
 impl Drop for Entered {
     fn drop(&mut self) {
-        CURRENT.store(ptr::null_mut(), Ordering::Relaxed);
+        arena::set_current(ptr::null_mut());
         IS_BUSY.store(false, Ordering::Release);
     }
 }
@@ -133,11 +125,6 @@ impl Drop for Entered {
 fn enter() -> Option<Entered> {
     // Not by way of `then_some`: what it does not return ends the call at work when it is dropped.
     if IS_BUSY.swap(true, Ordering::Acquire) { None } else { Some(Entered) }
-}
-
-/// Makes an arena the one from which memory comes, until the call ends.
-fn use_arena(_: &Entered, arena: *mut Arena) {
-    CURRENT.store(arena, Ordering::Relaxed);
 }
 
 impl Options {
@@ -194,7 +181,7 @@ pub unsafe extern "C" fn casemate_initialise(
     // SAFETY: the caller's promise.
     let (options, callbacks) = unsafe { (options.as_ref(), callbacks.as_ref()) };
     let options = options.copied().unwrap_or_default();
-    let Some(entered) = enter() else { return ptr::null_mut() };
+    let Some(_entered) = enter() else { return ptr::null_mut() };
     let Some(rules) = options.model() else { return ptr::null_mut() };
     let align = align_of::<Checker>().max(ALIGN);
     let skipped = memory.align_offset(align);
@@ -206,12 +193,12 @@ pub unsafe extern "C" fn casemate_initialise(
     let checker: *mut Checker = memory.wrapping_byte_add(skipped).cast();
     let rest = memory.wrapping_byte_add(needed).cast();
     // SAFETY: the place is aligned and inside the block. The arena comes first: what is made next takes memory from it.
-    let arena = unsafe {
-        let arena = &raw mut (*checker).arena;
-        arena.write(Arena::new(rest, bytes - needed));
-        arena
+    let first = unsafe {
+        let first = &raw mut (*checker).arena;
+        first.write(Arena::new(rest, bytes - needed));
+        first
     };
-    use_arena(&entered, arena);
+    arena::set_current(first);
     model::take_lack();
     if options.seed != 0 {
         model::set_seed(options.seed);
@@ -238,7 +225,7 @@ pub unsafe extern "C" fn casemate_initialise(
 /// # Safety
 ///
 /// The pointer is null or from [`casemate_initialise`], and its block still belongs to the checker.
-unsafe fn checker_of<'a>(checker: *mut Checker, _: &'a Entered) -> Option<&'a mut Checker> {
+unsafe fn checker_of(checker: *mut Checker, _: &mut Entered) -> Option<&mut Checker> {
     // SAFETY: the caller's promise, and that one call is at work.
     unsafe { checker.as_mut() }.filter(|checker| checker.magic == MAGIC)
 }
@@ -251,16 +238,16 @@ unsafe fn checker_of<'a>(checker: *mut Checker, _: &'a Entered) -> Option<&'a mu
 /// a step.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn casemate_step(checker: *mut Checker, step: *const Step) -> i32 {
-    let Some(entered) = enter() else { return BUSY };
+    let Some(mut entered) = enter() else { return BUSY };
     // SAFETY: the caller's promises.
-    let (Some(checker), Some(step)) = (unsafe { checker_of(checker, &entered) }, unsafe { step.as_ref() }) else {
+    let (Some(checker), Some(step)) = (unsafe { checker_of(checker, &mut entered) }, unsafe { step.as_ref() }) else {
         return INVALID;
     };
     if checker.is_stopped {
         return STOPPED;
     }
     let Some(transition) = step.transition() else { return INVALID };
-    use_arena(&entered, &raw mut checker.arena);
+    arena::set_current(&raw mut checker.arena);
     checker.steps += 1;
     let is_clear = checker.model.step(step.thread, &transition).is_empty();
     let lacks_memory = model::take_lack();
@@ -361,9 +348,9 @@ impl Checker {
 /// The checker is null or from [`casemate_initialise`], and its block still belongs to it.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn casemate_verdict(checker: *mut Checker) -> i32 {
-    let Some(entered) = enter() else { return BUSY };
+    let Some(mut entered) = enter() else { return BUSY };
     // SAFETY: the caller's promise.
-    unsafe { checker_of(checker, &entered) }.map_or(INVALID, |checker| checker.verdict)
+    unsafe { checker_of(checker, &mut entered) }.map_or(INVALID, |checker| checker.verdict)
 }
 
 /// What the last step broke: writes the report with a number from 0 on, and returns 1, or 0 if there is none.
@@ -374,9 +361,9 @@ pub unsafe extern "C" fn casemate_verdict(checker: *mut Checker) -> i32 {
 /// room for one.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn casemate_report(checker: *mut Checker, number: usize, report: *mut Report) -> i32 {
-    let Some(entered) = enter() else { return 0 };
+    let Some(mut entered) = enter() else { return 0 };
     // SAFETY: the caller's promise.
-    let Some(checker) = (unsafe { checker_of(checker, &entered) }) else { return 0 };
+    let Some(checker) = (unsafe { checker_of(checker, &mut entered) }) else { return 0 };
     let has_reports = !checker.lacks_memory && !report.is_null();
     let Some(found) = checker.model.found().get(number).filter(|_| has_reports) else { return 0 };
     let change = found.change.map_or((0, 0, 0), |change| (change.old, change.new, change.deciding));
@@ -414,9 +401,9 @@ fn text<const N: usize>(text: &str) -> [u8; N] {
 /// As for [`casemate_report`].
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn casemate_memory(checker: *mut Checker, memory: *mut Memory) -> i32 {
-    let Some(entered) = enter() else { return 0 };
+    let Some(mut entered) = enter() else { return 0 };
     // SAFETY: the caller's promise.
-    let Some(checker) = (unsafe { checker_of(checker, &entered) }).filter(|_| !memory.is_null()) else { return 0 };
+    let Some(checker) = (unsafe { checker_of(checker, &mut entered) }).filter(|_| !memory.is_null()) else { return 0 };
     let (bytes, used, peak) = checker.arena.account();
     // SAFETY: the caller's promise.
     unsafe { memory.write(Memory { bytes: bytes as u64, used_bytes: used as u64, peak_bytes: peak as u64 }) };

@@ -101,16 +101,21 @@ fn expected(steps: &Steps, options: Options, out: &mut String) {
     writeln!(out, "verdict {verdict}").unwrap();
 }
 
-/// The line of a case: options as numbers, and the file of its steps.
-fn line(options: Options, kibibytes: u32, path: &Path) -> String {
+/// Options as the numbers of `struct casemate_options`: rules, flags, level of FEAT_BBM, rules on and off.
+fn numbers(options: Options) -> [u32; 5] {
     let bits = |is_on| {
         let rows = QUIRKS.iter().filter(|row| is_on == options.quirks.has(row.quirk));
         rows.fold(0_u32, |bits, row| bits | 1 << row.quirk as u32)
     };
     let flags = [options.is_racy, options.ignores_uninitialised, options.no_sysreg, options.goes_on];
     let flags = flags.iter().enumerate().fold(0, |flags, (at, is_set)| flags | u32::from(*is_set) << at);
-    let (on, off, bbm) = (bits(true), bits(false), options.bbm as u32);
-    format!("0 {flags} {bbm} {on:x} {off:x} {kibibytes} {}\n", path.display())
+    [0, flags, options.bbm as u32, bits(true), bits(false)]
+}
+
+/// The line of a case: options as numbers, and the file of its steps.
+fn line(options: Options, kibibytes: u32, path: &Path) -> String {
+    let [rules, flags, bbm, on, off] = numbers(options);
+    format!("{rules} {flags} {bbm} {on:x} {off:x} {kibibytes} {}\n", path.display())
 }
 
 /// Writes the list of cases, and the files of their steps.
@@ -233,6 +238,30 @@ fn the_shared_corpus_has_the_same_verdicts() {
     assert!(cases.len() > 600);
     for variant in [PLAIN, SANITIZED] {
         compare(&cases, &variant);
+    }
+}
+
+#[test]
+fn without_an_operating_system_traces_have_the_same_verdicts_on_both_machines() {
+    let steps = |seed| oracle::generate::trace(seed).iter().map(|step| (step.thread, step.action)).collect::<Vec<_>>();
+    let (mut blob, mut wanted) = (Vec::new(), String::new());
+    for seed in 0..1_500_u64 {
+        let (steps, options) = (steps(seed), sets()[seed as usize % 4]);
+        expected(&steps, options, &mut wanted);
+        let [rules, flags, bbm, on, off] = numbers(options);
+        blob.extend([rules, flags, bbm, on, off, 0, 0, 0].iter().flat_map(|number| number.to_le_bytes()));
+        blob.extend((steps.len() as u64).to_le_bytes());
+        blob.extend(encoded(&steps));
+    }
+    for (target, emulator) in common::TARGETS.into_iter().zip([None, Some("qemu-aarch64-static")]) {
+        let folder = tempfile::tempdir().unwrap();
+        let cases = folder.path().join("cases");
+        std::fs::write(&cases, &blob).unwrap();
+        let Some(output) = common::run_bare(folder.path(), target, emulator, &cases) else { continue };
+        assert!(output.status.success(), "{target}: {:?}", output.status);
+        let shown = String::from_utf8(output.stdout).unwrap();
+        let differs = shown.lines().zip(wanted.lines()).find(|(shown, wanted)| shown != wanted);
+        assert_eq!((differs, shown.len()), (None, wanted.len()), "{target}");
     }
 }
 

@@ -84,3 +84,42 @@ pub fn run(folder: &Path, program: &str, variant: &Variant, arguments: &[&str]) 
     all.extend(arguments.iter().map(|word| (*word).to_owned()));
     Some(Command::new(&all[0]).args(&all[1..]).output().unwrap())
 }
+
+/// Builds `tests/programs/bare.c` for a target and runs it, by an emulator if one is given.
+pub fn run_bare(folder: &Path, target: &str, emulator: Option<&str>, cases: &Path) -> Option<Output> {
+    let library = library(target)?;
+    for needed in ["clang"].iter().chain(&emulator) {
+        if !anytrace_core::testing::has_program(needed) {
+            return None;
+        }
+    }
+    if emulator.is_none() && !cfg!(all(target_arch = "x86_64", target_os = "linux")) {
+        skip("programs for x86-64 run on x86-64 Linux only");
+        return None;
+    }
+    let here = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let (object, file) = (folder.join("bare.o"), folder.join("bare"));
+    let mut clang = Command::new("clang");
+    let kind = if target.starts_with("aarch64") { "aarch64-linux-gnu" } else { "x86_64-linux-gnu" };
+    clang.arg(format!("--target={kind}")).args(["-std=c11", "-Wall", "-Wextra", "-Werror", "-O2"]);
+    clang.args(["-ffreestanding", "-fno-pic", "-fno-stack-protector", "-mgeneral-regs-only", "-c"]);
+    clang.arg(format!("-DCASES=\"{}\"", cases.display())).arg("-I").arg(here.join("include"));
+    let output = clang.arg(here.join("tests/programs/bare.c")).arg("-o").arg(&object).output().unwrap();
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    // Rust brings a linker for every machine.
+    let mut rustc = Command::new("rustc");
+    let sysroot = rustc.args(["--print", "target-libdir"]).output().unwrap();
+    let linker = Path::new(String::from_utf8_lossy(&sysroot.stdout).trim()).with_file_name("bin/rust-lld");
+    let mut lld = Command::new(linker);
+    lld.args(["-flavor", "gnu", "-static", "--gc-sections", "-o"]).arg(&file).arg(&object).arg(&library);
+    let output = lld.output().unwrap();
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    let mut run = match emulator {
+        Some(emulator) => Command::new(emulator),
+        None => Command::new(&file),
+    };
+    if emulator.is_some() {
+        run.arg(&file);
+    }
+    Some(run.output().unwrap())
+}
