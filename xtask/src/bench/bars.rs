@@ -104,6 +104,7 @@ pub(super) const BARS: &[Bar] = &[
     Bar { input: "casemate", verb: &["casemate", "check", "--compat"], unit: Unit::Megabytes, at_least: 150.0 },
     Bar { input: "casemate-wide", verb: &["casemate", "check"], unit: Unit::Records, at_least: 1.0 },
     Bar { input: "casemate-wider", verb: &["casemate", "check"], unit: Unit::Records, at_least: 1.0 },
+    Bar { input: "casemate-sparse", verb: &["casemate", "check"], unit: Unit::Records, at_least: 4.0 },
     Bar { input: "perfetto", verb: &["info"], unit: Unit::Megabytes, at_least: 400.0 },
     Bar { input: "perfetto", verb: &["check"], unit: Unit::Megabytes, at_least: 100.0 },
     Bar { input: "perfetto", verb: &["dump"], unit: Unit::Megabytes, at_least: 70.0 },

@@ -59,6 +59,8 @@ const INPUTS: &[Input] = &[
     Input { name: "casemate", generate: casemate::generate, megabytes: 92 },
     Input { name: "casemate-wide", generate: casemate::generate_wide, megabytes: 5 },
     Input { name: "casemate-wider", generate: casemate::generate_wide, megabytes: 46 },
+    // Ten million transitions.
+    Input { name: "casemate-sparse", generate: casemate::generate_sparse, megabytes: 811 },
     Input { name: "perfetto", generate: perfetto::generate, megabytes: 200 },
     Input { name: "chrome", generate: chrome::generate, megabytes: 100 },
 ];
