@@ -34,6 +34,7 @@ pub struct Overview {
     rows: Vec<Row>,
     tracks: Vec<TrackState>,
     names: Vec<u128>,
+    open: OpenCell,
     range: Option<(u64, u64)>,
     /// Of each thread, whether spans of it count.
     has_spans: Vec<bool>,
@@ -59,6 +60,17 @@ struct Row {
 
 /// Names and their own times.
 type Cell = Vec<(NameId, u64)>;
+
+/// The cell that own times are added to at present, with all of its names; the largest go to the row when another cell
+/// is.
+#[derive(Debug, Clone, Default)]
+struct OpenCell {
+    row: usize,
+    cell: usize,
+    /// Own time by name, and the names that have any.
+    own: Vec<u64>,
+    names: Vec<NameId>,
+}
 
 impl Default for Row {
     fn default() -> Self {
@@ -251,14 +263,41 @@ impl Overview {
         // Bins are looked up when there is room for the entire stretch: making room may widen them.
         let (first, last) = (self.bin(from), self.bin(to - 1));
         let Grid { shift, cell_shift, first: base } = self.grid;
-        let row = &mut self.rows[row];
-        row.total += u128::from(to - from);
+        self.rows[row].total += u128::from(to - from);
         for bin in first..=last {
             let start = (base + bin as u64) << shift;
             let end = start.saturating_add((1_u64 << shift) - 1);
             let own = to.min(end.saturating_add(1)).saturating_sub(from.max(start));
-            row.busy[bin] += own;
-            add_name(&mut row.cells[bin >> cell_shift], name, own);
+            self.rows[row].busy[bin] += own;
+            self.add_to_cell((row, bin >> cell_shift), name, own);
+        }
+    }
+
+    #[inline]
+    fn add_to_cell(&mut self, place: (usize, usize), name: NameId, own: u64) {
+        if (self.open.row, self.open.cell) != place {
+            self.close_cell();
+            (self.open.row, self.open.cell) = place;
+        }
+        let index = name as usize;
+        if index >= self.open.own.len() {
+            self.open.own.resize(index + 1, 0);
+        }
+        if self.open.own[index] == 0 && own > 0 {
+            self.open.names.push(name);
+        }
+        self.open.own[index] += own;
+    }
+
+    /// Takes the names of the open cell to its row: the largest first, as a cell has room for a few.
+    fn close_cell(&mut self) {
+        let OpenCell { row, cell, own, names } = &mut self.open;
+        if names.len() > CELL_NAMES {
+            names.sort_unstable_by_key(|name| (std::cmp::Reverse(own[*name as usize]), *name));
+        }
+        for name in names.drain(..) {
+            let own = std::mem::take(&mut own[name as usize]);
+            add_name(&mut self.rows[*row].cells[*cell], name, own);
         }
     }
 
@@ -279,6 +318,7 @@ impl Overview {
 
     #[cold]
     fn regrid(&mut self, range: (u64, u64)) {
+        self.close_cell();
         let old = self.grid;
         self.grid = old.extended(range);
         let narrower = self.grid.shift - old.shift;
@@ -430,6 +470,10 @@ impl Additive for Overview {
 }
 
 impl Engine for Overview {
+    fn wants_spans(&self) -> bool {
+        false
+    }
+
     fn batch(&mut self, batch: &EdgeBatch, about: About<'_>) {
         for edge in batch.edges() {
             self.edge(edge, batch, about);
@@ -438,153 +482,4 @@ impl Engine for Overview {
 }
 
 #[cfg(test)]
-mod tests {
-    use anytrace_core::TimeBound;
-    use anytrace_core::span::TimeUnit;
-
-    use super::*;
-    use crate::filter::SpanFilter;
-    use crate::pass::Pass;
-    use crate::played::{Random, begin, edge, end, obvious, play, random_edges};
-
-    fn overview(edges: &[Edge], filter: SpanFilter) -> Overview {
-        let mut overview = Overview::default();
-        let mut pass = Pass::new(filter, false, vec![&mut overview]);
-        play(edges, TimeUnit::Nanoseconds, &mut pass);
-        pass.finish();
-        overview
-    }
-
-    #[test]
-    fn names_of_short_traces_are_those_of_their_columns() {
-        let edges = [begin(0, 0, 0), end(5, 0, 0), begin(6, 0, 1), end(10, 0, 1)];
-        let picture = overview(&edges, SpanFilter::default()).picture(10);
-        let names: Vec<_> = picture.lines[0].columns.iter().map(|column| column.name).collect();
-        let (a, b) = (Some(0), Some(1));
-        assert_eq!(names, [a, a, a, a, a, None, b, b, b, b]);
-        // Up to many times that length, a name never appears in place of another.
-        for times in 1..200 {
-            let edges: Vec<_> =
-                (0..10).flat_map(|n| [begin(n * times, 0, n as u32), end((n + 1) * times, 0, n as u32)]).collect();
-            let picture = overview(&edges, SpanFilter::default()).picture(10);
-            let names: Vec<_> = picture.lines[0].columns.iter().map(|column| column.name).collect();
-            assert_eq!(names, (0..10).map(Some).collect::<Vec<_>>(), "{times}");
-        }
-    }
-
-    #[test]
-    fn columns_are_shares_of_busy_time() {
-        for seed in 1..30 {
-            let edges = random_edges(&mut Random(seed), 3, 4, 200);
-            let slow = obvious(&edges);
-            let picture = overview(&edges, SpanFilter::default()).picture(7);
-            for line in &picture.lines {
-                let own = || slow.iter().filter(|span| span.track == line.thread);
-                let is_busy = |time: u64| own().any(|span| (span.start..span.end).contains(&time));
-                let busy = (picture.from..picture.to).filter(|&time| is_busy(time)).count();
-                assert_eq!((line.busy, line.spans as usize), (busy as u128, own().count()));
-                let length = u128::from(picture.to - picture.from);
-                let edge = |n: usize| picture.from + (length * n as u128 / 7) as u64;
-                for (n, column) in line.columns.iter().enumerate() {
-                    let times = edge(n)..edge(n + 1);
-                    let share = times.clone().filter(|&time| is_busy(time)).count() as f64 / times.count() as f64;
-                    // Bins are wider than a unit here, so the border of a column may fall inside one.
-                    assert!((column.busy - share).abs() < 0.05, "{} for {share}", column.busy);
-                }
-            }
-            let mut names = [0; 4];
-            slow.iter().for_each(|span| names[span.name() as usize] += u128::from(span.self_time));
-            picture.names.iter().for_each(|&(name, own)| assert_eq!(own, names[name as usize]));
-            assert!(picture.names.windows(2).all(|pair| pair[0].1 >= pair[1].1));
-        }
-    }
-
-    #[test]
-    fn any_time_range_fits_and_nothing_is_lost() {
-        for gap in [1, 1000, 1 << 20, 1 << 40, 1 << 60] {
-            // The second track begins before the first: the grid has to grow to the left too.
-            let edges = [
-                begin(gap * 2, 0, 0),
-                end(gap * 3, 0, 0),
-                begin(gap / 2, 1, 1),
-                end(gap, 1, 1),
-                begin(gap * 7, 1, 2),
-                end(gap * 8, 1, 2),
-            ];
-            let found = overview(&edges, SpanFilter::default());
-            let in_bins: u128 = found.rows[1].busy.iter().map(|&busy| u128::from(busy)).sum();
-            assert_eq!(in_bins, u128::from(gap - gap / 2 + gap));
-            let picture = found.picture(15);
-            assert_eq!((picture.from, picture.to), (gap / 2, gap * 8));
-            if gap > 1000 {
-                let names: Vec<_> = picture.lines[1].columns.iter().map(|column| column.name).collect();
-                assert_eq!((names[0], names[6], names[14]), (Some(1), None, Some(2)));
-            }
-        }
-    }
-
-    #[test]
-    fn bins_that_get_wider_keep_their_contents() {
-        for seed in 1..40 {
-            let mut random = Random(seed);
-            let mut step = move || {
-                let most = 1 << (1 + random.below(24));
-                random.below(most)
-            };
-            let mut edges = Vec::new();
-            for track in 0..4 {
-                let mut time = step() * 64;
-                for _ in 0..50 {
-                    time += step();
-                    edges.push(begin(time, track, track));
-                    time += step();
-                    edges.push(end(time, track, track));
-                }
-            }
-            let found = overview(&edges, SpanFilter::default());
-            for (track, row) in (0..).zip(&found.rows) {
-                let own = obvious(&edges).into_iter().filter(|span| span.track == track);
-                let expected: u128 = own.map(|span| u128::from(span.duration())).sum();
-                let in_bins: u128 = row.busy.iter().map(|&busy| u128::from(busy)).sum();
-                let in_cells: u128 = row.cells.iter().flatten().map(|&(_, busy)| u128::from(busy)).sum();
-                assert_eq!((in_bins, in_cells, row.total), (expected, expected, expected));
-            }
-        }
-    }
-
-    #[test]
-    fn the_busiest_name_is_the_innermost_one() {
-        let edges = [begin(0, 0, 0), begin(100, 0, 1), end(900, 0, 1), end(1000, 0, 0)];
-        let picture = overview(&edges, SpanFilter::default()).picture(10);
-        let names: Vec<_> = picture.lines[0].columns.iter().map(|column| column.name).collect();
-        assert_eq!((names[0], names[5], names[9]), (Some(0), Some(1), Some(0)));
-        let outer = SpanFilter { depth: Some(0..1), ..SpanFilter::default() };
-        let picture = overview(&edges, outer).picture(10);
-        assert!(picture.lines[0].columns.iter().all(|column| column.name == Some(0)));
-    }
-
-    #[test]
-    fn a_time_range_cuts_spans_that_extend_beyond_it() {
-        let edges = [begin(0, 0, 0), end(1000, 0, 0)];
-        let time = Some((TimeBound::Native(200), TimeBound::Native(300)));
-        let picture = overview(&edges, SpanFilter { time, ..SpanFilter::default() }).picture(10);
-        assert_eq!((picture.from, picture.to, picture.lines[0].busy), (200, 300, 100));
-    }
-
-    #[test]
-    fn instants_are_marked_and_hostile_times_survived() {
-        let edges = [
-            edge(EdgeKind::Instant, 500, 0, 0),
-            end(3, 0, 0),
-            begin(u64::MAX, 0, 0),
-            begin(0, 0, 0),
-            end(u64::MAX, 0, 0),
-            begin(0, 1, 0),
-            end(u64::MAX, 1, 0),
-        ];
-        let picture = overview(&edges, SpanFilter::default()).picture(10);
-        assert!(picture.lines[0].columns[0].has_instant);
-        assert!(picture.lines[1].columns.iter().all(|column| column.busy > 0.9), "{picture:?}");
-        assert_eq!(overview(&[], SpanFilter::default()).picture(0).lines, []);
-    }
-}
+mod tests;
