@@ -73,6 +73,12 @@ pub(super) const BARS: &[Bar] = &[
     },
     Bar { input: "xray-buffers", verb: &["xray", "convert", "-f", "yaml"], unit: Unit::Megabytes, at_least: 100.0 },
     Bar { input: "heph", verb: &["info"], unit: Unit::Megabytes, at_least: 800.0 },
+    Bar { input: "xray-one", verb: &["xray", "account"], unit: Unit::Megabytes, at_least: 600.0 },
+    Bar { input: "xray-one", verb: &["xray", "stack"], unit: Unit::Megabytes, at_least: 300.0 },
+    Bar { input: "xray-one", verb: &["stats"], unit: Unit::Megabytes, at_least: 300.0 },
+    Bar { input: "xray-one", verb: &["flame"], unit: Unit::Megabytes, at_least: 300.0 },
+    Bar { input: "xray-one", verb: &["timeline"], unit: Unit::Megabytes, at_least: 200.0 },
+    Bar { input: "xray-one", verb: &["convert", "--to=folded", "--output=-"], unit: Unit::Megabytes, at_least: 250.0 },
     Bar { input: "heph", verb: &["check"], unit: Unit::Megabytes, at_least: 800.0 },
     Bar { input: "heph", verb: &["dump"], unit: Unit::Megabytes, at_least: 200.0 },
     Bar { input: "heph-540", verb: &["heph", "spans", "--summary"], unit: Unit::Megabytes, at_least: 180.0 },
@@ -104,10 +110,11 @@ pub(super) const BARS: &[Bar] = &[
     Bar { input: "perfetto", verb: &["dump"], unit: Unit::Megabytes, at_least: 70.0 },
     Bar { input: "perfetto", verb: &["stats"], unit: Unit::Megabytes, at_least: 50.0 },
     Bar { input: "perfetto", verb: &["convert", "--output=-"], unit: Unit::Megabytes, at_least: 400.0 },
-    Bar { input: "chrome", verb: &["info"], unit: Unit::Megabytes, at_least: 200.0 },
-    Bar { input: "chrome", verb: &["stats"], unit: Unit::Megabytes, at_least: 0.0 },
-    Bar { input: "chrome", verb: &["check"], unit: Unit::Megabytes, at_least: 0.0 },
-    Bar { input: "chrome", verb: &["dump"], unit: Unit::Megabytes, at_least: 0.0 },
+    Bar { input: "chrome", verb: &["info"], unit: Unit::Megabytes, at_least: 400.0 },
+    Bar { input: "chrome", verb: &["stats"], unit: Unit::Megabytes, at_least: 200.0 },
+    Bar { input: "chrome", verb: &["check"], unit: Unit::Megabytes, at_least: 200.0 },
+    Bar { input: "chrome", verb: &["dump"], unit: Unit::Megabytes, at_least: 250.0 },
+    Bar { input: "chrome", verb: &["convert", "--output=-"], unit: Unit::Megabytes, at_least: 500.0 },
 ];
 
 /// A job that an index must make short, whatever the trace's size.
@@ -159,6 +166,9 @@ impl Bar {
     pub(super) fn speedup_min(&self) -> Option<f64> {
         match self.verb {
             ["xray", "fdr-dump"] => None,
+            // What reads the trace and what works on its spans run beside each other; a thread's calls are not divided.
+            ["stats" | "flame" | "timeline"] | ["convert", "--to=folded", ..] if self.input == "xray-one" => Some(1.5),
+            ["xray", ..] if self.input == "xray-one" => None,
             ["xray", ..] => Some(1.6),
             ["apitrace", "dump"] => Some(1.5),
             // Sets are shared out; with types the reader has most of the work.

@@ -51,6 +51,7 @@ const INPUTS: &[Input] = &[
     Input { name: "xray-155", generate: xray::generate, megabytes: 155 },
     Input { name: "xray-527", generate: xray::generate, megabytes: 527 },
     Input { name: "xray-buffers", generate: xray::generate_blocks, megabytes: 155 },
+    Input { name: "xray-one", generate: xray::generate_one, megabytes: 250 },
     Input { name: "heph", generate: heph::generate, megabytes: 500 },
     Input { name: "heph-540", generate: heph::generate, megabytes: 540 },
     Input { name: "lackey", generate: lackey::generate, megabytes: 500 },
