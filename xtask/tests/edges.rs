@@ -106,9 +106,9 @@ fn heavy_libraries_stay_where_they_belong() {
         ("indicatif", "anytrace"),
         ("tempfile", "anytrace"),
         ("tempfile", "anytrace-apitrace"),
-        ("tempfile", "anytrace-chrome"),
+        // Sorts larger than their memory, for formats and outputs.
+        ("tempfile", "anytrace-core"),
         ("ratatui", "anytrace"),
-        ("tempfile", "anytrace-heph"),
         // Half packets that find no room in memory.
         ("tempfile", "anytrace-live"),
         // Where sorts larger than their memory go.
