@@ -99,7 +99,7 @@ pub(crate) struct Page {
 }
 
 impl Page {
-    fn new(base: u64) -> Box<Self> {
+    pub(super) fn new(base: u64) -> Box<Self> {
         Box::new(Self {
             base,
             values: [0; WORDS],
@@ -206,6 +206,12 @@ impl Page {
         }
     }
 
+    /// True when nothing is known of any word.
+    pub(crate) fn is_unused(&self) -> bool {
+        let is_empty = [&self.initialised, &self.entry, &self.unclean].into_iter().all(Bits::is_empty);
+        is_empty && self.unclean_below == 0
+    }
+
     /// Initializes words with value 0.
     pub(crate) fn initialise(&mut self, words: Bits) {
         self.initialised = self.initialised.or(&words);
@@ -242,6 +248,8 @@ pub(crate) enum Piece {
 pub(crate) struct Memory {
     index: Map<u64, u32>,
     pub(crate) pages: Vec<Box<Page>>,
+    /// Pages without initialized words, to be used again: no address leads to them.
+    free: Vec<u32>,
     spans: BTreeMap<u64, Span>,
     span_pages: u64,
     /// The last page found, and its number plus one.
@@ -309,11 +317,32 @@ impl Memory {
         }
     }
 
-    fn add(&mut self, page: Box<Page>) -> u32 {
-        let at = self.pages.len() as u32;
+    pub(super) fn add(&mut self, page: Box<Page>) -> u32 {
+        let at = self.free.pop().unwrap_or(self.pages.len() as u32);
         self.index.insert(page.base / PAGE_BYTES, at);
-        self.pages.push(page);
+        match self.pages.get_mut(at as usize) {
+            Some(place) => *place = page,
+            None => self.pages.push(page),
+        }
         at
+    }
+
+    /// Forgets a page that has no initialized words; its number stays valid until the next page is added.
+    pub(crate) fn release(&mut self, page: usize) {
+        let Some(unused) = self.pages.get_mut(page) else { return };
+        debug_assert!(unused.is_unused(), "a page in use");
+        if self.index.remove(&(unused.base / PAGE_BYTES)).is_some() {
+            **unused = *Page::new(unused.base);
+            self.free.push(page as u32);
+            self.last = (0, 0);
+        }
+    }
+
+    /// The pages to which an address leads.
+    #[cfg(feature = "tools")]
+    pub(super) fn used(&self) -> Vec<&Page> {
+        let is_used = |at: usize, page: &Page| self.index.get(&(page.base / PAGE_BYTES)) == Some(&(at as u32));
+        self.pages.iter().enumerate().filter(|(at, page)| is_used(*at, page)).map(|(_, page)| &**page).collect()
     }
 
     #[cold]
@@ -343,7 +372,7 @@ impl Memory {
     }
 
     /// Adds a range that overlaps no other; neighbors of the same value are merged.
-    fn insert_span(&mut self, mut first: u64, mut end: u64, value: u64) {
+    pub(super) fn insert_span(&mut self, mut first: u64, mut end: u64, value: u64) {
         self.span_pages += end - first;
         if let Some((start, before)) = self.spans.range(..first).next_back()
             && before.end == first
@@ -461,7 +490,7 @@ impl Memory {
 
     /// How many pages are in use, including those in ranges.
     pub(crate) fn page_count(&self) -> u64 {
-        self.pages.len() as u64 + self.span_pages
+        (self.pages.len() - self.free.len()) as u64 + self.span_pages
     }
 }
 
@@ -503,6 +532,19 @@ mod tests {
         assert_eq!(memory.page_count(), 1 << 38);
         assert_eq!(memory.peek_value((number + 1) * PAGE_BYTES), None);
         assert_eq!(memory.peek_value((number + 2) * PAGE_BYTES), Some(0));
+    }
+
+    #[test]
+    fn released_pages_are_used_again() {
+        let mut memory = Memory::default();
+        let (one, two) = (memory.make(0x1000), memory.make(0x2000));
+        memory.release(one);
+        assert_eq!((memory.find(0x1000), memory.find(0x2000), memory.page_count()), (None, Some(two), 1));
+        memory.release(one);
+        assert_eq!(memory.make(0x5008), one);
+        assert_eq!((memory.find(0x5ff8), memory.pages.len(), memory.page_count()), (Some(one), 2, 2));
+        memory.make(0x1000);
+        assert_eq!(memory.pages.len(), 3);
     }
 
     #[test]

@@ -21,6 +21,8 @@ mod quirk;
 mod registers;
 mod rights;
 mod roots;
+#[cfg(feature = "tools")]
+pub(crate) mod save;
 mod stale;
 mod threads;
 mod unclean;
