@@ -4,10 +4,12 @@
 
 mod arguments;
 mod command;
+mod durations;
 mod extension;
 mod failure;
 mod highlight;
 mod indexed;
+mod interrupt;
 mod ledger;
 mod names;
 mod open;

@@ -7,9 +7,9 @@ use anytrace_core::{Error, OpenOptions, Sink};
 use super::check::{CheckOptions, CountingSink, Found, Report, Run};
 use crate::model::Checker;
 use crate::options::OPTIONS;
-pub use saved::SaveError;
 use crate::wire::walk::push::Push;
 use crate::wire::walk::{Here, Item};
+pub use saved::SaveError;
 
 /// Checks a trace that arrives in pieces. Nothing in it waits: the caller reads, from wherever it likes.
 ///
@@ -89,7 +89,8 @@ impl Online {
         found: &mut dyn FnMut(&Found) -> Result<(), Error>,
     ) -> Result<(), Error> {
         let mut sink = CountingSink { inner: sink, errors: 0, lost: 0 };
-        let walked = self.walk.push(bytes, &mut sink, &mut visitor(&mut self.run, &mut self.checker, &mut self.ids, found));
+        let walked =
+            self.walk.push(bytes, &mut sink, &mut visitor(&mut self.run, &mut self.checker, &mut self.ids, found));
         self.run.count_damage(sink.errors, sink.lost);
         walked
     }

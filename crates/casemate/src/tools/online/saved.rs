@@ -98,7 +98,12 @@ impl Online {
     }
 }
 
-fn restore_rest(name: &str, open: &OpenOptions, options: CheckOptions, input: &mut In<'_>) -> Option<(Online, Vec<u8>)> {
+fn restore_rest(
+    name: &str,
+    open: &OpenOptions,
+    options: CheckOptions,
+    input: &mut In<'_>,
+) -> Option<(Online, Vec<u8>)> {
     let note = input.bytes()?.to_vec();
     let run = restore_run(name, options, input)?;
     let ids = Ids { last: input.option()?, must_follow: input.flag()? };

@@ -3,6 +3,7 @@
 mod check;
 mod diff;
 mod explain;
+mod follow;
 mod highlights;
 mod minimise;
 mod options;
@@ -44,7 +45,9 @@ enum CasemateVerb {
                             anytrace casemate check --compat --format json hyp*.log\n  \
                             anytrace casemate check --bbm 2 hyp.log\n  \
                             anytrace casemate check --all --rule by-id-promoted=on hyp.log\n  \
-                            anytrace casemate check --compat -d hyp.log")]
+                            anytrace casemate check --compat -d hyp.log\n  \
+                            anytrace casemate check --all --follow unix:uart.sock\n  \
+                            anytrace casemate check --follow - --checkpoint hyp.state < hyp.log")]
     Check(check::CheckArguments),
     /// Explain each violation: its cause, the missing step, and near misses
     #[command(after_help = "Exit codes: as check.\n\nExample:\n  anytrace casemate explain hyp.log\n  \
