@@ -14,6 +14,7 @@ mod ledger;
 mod names;
 mod open;
 mod output;
+mod page_style;
 mod paint;
 #[cfg(test)]
 mod paths;
