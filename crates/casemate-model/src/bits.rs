@@ -54,6 +54,18 @@ impl Bits {
         Self(core::array::from_fn(|at| below(to, at) & !below(from, at)))
     }
 
+    /// The flags, 64 in a number.
+    #[cfg(feature = "hosted")]
+    pub(crate) fn words(&self) -> &[u64; 8] {
+        &self.0
+    }
+
+    /// The flags of [`Self::words`].
+    #[cfg(feature = "hosted")]
+    pub(crate) fn from_words(words: [u64; 8]) -> Self {
+        Self(words)
+    }
+
     /// How many are set.
     pub(crate) fn count(&self) -> u32 {
         self.0.iter().map(|word| word.count_ones()).sum()

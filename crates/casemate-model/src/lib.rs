@@ -31,6 +31,8 @@ mod room;
 mod roots;
 mod rule;
 mod sorted;
+#[cfg(feature = "hosted")]
+mod save;
 mod stale;
 mod table;
 mod threads;
@@ -52,6 +54,8 @@ pub use rights::Rights;
 pub use room::take_lack;
 pub use roots::Root;
 pub use rule::{Rule, Severity};
+#[cfg(feature = "hosted")]
+pub use save::{In, Out};
 pub use table::set_seed;
 pub use tlbi::{Regime, Stages, TlbiOp, TlbiRange, TlbiScope};
 pub use unclean::Progress;

@@ -101,7 +101,7 @@ pub(crate) struct Page {
 }
 
 impl Page {
-    fn new(base: u64, value: u64) -> Self {
+    pub(super) fn new(base: u64, value: u64) -> Self {
         Self {
             base,
             values: room::filled(WORDS, value),
@@ -215,6 +215,12 @@ impl Page {
         }
     }
 
+    /// True when nothing is known of any word.
+    pub(crate) fn is_unused(&self) -> bool {
+        let is_empty = [&self.initialised, &self.entry, &self.unclean].into_iter().all(Bits::is_empty);
+        is_empty && self.unclean_below == 0
+    }
+
     /// Initializes words with value 0.
     pub(crate) fn initialise(&mut self, words: Bits) {
         self.initialised = self.initialised.or(&words);
@@ -287,6 +293,8 @@ impl Pages {
 pub(crate) struct Memory {
     index: Map<u64, u32>,
     pub(crate) pages: Pages,
+    /// Pages without initialized words, to be used again: no address leads to them.
+    free: Vec<u32>,
     spans: Sorted<u64, Span>,
     span_pages: u64,
     /// The last page found, and its number plus one.
@@ -354,10 +362,40 @@ impl Memory {
         }
     }
 
-    fn add(&mut self, page: Page) -> Option<u32> {
-        let at = self.pages.len() as u32;
+    pub(super) fn add(&mut self, page: Page) -> Option<u32> {
         let number = page.base / PAGE_BYTES;
-        (self.pages.push(page) && self.index.insert(number, at)).then_some(at)
+        let at = match self.free.pop() {
+            Some(at) => {
+                *self.pages.get_mut(at as usize)? = page;
+                at
+            }
+            None => {
+                let at = self.pages.len() as u32;
+                if !self.pages.push(page) {
+                    return None;
+                }
+                at
+            }
+        };
+        self.index.insert(number, at).then_some(at)
+    }
+
+    /// Forgets a page that has no initialized words; its number stays valid until the next page is added.
+    pub(crate) fn release(&mut self, page: usize) {
+        let Some(unused) = self.pages.get_mut(page) else { return };
+        debug_assert!(unused.is_unused(), "a page in use");
+        if self.index.remove(&(unused.base / PAGE_BYTES)).is_some() {
+            *unused = Page::new(unused.base, 0);
+            room::push(&mut self.free, page as u32);
+            self.last = (0, 0);
+        }
+    }
+
+    /// The pages to which an address leads.
+    #[cfg(feature = "hosted")]
+    pub(super) fn used(&self) -> Vec<&Page> {
+        let is_used = |at: usize, page: &Page| self.index.get(&(page.base / PAGE_BYTES)) == Some(&(at as u32));
+        self.pages.iter().enumerate().filter(|(at, page)| is_used(*at, page)).map(|(_, page)| page).collect()
     }
 
     #[cold]
@@ -392,7 +430,7 @@ impl Memory {
     }
 
     /// Adds a range that overlaps no other; neighbors of the same value are merged.
-    fn insert_span(&mut self, mut first: u64, mut end: u64, value: u64) {
+    pub(super) fn insert_span(&mut self, mut first: u64, mut end: u64, value: u64) {
         self.span_pages += end - first;
         let before = first.checked_sub(1).and_then(|last| self.spans.floor(&last));
         if let Some((start, before)) = before
@@ -512,7 +550,7 @@ impl Memory {
 
     /// How many pages are in use, including those in ranges.
     pub(crate) fn page_count(&self) -> u64 {
-        self.pages.len() as u64 + self.span_pages
+        (self.pages.len() - self.free.len()) as u64 + self.span_pages
     }
 }
 
@@ -554,6 +592,19 @@ mod tests {
         assert_eq!(memory.page_count(), 1 << 38);
         assert_eq!(memory.peek_value((number + 1) * PAGE_BYTES), None);
         assert_eq!(memory.peek_value((number + 2) * PAGE_BYTES), Some(0));
+    }
+
+    #[test]
+    fn released_pages_are_used_again() {
+        let mut memory = Memory::default();
+        let (one, two) = (memory.make(0x1000), memory.make(0x2000));
+        memory.release(one);
+        assert_eq!((memory.find(0x1000), memory.find(0x2000), memory.page_count()), (None, Some(two), 1));
+        memory.release(one);
+        assert_eq!(memory.make(0x5008), one);
+        assert_eq!((memory.find(0x5ff8), memory.pages.len(), memory.page_count()), (Some(one), 2, 2));
+        memory.make(0x1000);
+        assert_eq!(memory.pages.len(), 3);
     }
 
     #[test]

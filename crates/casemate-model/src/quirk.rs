@@ -227,6 +227,12 @@ impl Quirks {
         self.0 & quirk.bit() != 0
     }
 
+    /// The set as a number.
+    #[cfg(feature = "hosted")]
+    pub(super) fn bits(self) -> u32 {
+        self.0
+    }
+
     /// The set with one switch changed.
     pub fn with(self, quirk: Quirk, is_on: bool) -> Self {
         Self(if is_on { self.0 | quirk.bit() } else { self.0 & !quirk.bit() })

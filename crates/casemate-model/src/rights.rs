@@ -64,6 +64,18 @@ impl Rights {
     /// Bits on which the rights of a block or page depend.
     pub(crate) const BITS: u64 = USER | WRITE | DIRTY | XN_LOW | XN_HIGH;
 
+    /// The set as a number.
+    #[cfg(feature = "hosted")]
+    pub(super) fn bits(self) -> u8 {
+        self.0
+    }
+
+    /// The set of [`Self::bits`].
+    #[cfg(feature = "hosted")]
+    pub(super) fn from_bits(bits: u8) -> Self {
+        Self(bits)
+    }
+
     /// What a valid block or page of a stage permits.
     pub(crate) fn of(stage: u8, value: u64, regime: Regime) -> Self {
         let has = |mask| value & mask != 0;

@@ -31,9 +31,9 @@ pub struct Root {
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Roots {
     pub(crate) slots: Vec<Option<Root>>,
-    free: Sorted<usize, ()>,
-    by_base: Map<(u64, u8), usize>,
-    by_id: Map<(u64, u8), usize>,
+    pub(super) free: Sorted<usize, ()>,
+    pub(super) by_base: Map<(u64, u8), usize>,
+    pub(super) by_id: Map<(u64, u8), usize>,
 }
 
 /// The stage as part of a key, unless stages are not distinguished.

@@ -67,9 +67,9 @@ const SHIFTS: [u8; 10] = [42, 39, 36, 30, 29, 25, 21, 16, 14, 12];
 pub(crate) struct StaleEntries {
     pub(super) cells: Sorted<u64, Stale>,
     /// Size (as bits of an address), output address and cell of blocks and pages that lost rights.
-    outputs: Sorted<(u8, u64, u64), ()>,
+    pub(super) outputs: Sorted<(u8, u64, u64), ()>,
     /// The output under which a cell is listed.
-    listed: Map<u64, (u8, u64)>,
+    pub(super) listed: Map<u64, (u8, u64)>,
     /// Cells for which a DSB may do something.
     pub(super) waiting: Sorted<u64, ()>,
     /// The number of the next record.

@@ -13,7 +13,7 @@ pub(crate) struct Thread {
     pub(super) registers: [Option<u64>; Sysreg::ALL.len()],
     /// Slots of the current roots of stage 1 and 2.
     pub(super) current: [Option<usize>; 2],
-    dsbs: u64,
+    pub(super) dsbs: u64,
 }
 
 #[derive(Debug, Clone, Default)]
@@ -62,6 +62,12 @@ impl Threads {
     /// The value of a register in each thread that wrote it.
     pub(crate) fn all_of(&self, register: Sysreg) -> impl Iterator<Item = u64> {
         self.all.iter().filter_map(move |(_, thread)| thread.register(register))
+    }
+
+    /// The same threads in the order in which they appeared.
+    #[cfg(feature = "hosted")]
+    pub(super) fn in_order(&self) -> &[(u32, Thread)] {
+        &self.all
     }
 
     /// Threads that wrote registers or used DSBs, in order of number: registers and current roots.

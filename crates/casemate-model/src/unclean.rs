@@ -66,7 +66,7 @@ pub(super) struct List {
 pub(crate) struct UncleanEntries {
     pub(super) cells: Map<u64, Unclean>,
     pub(super) lists: Vec<List>,
-    next: u64,
+    pub(super) next: u64,
 }
 
 impl UncleanEntries {

@@ -4,14 +4,17 @@
 
 mod arguments;
 mod command;
+mod durations;
 mod extension;
 mod failure;
 mod highlight;
 mod indexed;
+mod interrupt;
 mod ledger;
 mod names;
 mod open;
 mod output;
+mod page_style;
 mod paint;
 #[cfg(test)]
 mod paths;

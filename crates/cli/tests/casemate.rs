@@ -355,3 +355,64 @@ fn decimal_numbers_are_announced_and_read_back() {
     let hex = anytrace("convert long.log -o hex --style canonical --to-radix hex");
     assert!(hex.status.success() && !text(&hex).contains(note), "{}", text(&hex));
 }
+
+/// A page as a browser reads it: elements that are opened and closed in order, and no script.
+fn is_page(html: &str) {
+    assert!(html.starts_with("<!doctype html>") && html.ends_with("</body>\n</html>\n"));
+    let mut open = Vec::new();
+    for token in html5gum::Tokenizer::new(html).map(Result::unwrap) {
+        match token {
+            html5gum::Token::StartTag(tag) => {
+                let name = String::from_utf8_lossy(&tag.name).into_owned();
+                assert!(name != "script" && !tag.attributes.keys().any(|key| key.starts_with(b"on")), "{name}");
+                assert!(
+                    !tag.attributes
+                        .keys()
+                        .any(|key| ["src", "href"].iter().any(|word| key.as_slice() == word.as_bytes()))
+                );
+                if !tag.self_closing && name != "meta" {
+                    open.push(name);
+                }
+            }
+            html5gum::Token::EndTag(tag) => {
+                assert_eq!(open.pop().map(String::into_bytes).as_deref(), Some(tag.name.as_slice()));
+            }
+            html5gum::Token::Error(error) => panic!("{error:?}"),
+            _ => {}
+        }
+    }
+    assert!(open.is_empty(), "{open:?}");
+}
+
+#[test]
+fn explain_and_timeline_are_pages_for_a_browser() {
+    let files = Files::new();
+    let page = files.run("explain --html bad.log");
+    assert_eq!(page.status.code(), Some(1));
+    let html = text(&page);
+    is_page(&html);
+    for part in [
+        "hyp.c:13",
+        "Missing:",
+        "tlbi vmalls12e1is or alle1is",
+        "CPU 0",
+        "VIOLATION",
+        "missing</text>",
+        "written (DSB)",
+    ] {
+        assert!(html.contains(part), "{part}\n{html}");
+    }
+    assert_eq!(html, text(&files.run("explain --format html bad.log")));
+    let html = text(&files.run("timeline --html --location 0x4000 --location 0x3000 bad.log"));
+    is_page(&html);
+    assert!(html.contains("what happened to 2 entries") && html.contains("<rect class=\"state"), "{html}");
+    is_page(&text(&files.run("timeline --html --all-unclean good.log")));
+    is_page(&text(&files.run("explain --html good.log")));
+    let evil = format!("{TREE}{}", BROKEN.replace("hyp.c:13", "<script>alert(1)</script>&\u{1b}[31m"));
+    std::fs::write(files.path("<b>evil&.log"), evil).unwrap();
+    for verb in ["explain --html", "timeline --html --all-unclean"] {
+        let html = text(&files.run(&format!("{verb} <b>evil&.log")));
+        is_page(&html);
+        assert!(html.contains("&lt;script&gt;alert(1)") && !html.contains('\u{1b}'), "{html}");
+    }
+}

@@ -5,6 +5,8 @@
 //! length, number and time has a cap ([`Caps`]), and memory does not grow with the collection. [`replay`] sends a
 //! recording again.
 //!
+//! [`Arrivals`] are the bytes of one trace of any format as they arrive, for verbs that check while a program runs.
+//!
 //! On systems other than Linux the crate is empty: receiving many datagrams at once and counting the kernel's drops
 //! need calls that only Linux has.
 
@@ -14,6 +16,7 @@
 mod access;
 mod address;
 mod archivist;
+mod arrivals;
 mod census;
 mod collector;
 mod connection;
@@ -47,6 +50,7 @@ mod tally;
 pub use access::{Access, Gate, Tls};
 pub use address::Endpoint;
 pub use anytrace_heph::tools::loss::{Fate, SessionLoss, StreamLoss};
+pub use arrivals::{Arrival, Arrivals, Place};
 pub use collector::collect;
 pub use descriptors::raise_descriptors;
 pub use forward::{ForwardOptions, ForwardReport};

@@ -375,6 +375,11 @@ impl<W: Watch> Checker<W> {
             let word = index_address(&self.memory, index, at);
             self.fire(&breach::FREE_ENTRY, word)?;
         }
+        // The reference counts a page for good.
+        let is_counted = self.has(Quirk::PageLimit);
+        if !is_counted && self.memory.pages.get(index).is_some_and(|page| page.is_unused()) {
+            self.memory.release(index);
+        }
         Ok(())
     }
 

@@ -139,8 +139,10 @@ pub struct Report {
     pub events: u64,
     /// The verdict.
     pub verdict: Verdict,
-    /// The violations, at most as many as the limit.
+    /// The violations, at most as many as the limit; none where each was passed on when it was found.
     pub violations: Vec<Found>,
+    /// How many violations and warnings were listed or passed on.
+    pub listed: u64,
     /// How many violations there were.
     pub errors: u64,
     /// How many warnings there were.
@@ -183,10 +185,10 @@ impl Report {
 }
 
 /// Counts damage and passes it on to the caller.
-struct CountingSink<'a> {
-    inner: &'a mut dyn Sink,
-    errors: u64,
-    lost: u64,
+pub(super) struct CountingSink<'a> {
+    pub(super) inner: &'a mut dyn Sink,
+    pub(super) errors: u64,
+    pub(super) lost: u64,
 }
 
 impl Sink for CountingSink<'_> {
@@ -211,26 +213,29 @@ pub fn check(input: Input, open: &OpenOptions, options: &CheckOptions, sink: &mu
         run.take(&mut checker, &item, place);
         Ok(())
     })?;
-    run.report.damage = sink.errors;
-    run.report.lost = sink.lost;
+    run.count_damage(sink.errors, sink.lost);
     Ok(run.finish())
 }
 
-struct Run {
-    options: CheckOptions,
-    report: Report,
-    claim: Option<String>,
+/// The verdict in the making. `report.verdict`, its counts and `first` are those of the records so far.
+pub(super) struct Run {
+    pub(super) options: CheckOptions,
+    pub(super) report: Report,
+    pub(super) claim: Option<String>,
     /// The violation at which checking stops was found.
-    is_over: bool,
+    pub(super) is_over: bool,
+    /// The message of the first violation that is an error.
+    pub(super) first: Option<&'static str>,
 }
 
 impl Run {
-    fn new(file: String, options: CheckOptions) -> Self {
+    pub(super) fn new(file: String, options: CheckOptions) -> Self {
         let report = Report {
             file,
             events: 0,
             verdict: Verdict::Ok,
             violations: Vec::new(),
+            listed: 0,
             errors: 0,
             warnings: 0,
             claim: None,
@@ -239,11 +244,11 @@ impl Run {
             doubts: Vec::new(),
             has_loss: false,
         };
-        Self { options, report, claim: None, is_over: false }
+        Self { options, report, claim: None, is_over: false, first: None }
     }
 
     #[inline]
-    fn take<W: Watch>(&mut self, checker: &mut Checker<W>, item: &Item<'_>, place: &mut Here<'_>) {
+    pub(super) fn take<W: Watch>(&mut self, checker: &mut Checker<W>, item: &Item<'_>, place: &mut Here<'_>) {
         match item {
             Item::Record(_) if self.is_over => {}
             Item::Record(record) => {
@@ -256,12 +261,35 @@ impl Run {
             }
             Item::Claim(line) => self.claim(line),
             // Violations found before the loss remain valid.
-            Item::Lost(_) if self.report.verdict <= Verdict::Unknown => {
-                self.report.verdict = Verdict::Unknown;
-                self.report.has_loss = true;
-            }
-            _ => {}
+            Item::Lost(_) => self.note_loss(),
+            Item::Space(_) | Item::Output(_) => {}
         }
+    }
+
+    fn note_loss(&mut self) {
+        if self.report.verdict <= Verdict::Unknown {
+            self.report.verdict = Verdict::Unknown;
+            self.report.has_loss = true;
+        }
+    }
+
+    /// Records were lost before they came here.
+    #[cold]
+    pub(super) fn lose(&mut self) {
+        self.note_loss();
+        self.count_damage(1, 1);
+    }
+
+    /// Adds diagnostics of the grammar: errors, and those of them that lost records.
+    pub(super) fn count_damage(&mut self, errors: u64, lost: u64) {
+        self.report.damage += errors;
+        self.report.lost += lost;
+    }
+
+    /// The violations found since the last call.
+    #[inline]
+    pub(super) fn take_new(&mut self) -> Vec<Found> {
+        if self.report.violations.is_empty() { Vec::new() } else { std::mem::take(&mut self.report.violations) }
     }
 
     #[cold]
@@ -285,6 +313,10 @@ impl Run {
                 false => (&mut self.report.warnings, Severity::Warning),
             };
             *count += 1;
+            let is_first = *count == 1;
+            if is_error {
+                self.first.get_or_insert(violation.breach.message);
+            }
             if violation.breach.is_doubt && self.report.verdict <= Verdict::Unknown {
                 self.report.verdict = Verdict::Unknown;
                 if !self.report.doubts.contains(&violation.breach) {
@@ -298,20 +330,19 @@ impl Run {
             if is_error && !self.options.model.goes_on {
                 self.is_over = true;
             }
-            let has_room = self.options.limit == 0 || (self.report.violations.len() as u64) < self.options.limit;
-            if has_room || *count == 1 {
+            let has_room = self.options.limit == 0 || self.report.listed < self.options.limit;
+            if has_room || is_first {
+                self.report.listed += 1;
                 let entry = describe(checker, violation, severity, record, place);
                 self.report.violations.push(entry);
             }
         }
     }
 
-    fn finish(mut self) -> Report {
+    pub(super) fn finish(mut self) -> Report {
         // Compressed data that end too early have no bytes that could be lost.
         self.report.add_lost(0);
-        let first = self.report.violations.iter().find(|found| found.severity == Severity::Error);
-        let message = first.map(|found| found.breach.message);
-        self.report.claim = self.claim.map(|text| Claim { is_same: Some(text.as_str()) == message, text });
+        self.report.claim = self.claim.map(|text| Claim { is_same: Some(text.as_str()) == self.first, text });
         self.report
     }
 }

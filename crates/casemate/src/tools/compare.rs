@@ -122,7 +122,8 @@ fn steps(input: Input, open: &OpenOptions, sink: &mut dyn Sink) -> Result<Vec<St
 
 fn at(record: &Record<'_>, index: u64) -> Where {
     let (id, thread) = (record.id, record.thread);
-    Where { index, id, thread, source: source_text(&record.source), text: short(record.text) }
+    let (source, text) = (source_text(&record.source), short(record.text));
+    Where { index, id, thread, source, text, step: String::new() }
 }
 
 /// Compares two traces record by record. Memory grows with the first trace.

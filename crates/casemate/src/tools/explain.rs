@@ -29,6 +29,8 @@ const LOCK_STEPS_MAX: usize = 4;
 pub struct Story {
     /// The violation.
     pub found: Found,
+    /// Its record.
+    pub at: Where,
     /// The entry it concerns, in its state just before.
     pub cell: Option<Cell>,
     /// The lock of its root, and the thread that had it then.
@@ -81,7 +83,7 @@ pub fn explain(
         let at = || Where::of(record, place.seq);
         collector.note_lock(&record.transition, at);
         while let Some(next) = found.next_if(|found| found.index == place.seq) {
-            collector.collect(next);
+            collector.collect(next, at());
         }
         if found.peek().is_none() {
             return Err(Error::usage("nothing to explain"));
@@ -144,7 +146,7 @@ impl StoryCollector {
     }
 
     /// The state is the one before the step with the violation.
-    fn collect(&mut self, found: &Found) {
+    fn collect(&mut self, found: &Found, at: Where) {
         let location = found.location.unwrap_or(u64::MAX);
         let cell = self.checker.cell(location);
         let lock =
@@ -161,6 +163,7 @@ impl StoryCollector {
         let steps_on_lock = self.lock_steps.iter().filter(|(other, _)| Some(*other) == lock);
         self.stories.push(Story {
             found: found.clone(),
+            at,
             cell,
             lock: lock_view,
             steps,
@@ -191,7 +194,7 @@ pub(crate) fn descriptor_words(descriptor: Descriptor) -> String {
     }
 }
 
-fn state_words(state: &CellState) -> String {
+pub(crate) fn state_words(state: &CellState) -> String {
     match state {
         CellState::Valid => "valid".to_owned(),
         CellState::Unclean { thread, old, progress } => {

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use crate::model::{Change, Miss, Progress, TableChange, TablePlace, Watch};
-use crate::wire::record::Record;
+use crate::wire::record::{Barrier, Record, Transition};
 
 use super::check::{short, source_text};
 
@@ -128,6 +128,8 @@ pub struct Where {
     pub source: Option<String>,
     /// The record as it is in the trace.
     pub text: String,
+    /// What it does, in a word or two: `dsb ish`.
+    pub step: String,
 }
 
 impl Where {
@@ -138,6 +140,7 @@ impl Where {
             thread: record.thread,
             source: source_text(&record.source),
             text: short(record.text),
+            step: step_words(&record.transition),
         }
     }
 
@@ -145,6 +148,28 @@ impl Where {
     pub fn words(&self) -> String {
         let source = self.source.as_ref().map_or(String::new(), |source| format!(", {source}"));
         format!("record {} (id {}), thread {}{source}", self.index, self.id, self.thread)
+    }
+}
+
+/// A step in a word or two, without what it concerns.
+fn step_words(transition: &Transition) -> String {
+    match *transition {
+        Transition::MemWrite { value, .. } => format!("write {value:#x}"),
+        Transition::MemAtomic { value, .. } => format!("atomic {value:#x}"),
+        Transition::MemSet { value, .. } => format!("set {value:#x}"),
+        Transition::Barrier(Barrier::Isb) => "isb".to_owned(),
+        Transition::Barrier(Barrier::Dsb(domain)) => format!("dsb {}", domain.name()),
+        Transition::Tlbi { op, .. } => format!("tlbi {}", op.name()),
+        Transition::OtherTlbi { name, .. } => format!("tlbi {name}"),
+        Transition::SysregWrite { register, .. } => register.name().to_owned(),
+        Transition::OtherSysreg { name, .. } => name.to_string(),
+        Transition::Hint { hint, .. } => hint.name().to_owned(),
+        Transition::MemRead { .. }
+        | Transition::MemInit { .. }
+        | Transition::MemFree { .. }
+        | Transition::Lock { .. }
+        | Transition::Trylock { .. }
+        | Transition::Unlock { .. } => transition.kind().name().to_owned(),
     }
 }
 

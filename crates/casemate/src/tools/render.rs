@@ -104,35 +104,39 @@ pub(crate) fn change_lines(found: &Found) -> Vec<String> {
     lines
 }
 
-/// A report for people.
+/// One violation for people.
+pub fn found_text(file: &str, found: &Found, out: &mut impl Write) -> std::fmt::Result {
+    let file = anytrace_core::text::escaped(file.as_bytes());
+    writeln!(out, "{file}: {}: {}", found.severity.name(), found.breach.message)?;
+    write!(out, "  [{}] {}", found.breach.rule.code, found.breach.rule.summary)?;
+    for line in change_lines(found) {
+        write!(out, "\n  {line}")?;
+    }
+    write!(out, "\n  record {} (id {}), thread {}", found.index, found.record_id, found.thread)?;
+    write!(out, ", line {}, byte {:#x}", found.line, found.offset)?;
+    if let Some(source) = &found.source {
+        write!(out, ", from {source}")?;
+    }
+    write!(out, "\n  {}", found.text)?;
+    if let Some(location) = found.location {
+        write!(out, "\n  at {location:#x}")?;
+    }
+    for related in &found.related {
+        write!(out, "\n    {}: {:#x}", related.role.name(), related.location)?;
+    }
+    if found.more > 0 {
+        write!(out, "\n    and {} more", found.more)?;
+    }
+    out.write_char('\n')
+}
+
+/// A report for people: the violations that it lists, then the totals.
 pub fn report_text(report: &Report, out: &mut impl Write) -> std::fmt::Result {
     let file = anytrace_core::text::escaped(report.file.as_bytes());
-    for found in &report.violations {
-        writeln!(out, "{file}: {}: {}", found.severity.name(), found.breach.message)?;
-        write!(out, "  [{}] {}", found.breach.rule.code, found.breach.rule.summary)?;
-        for line in change_lines(found) {
-            write!(out, "\n  {line}")?;
-        }
-        write!(out, "\n  record {} (id {}), thread {}", found.index, found.record_id, found.thread)?;
-        write!(out, ", line {}, byte {:#x}", found.line, found.offset)?;
-        if let Some(source) = &found.source {
-            write!(out, ", from {source}")?;
-        }
-        write!(out, "\n  {}", found.text)?;
-        if let Some(location) = found.location {
-            write!(out, "\n  at {location:#x}")?;
-        }
-        for related in &found.related {
-            write!(out, "\n    {}: {:#x}", related.role.name(), related.location)?;
-        }
-        if found.more > 0 {
-            write!(out, "\n    and {} more", found.more)?;
-        }
-        out.write_char('\n')?;
-    }
-    let shown = report.violations.len() as u64;
-    if shown < report.errors + report.warnings {
-        writeln!(out, "{file}: {} more not shown (--limit)", report.errors + report.warnings - shown)?;
+    report.violations.iter().try_for_each(|found| found_text(&report.file, found, out))?;
+    let found = report.errors + report.warnings;
+    if report.listed < found {
+        writeln!(out, "{file}: {} more not shown (--limit)", found - report.listed)?;
     }
     if let Some(claim) = &report.claim {
         let answer = match (report.verdict, claim.is_same) {

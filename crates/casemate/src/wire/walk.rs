@@ -1,10 +1,13 @@
 //! The engine of every verb: white space, records, the reference's own output and damaged bytes, in the order of the
 //! bytes, with every byte exactly once. The visitor gets the sink together with the place.
 
+#[cfg(feature = "tools")]
+pub(crate) mod push;
+
 use std::borrow::Cow;
 
 use anytrace_core::index::Mark;
-use anytrace_core::{Cursor, Diagnostic, Error, Input, Limits, OpenOptions, Rule, Sink};
+use anytrace_core::{Cursor, Diagnostic, Error, Input, OpenOptions, Rule, Sink};
 
 use crate::rules;
 use crate::wire::marks::{Begin, refused};
@@ -73,6 +76,7 @@ pub(crate) struct Walk {
 }
 
 /// State that is kept from window to window.
+#[derive(Default)]
 struct ReaderState {
     mode: Mode,
     seq: u64,
@@ -83,7 +87,9 @@ struct ReaderState {
     has_output: bool,
 }
 
+#[derive(Default)]
 enum Mode {
+    #[default]
     Records,
     Comment,
     Output,
@@ -96,8 +102,8 @@ impl Walk {
     /// # Errors
     /// Usage, where reading cannot begin at the part's mark.
     pub(crate) fn new(input: Input, options: &OpenOptions) -> Result<Self, Error> {
-        let radix = options.own.word("radix").and_then(Radix::from_name).unwrap_or(Radix::Hex);
-        let mut walk = Self::with_limits(input, radix, options.limits);
+        let (radix, record_bytes_max) = Self::limits_of(options);
+        let mut walk = Self::with_limits(input, radix, record_bytes_max);
         if let Some(part) = &options.part {
             walk.until = part.until;
             part.from.as_ref().map_or(Ok(()), |mark| walk.begin(mark))?;
@@ -126,13 +132,19 @@ impl Walk {
         is_clean.then(|| Mark { offset: self.offset(), seq: *seq, state: begin.encode() })
     }
 
-    fn with_limits(input: Input, radix: Radix, limits: Limits) -> Self {
-        let record_bytes_max = limits.record_bytes_max.clamp(64, RECORD_BYTES_MAX as u64);
+    /// The base of numbers, and the length of the longest record.
+    fn limits_of(options: &OpenOptions) -> (Radix, usize) {
+        let radix = options.own.word("radix").and_then(Radix::from_name).unwrap_or(Radix::Hex);
+        let record_bytes_max = options.limits.record_bytes_max.clamp(64, RECORD_BYTES_MAX as u64);
+        (radix, usize::try_from(record_bytes_max).unwrap_or(usize::MAX))
+    }
+
+    fn with_limits(input: Input, radix: Radix, record_bytes_max: usize) -> Self {
         Self {
             cursor: Cursor::new(input),
             radix,
-            record_bytes_max: usize::try_from(record_bytes_max).unwrap_or(usize::MAX),
-            state: ReaderState { mode: Mode::Records, seq: 0, owed: 0, pending: None, has_output: false },
+            record_bytes_max,
+            state: ReaderState::default(),
             lines: LineCounter::default(),
             is_last: false,
             until: None,

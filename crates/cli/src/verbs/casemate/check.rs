@@ -8,6 +8,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use anytrace_casemate::tools::{self, CheckOptions, Report, render};
 use clap::Args;
 
+use super::follow::{self, FollowArguments};
 use super::options::RuleArguments;
 use super::reference::ReferenceArguments;
 use crate::arguments::{CheckForm, InputArguments};
@@ -23,7 +24,7 @@ use crate::{Verdict, for_each_file, open, terminal};
 pub(crate) struct CheckArguments {
     /// Traces; - is standard input
     #[arg(required = true, value_name = "FILE")]
-    files: Vec<PathBuf>,
+    pub(super) files: Vec<PathBuf>,
     /// Continue after a violation, recovering as the book describes, and list all violations
     #[arg(long)]
     all: bool,
@@ -32,13 +33,15 @@ pub(crate) struct CheckArguments {
     reads: String,
     /// How to print
     #[arg(long, value_enum, default_value_t = CheckForm::Text)]
-    format: CheckForm,
+    pub(super) format: CheckForm,
+    #[command(flatten)]
+    pub(super) follow: FollowArguments,
     #[command(flatten)]
     reference: ReferenceArguments,
     #[command(flatten)]
     rules: RuleArguments,
     #[command(flatten)]
-    input: InputArguments,
+    pub(super) input: InputArguments,
 }
 
 /// What became of one file: its report and what its grammar's complaints printed, or why there is none.
@@ -47,6 +50,9 @@ type Outcome = Result<Report, Failure>;
 pub(crate) fn run(options: &CheckArguments) -> Result<Verdict, Failure> {
     let mut model = options.rules.model()?;
     if options.reference.is_asked_for() {
+        if options.follow.follow {
+            return Err(Failure::usage("--follow prints no output of the reference"));
+        }
         one_on_stdout(&[
             Some("the reference's output"),
             (options.format != CheckForm::Text).then_some("the result of --format"),
@@ -55,6 +61,9 @@ pub(crate) fn run(options: &CheckArguments) -> Result<Verdict, Failure> {
     }
     model.goes_on = options.all;
     let check = CheckOptions { model, reads_are_errors: options.reads == "error", limit: options.input.limit };
+    if options.follow.follow {
+        return follow::run(options, &check);
+    }
     let outcomes: Vec<Mutex<Option<Outcome>>> = options.files.iter().map(|_| Mutex::new(None)).collect();
     let next = AtomicUsize::new(0);
     let threads = open::open_options(&options.input).threads.clamp(1, options.files.len().max(1));

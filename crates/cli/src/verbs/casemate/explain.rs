@@ -8,7 +8,8 @@ use anytrace_core::Input;
 use clap::Args;
 
 use super::options::RuleArguments;
-use crate::arguments::{InputArguments, ResultForm};
+use super::story_form::{StoryForm, page};
+use crate::arguments::InputArguments;
 use crate::failure::Failure;
 use crate::results::print_json;
 use crate::{Verdict, open, terminal};
@@ -23,8 +24,11 @@ pub(crate) struct ExplainArguments {
     #[arg(long)]
     all: bool,
     /// How to print
-    #[arg(long, value_enum, default_value_t = ResultForm::Text)]
-    format: ResultForm,
+    #[arg(long, value_enum, default_value_t = StoryForm::Text)]
+    format: StoryForm,
+    /// Print a page for a browser, with pictures; the same as --format html
+    #[arg(long, conflicts_with = "format")]
+    html: bool,
     #[command(flatten)]
     rules: RuleArguments,
     #[command(flatten)]
@@ -44,9 +48,10 @@ pub(crate) fn run(options: &ExplainArguments) -> Result<Verdict, Failure> {
         .map_err(|error| Failure::of(&name, &error))?;
     explanation.report.add_lost(lost_before);
     damage.print_rest()?;
-    match options.format {
-        ResultForm::Text => terminal::stdout().write_all(explanation.text().as_bytes())?,
-        ResultForm::Json => print_json(vec![explanation.json()], false)?,
+    match options.format.or_html(options.html) {
+        StoryForm::Text => terminal::stdout().write_all(explanation.text().as_bytes())?,
+        StoryForm::Json => print_json(vec![explanation.json()], false)?,
+        StoryForm::Html => page(&name, "explain", &tools::explanation_page(&explanation))?,
     }
     Ok(if explanation.report.is_fine() { damage.verdict() } else { Verdict::Breach })
 }

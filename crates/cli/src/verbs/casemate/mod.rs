@@ -3,6 +3,7 @@
 mod check;
 mod diff;
 mod explain;
+mod follow;
 mod highlights;
 mod minimise;
 mod options;
@@ -11,6 +12,7 @@ mod rewrite;
 mod rules;
 mod state;
 mod stats;
+mod story_form;
 mod timeline;
 mod walk;
 
@@ -44,15 +46,19 @@ enum CasemateVerb {
                             anytrace casemate check --compat --format json hyp*.log\n  \
                             anytrace casemate check --bbm 2 hyp.log\n  \
                             anytrace casemate check --all --rule by-id-promoted=on hyp.log\n  \
-                            anytrace casemate check --compat -d hyp.log")]
+                            anytrace casemate check --compat -d hyp.log\n  \
+                            anytrace casemate check --all --follow unix:uart.sock\n  \
+                            anytrace casemate check --follow - --checkpoint hyp.state < hyp.log")]
     Check(check::CheckArguments),
     /// Explain each violation: its cause, the missing step, and near misses
     #[command(after_help = "Exit codes: as check.\n\nExample:\n  anytrace casemate explain hyp.log\n  \
-                            anytrace casemate explain --all --format json hyp.log |\n    jq '.stories[].missing'")]
+                            anytrace casemate explain --all --format json hyp.log |\n    jq '.stories[].missing'\n  \
+                            anytrace casemate explain --all --html hyp.log > hyp.html")]
     Explain(explain::ExplainArguments),
     /// Print each state change of an entry, with record, thread and source line
     #[command(after_help = "Example:\n  anytrace casemate timeline hyp.log --location 0x55c1dba6f000\n  \
-                            anytrace casemate timeline hyp.log --all-unclean")]
+                            anytrace casemate timeline hyp.log --all-unclean\n  \
+                            anytrace casemate timeline hyp.log --all-unclean --html > hyp.html")]
     Timeline(timeline::TimelineArguments),
     /// Print the machine's state after a record: roots, threads, locks, unclean entries, memory
     #[command(after_help = "Example:\n  anytrace casemate state hyp.log --at 9\n  \

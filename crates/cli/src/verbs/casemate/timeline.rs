@@ -3,16 +3,19 @@
 use std::io::{self, BufWriter, Write};
 use std::path::PathBuf;
 
+use anytrace_casemate::tools::TimelinePage;
 use anytrace_casemate::tools::history::Event;
 use anytrace_casemate::tools::timeline::{self, Of};
-use anytrace_core::Error;
+use anytrace_core::{Error, Input};
 use clap::Args;
 use serde_json::json;
 
 use super::options::RuleArguments;
-use crate::arguments::{InputArguments, ResultForm};
+use super::story_form::{StoryForm, page};
+use crate::arguments::InputArguments;
 use crate::failure::Failure;
 use crate::ledger::lost;
+use crate::report::Reporter;
 use crate::{Verdict, open, terminal};
 
 /// `casemate timeline`.
@@ -28,8 +31,11 @@ pub(crate) struct TimelineArguments {
     #[arg(long, conflicts_with = "locations")]
     all_unclean: bool,
     /// How to print
-    #[arg(long, value_enum, default_value_t = ResultForm::Text)]
-    format: ResultForm,
+    #[arg(long, value_enum, default_value_t = StoryForm::Text)]
+    format: StoryForm,
+    /// Print a page for a browser, with a picture of each entry; the same as --format html
+    #[arg(long, conflicts_with = "format")]
+    html: bool,
     #[command(flatten)]
     rules: RuleArguments,
     #[command(flatten)]
@@ -41,7 +47,11 @@ pub(crate) fn run(options: &TimelineArguments) -> Result<Verdict, Failure> {
     let of = if options.all_unclean { Of::AllUnclean } else { Of::Locations(options.locations.clone()) };
     let input = super::open_input(&options.file, &options.input)?;
     let mut damage = super::damage(&options.file, &options.input);
-    let is_json = options.format == ResultForm::Json;
+    let form = options.format.or_html(options.html);
+    if form == StoryForm::Html {
+        return html(options, &name, input, &of, damage);
+    }
+    let is_json = form == StoryForm::Json;
     let mut out = BufWriter::new(terminal::stdout().json(is_json));
     let mut document = Document { out: &mut out, events: 0 };
     let model = options.rules.model()?;
@@ -63,6 +73,26 @@ pub(crate) fn run(options: &TimelineArguments) -> Result<Verdict, Failure> {
     out.flush()?;
     drop(out);
     damage.print_rest()?;
+    Ok(damage.verdict())
+}
+
+/// Prints a page, which is complete only at the end of the trace.
+fn html(
+    options: &TimelineArguments,
+    name: &str,
+    input: Input,
+    of: &Of,
+    mut damage: Reporter,
+) -> Result<Verdict, Failure> {
+    let mut collected = TimelinePage::default();
+    let model = options.rules.model()?;
+    let read = timeline::timeline(input, &open::open_options(&options.input), model, of, &mut damage, |event| {
+        collected.add(event);
+        Ok(())
+    });
+    read.map_err(|error| Failure::of(name, &error))?;
+    damage.print_rest()?;
+    page(name, "timeline", &collected.html(name))?;
     Ok(damage.verdict())
 }
 

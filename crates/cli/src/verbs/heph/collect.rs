@@ -10,8 +10,6 @@ mod shown;
 use std::io::Write;
 use std::net::SocketAddr;
 use std::path::Path;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
 
 use anytrace_core::Error;
 use anytrace_live::{
@@ -21,6 +19,7 @@ use anytrace_live::{
 
 use crate::arguments::ResultForm;
 use crate::failure::Failure;
+use crate::interrupt::stop_on_signal;
 use crate::programs::Program;
 use crate::{Verdict, paint, terminal};
 use arguments::SummaryForm;
@@ -189,17 +188,4 @@ fn to_library(options: &CollectArguments) -> Result<CollectOptions, Failure> {
         duration: ends.duration,
         events_max: ends.max_events,
     })
-}
-
-/// A flag that an interrupt sets. A second interrupt ends the program at once.
-pub(super) fn stop_on_signal() -> Arc<AtomicBool> {
-    let stop = Arc::new(AtomicBool::new(false));
-    let of_handler = Arc::clone(&stop);
-    // Without a handler an interrupt ends the program; what was received is in the files all the same.
-    let _ = ctrlc::set_handler(move || {
-        if of_handler.swap(true, Ordering::Relaxed) {
-            std::process::exit(130);
-        }
-    });
-    stop
 }

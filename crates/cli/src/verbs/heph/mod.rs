@@ -2,7 +2,6 @@
 
 mod collect;
 mod convert;
-mod durations;
 mod loss;
 mod open_spans;
 mod opening;

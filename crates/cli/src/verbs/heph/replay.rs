@@ -14,10 +14,10 @@ use anytrace_live::{
 use clap::Args;
 use clap::builder::RangedU64ValueParser;
 
-use super::collect::stop_on_signal;
-use super::durations::duration;
 use crate::arguments::{InputArguments, RANGE, ResultForm, range_of};
+use crate::durations::duration;
 use crate::failure::Failure;
+use crate::interrupt::stop_on_signal;
 use crate::progress::Progress;
 use crate::report::{Reporter, Way};
 use crate::units::counted;

@@ -8,9 +8,9 @@ use std::time::Duration;
 use anytrace_heph::tools::tasks::{HephTasks, SortBy, TasksOptions, Which, tasks};
 use clap::{Args, ValueEnum};
 
-use super::durations::{duration, some_duration};
 use super::opening;
 use crate::arguments::{InputArguments, ResultForm};
+use crate::durations::{duration, some_duration};
 use crate::failure::Failure;
 use crate::progress::Progress;
 use crate::results::print_json;

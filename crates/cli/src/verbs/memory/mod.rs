@@ -15,7 +15,6 @@ mod live;
 mod mrc;
 mod numa;
 mod opening;
-mod page_style;
 mod places;
 mod remapping;
 mod report;

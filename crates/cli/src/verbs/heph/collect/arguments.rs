@@ -9,8 +9,8 @@ use clap::builder::RangedU64ValueParser;
 use clap::{Args, ValueEnum};
 use ipnet::IpNet;
 
-use super::super::durations::{duration, some_duration};
 use crate::arguments::{ResultForm, byte_count};
+use crate::durations::{duration, some_duration};
 
 /// `heph collect`.
 #[derive(Debug, Args)]

@@ -10,9 +10,9 @@ use anytrace_core::text::{grouped, xml};
 use anytrace_symbols::Sources;
 
 use super::super::caches::described;
-use super::super::page_style::begin;
 use super::Results;
 use super::text::{figures, headings, types};
+use crate::page_style::begin;
 
 /// Files whose text is in the page, those with most misses first.
 const FILES_MAX: usize = 50;

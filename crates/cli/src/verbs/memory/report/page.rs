@@ -4,9 +4,9 @@ use std::fmt::Write;
 
 use anytrace_core::text::{grouped, xml};
 
-use super::super::page_style::begin;
 use super::links::Links;
 use super::{Contents, caches, code, footprint, heat, leaks, lifetimes, shared, summary, types};
+use crate::page_style::begin;
 
 /// The rules of this page besides those of all pages. Drawings have colors of their own, which follow the page's here.
 const STYLE: &str = "\

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 /// Reads a time with its unit.
-pub(super) fn duration(text: &str) -> Result<Duration, String> {
+pub(crate) fn duration(text: &str) -> Result<Duration, String> {
     let wrong = || format!("expected a time: a number and ns, us, ms, s, m or h, found {text:?}");
     let units = [("ns", 1e-9), ("us", 1e-6), ("ms", 1e-3), ("s", 1.0), ("m", 60.0), ("h", 3600.0)];
     let (digits, unit) =
@@ -16,7 +16,7 @@ pub(super) fn duration(text: &str) -> Result<Duration, String> {
 }
 
 /// The same, and not nothing.
-pub(super) fn some_duration(text: &str) -> Result<Duration, String> {
+pub(crate) fn some_duration(text: &str) -> Result<Duration, String> {
     let time = duration(text)?;
     if time.is_zero() { Err("expected a time above 0".to_owned()) } else { Ok(time) }
 }

@@ -19,7 +19,7 @@ td[style] { background: color-mix(in srgb, var(--hot) calc(var(--share) * .55), 
 ";
 
 /// The beginning of a page up to its body; `title` is escaped, `style` comes after the rules of all pages.
-pub(super) fn begin(title: &str, style: &str) -> String {
+pub(crate) fn begin(title: &str, style: &str) -> String {
     format!(
         "<!doctype html>\n<html lang=\"en\">\n<head>\n<title>{title}</title>\n{STYLE}{style}</style>\n</head>\n<body>\n"
     )
