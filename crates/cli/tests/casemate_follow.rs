@@ -158,6 +158,7 @@ fn a_growing_file_is_followed_until_an_interrupt() {
 }
 
 #[test]
+#[allow(clippy::disallowed_macros, reason = "the figures of the book, with --nocapture")]
 fn each_violation_is_printed_when_its_last_byte_arrives() {
     let folder = Folder::new();
     let path = folder.path("hyp.log");

@@ -25,7 +25,7 @@ pub use saved::SaveError;
 ///         Ok(())
 ///     })?;
 /// }
-/// assert_eq!(messages, ["already-held"]);
+/// assert_eq!(messages, ["lock-held"]);
 /// let report = online.end(&mut damage, &mut |_| Ok(()))?;
 /// assert_eq!((report.events, report.errors), (2, 1));
 /// # Ok::<(), anytrace_core::Error>(())
