@@ -9,14 +9,17 @@ use crate::bits::Bits;
 pub struct Out(pub Vec<u8>);
 
 impl Out {
+    /// A number.
     pub fn number(&mut self, number: u64) {
         self.0.extend_from_slice(&number.to_le_bytes());
     }
 
+    /// A flag, in one byte.
     pub fn flag(&mut self, flag: bool) {
         self.0.push(u8::from(flag));
     }
 
+    /// Bytes behind their number.
     pub fn bytes(&mut self, bytes: &[u8]) {
         self.number(bytes.len() as u64);
         self.0.extend_from_slice(bytes);
@@ -44,6 +47,7 @@ impl Out {
 pub struct In<'a>(pub &'a [u8]);
 
 impl<'a> In<'a> {
+    /// A number.
     pub fn number(&mut self) -> Option<u64> {
         let (first, rest) = self.0.split_first_chunk::<8>()?;
         self.0 = rest;
@@ -55,12 +59,14 @@ impl<'a> In<'a> {
         T::try_from(self.number()?).ok()
     }
 
+    /// A flag.
     pub fn flag(&mut self) -> Option<bool> {
         let (first, rest) = self.0.split_first()?;
         self.0 = rest;
         (*first < 2).then_some(*first == 1)
     }
 
+    /// Bytes behind their number; those of the input, so that a wrong number allocates nothing.
     pub fn bytes(&mut self) -> Option<&'a [u8]> {
         let length = self.small()?;
         let (bytes, rest) = self.0.split_at_checked(length)?;
@@ -68,6 +74,7 @@ impl<'a> In<'a> {
         Some(bytes)
     }
 
+    /// A number that may be absent.
     pub fn option(&mut self) -> Option<Option<u64>> {
         let is_some = self.flag()?;
         let number = self.number()?;
