@@ -383,6 +383,12 @@ pub trait Symbols: Send + Sync {
     /// Name and location of a function number of the trace.
     fn symbol(&self, id: u64) -> Option<(&str, Option<&Location>)>;
 
+    /// Name of the function at an offset of a file that the trace names by its path and, where it knows it, its build
+    /// id.
+    fn function(&self, _path: &[u8], _build_id: &[u8], _offset: u64) -> Option<std::borrow::Cow<'_, str>> {
+        None
+    }
+
     /// What could not be read of the files, and what that means; one line each.
     fn notes(&self) -> &[String] {
         &[]

@@ -22,6 +22,7 @@ static FORMATS: &[&dyn Format] = &[
     &anytrace_chrome::Chrome,
     &anytrace_heph::Heph,
     &anytrace_lackey::Lackey,
+    &anytrace_perf::Perf,
     &anytrace_perfetto::Perfetto,
     &anytrace_xray::Xray,
 ];

@@ -16,6 +16,7 @@ mod lackey;
 mod late;
 mod live;
 pub(crate) mod measure;
+mod perf;
 mod perfetto;
 mod query;
 mod record;
@@ -60,6 +61,7 @@ const INPUTS: &[Input] = &[
     Input { name: "casemate-wider", generate: casemate::generate_wide, megabytes: 46 },
     Input { name: "perfetto", generate: perfetto::generate, megabytes: 200 },
     Input { name: "chrome", generate: chrome::generate, megabytes: 100 },
+    Input { name: "perf", generate: perf::generate, megabytes: 100 },
 ];
 
 const HEAD: &str = "| job | CPU s | wall s | peak MiB | rate | at least |\n|---|---|---|---|---|---|";

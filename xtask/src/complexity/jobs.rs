@@ -11,6 +11,7 @@ pub(super) enum Family {
     Casemate,
     Perfetto,
     Chrome,
+    Perf,
     /// What programs are made of: object files, or maps of them.
     Object,
     /// JSON as glretrace dumps the state of GL.
@@ -30,6 +31,7 @@ impl Family {
             Self::Casemate => "casemate",
             Self::Perfetto => "perfetto",
             Self::Chrome => "chrome",
+            Self::Perf => "perf",
             Self::Object => "object",
             Self::State => "json",
             Self::Pictures => "pictures",
@@ -235,7 +237,7 @@ pub(super) const EXEMPT: &[(&str, &str)] = &[
 ];
 
 /// All kinds.
-pub(super) const FAMILIES: [Family; 11] = [
+pub(super) const FAMILIES: [Family; 12] = [
     Family::Cacheray,
     Family::Lackey,
     Family::Heph,
@@ -244,6 +246,7 @@ pub(super) const FAMILIES: [Family; 11] = [
     Family::Casemate,
     Family::Perfetto,
     Family::Chrome,
+    Family::Perf,
     Family::Object,
     Family::State,
     Family::Pictures,
@@ -258,7 +261,7 @@ pub(super) fn jobs(family: Family) -> impl Iterator<Item = &'static str> {
         Family::Xray => &[GENERAL, SPANS, XRAY],
         Family::Apitrace => &[GENERAL, SPANS, APITRACE],
         Family::Casemate => &[GENERAL, CASEMATE],
-        Family::Perfetto | Family::Chrome => &[GENERAL, SPANS],
+        Family::Perfetto | Family::Chrome | Family::Perf => &[GENERAL, SPANS],
         Family::Object => &[OBJECT],
         Family::State => &[STATE],
         Family::Pictures => &[PICTURES],
