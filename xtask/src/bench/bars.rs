@@ -109,7 +109,12 @@ pub(super) const BARS: &[Bar] = &[
     Bar { input: "chrome", verb: &["dump"], unit: Unit::Megabytes, at_least: 0.0 },
     Bar { input: "perf", verb: &["info"], unit: Unit::Megabytes, at_least: 0.0 },
     Bar { input: "perf", verb: &["check"], unit: Unit::Megabytes, at_least: 0.0 },
+    Bar { input: "perf", verb: &["stats"], unit: Unit::Megabytes, at_least: 0.0 },
     Bar { input: "perf", verb: &["dump"], unit: Unit::Megabytes, at_least: 0.0 },
+    Bar { input: "fuchsia", verb: &["info"], unit: Unit::Megabytes, at_least: 0.0 },
+    Bar { input: "fuchsia", verb: &["check"], unit: Unit::Megabytes, at_least: 0.0 },
+    Bar { input: "fuchsia", verb: &["stats"], unit: Unit::Megabytes, at_least: 0.0 },
+    Bar { input: "fuchsia", verb: &["dump"], unit: Unit::Megabytes, at_least: 0.0 },
 ];
 
 /// A job that an index must make short, whatever the trace's size.

@@ -10,6 +10,7 @@ mod bars;
 mod cacheray;
 mod casemate;
 mod chrome;
+mod fuchsia;
 mod heph;
 mod index;
 mod lackey;
@@ -62,6 +63,7 @@ const INPUTS: &[Input] = &[
     Input { name: "perfetto", generate: perfetto::generate, megabytes: 200 },
     Input { name: "chrome", generate: chrome::generate, megabytes: 100 },
     Input { name: "perf", generate: perf::generate, megabytes: 100 },
+    Input { name: "fuchsia", generate: fuchsia::generate, megabytes: 100 },
 ];
 
 const HEAD: &str = "| job | CPU s | wall s | peak MiB | rate | at least |\n|---|---|---|---|---|---|";

@@ -12,6 +12,7 @@ pub(super) enum Family {
     Perfetto,
     Chrome,
     Perf,
+    Fuchsia,
     /// What programs are made of: object files, or maps of them.
     Object,
     /// JSON as glretrace dumps the state of GL.
@@ -32,6 +33,7 @@ impl Family {
             Self::Perfetto => "perfetto",
             Self::Chrome => "chrome",
             Self::Perf => "perf",
+            Self::Fuchsia => "fuchsia",
             Self::Object => "object",
             Self::State => "json",
             Self::Pictures => "pictures",
@@ -237,7 +239,7 @@ pub(super) const EXEMPT: &[(&str, &str)] = &[
 ];
 
 /// All kinds.
-pub(super) const FAMILIES: [Family; 12] = [
+pub(super) const FAMILIES: [Family; 13] = [
     Family::Cacheray,
     Family::Lackey,
     Family::Heph,
@@ -247,6 +249,7 @@ pub(super) const FAMILIES: [Family; 12] = [
     Family::Perfetto,
     Family::Chrome,
     Family::Perf,
+    Family::Fuchsia,
     Family::Object,
     Family::State,
     Family::Pictures,
@@ -261,7 +264,7 @@ pub(super) fn jobs(family: Family) -> impl Iterator<Item = &'static str> {
         Family::Xray => &[GENERAL, SPANS, XRAY],
         Family::Apitrace => &[GENERAL, SPANS, APITRACE],
         Family::Casemate => &[GENERAL, CASEMATE],
-        Family::Perfetto | Family::Chrome | Family::Perf => &[GENERAL, SPANS],
+        Family::Perfetto | Family::Chrome | Family::Perf | Family::Fuchsia => &[GENERAL, SPANS],
         Family::Object => &[OBJECT],
         Family::State => &[STATE],
         Family::Pictures => &[PICTURES],

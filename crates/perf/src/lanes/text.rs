@@ -137,7 +137,9 @@ impl Maker<'_> {
             process: pending.key.0,
             thread: pending.key.1,
             lane: 0,
-            name: Some(shown(&pending.comm).into_owned()).filter(|name| !name.is_empty()),
+            // As perf calls a thread without a name.
+            name: Some(shown(&pending.comm).into_owned())
+                .filter(|name| !name.is_empty() && *name != format!(":{}", pending.key.1)),
             process_name: None,
             is_task: false,
         })?;
