@@ -137,6 +137,10 @@ impl Conversion<'_> {
     }
 
     fn timeline(self, output: &timeline::TimelineOutput) -> Result<Written, Error> {
+        if output.folder.is_some() {
+            let text = format!("{0} is a folder, not a file: use the command, anytrace convert --to {0}", output.name);
+            return Err(Error::usage(text));
+        }
         let mut spool = LateSpool::default();
         let path = self.opening.path();
         let title = path.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();

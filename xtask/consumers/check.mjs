@@ -126,6 +126,22 @@ for (const trace of traces) {
     if (Math.abs(found - exact) > lines.length) throw new Error(`self time: ${found} ns, expected ${exact}`);
     return `${found} ns of self time`;
   });
+  await check(trace, 'ctf in babeltrace2', async () => {
+    const options = { maxBuffer: 1 << 28 };
+    const { stdout, stderr } = await run('babeltrace2', ['--clock-cycles', '--no-delta', file('ctf.ctf')], options);
+    same('complaints', stderr, '');
+    const counts = {};
+    let length = 0;
+    for (const [, cycles, event] of stdout.matchAll(/^\[(\d+)\] (\w+): /gm)) {
+      counts[event] = (counts[event] ?? 0) + 1;
+      if (event === 'span_begin') length -= Number(cycles);
+      if (event === 'span_end') length += Number(cycles);
+    }
+    same('spans and instants', [counts.span_begin, counts.span_end, counts.instant ?? 0], [wanted.spans, wanted.spans, wanted.instants]);
+    same('flows', (counts.flow_out ?? 0) + (counts.flow_in ?? 0), wanted.flowEnds);
+    same('nanoseconds', length, wanted.nanoseconds);
+    return `${counts.span_begin} spans, ${length} ns, ${counts.track} tracks`;
+  });
   await check(trace, 'perf-script in profiler-cli', async () => {
     const cli = join(pages, '@firefox-devtools/profiler-cli/dist/profiler-cli.js');
     const found = await firefox(join(pages, 'node/bin/node'), cli, file('perf-script.perf'));

@@ -24,6 +24,7 @@ const PEERS: &[(&str, &[&str])] = &[
     // Its package brings libEGL, which programs written by `apitrace to-c` load.
     ("eglinfo", &["mesa-utils", "libegl1", "libgl1-mesa-dri"]),
     ("valgrind", &["valgrind"]),
+    ("babeltrace2", &["babeltrace2"]),
     // Programs that strip others and find what was stripped.
     ("objcopy", &["binutils"]),
     ("xz", &["xz-utils"]),

@@ -30,7 +30,7 @@ type NameKey = (Named, u32);
 /// Passes the spans of several traces to one sink, one trace after the other. Memory grows with the different names, the
 /// processes, and the tracks of one trace.
 pub struct Merger<'a> {
-    inner: &'a mut dyn SpanSink,
+    inner: &'a mut (dyn SpanSink + Send),
     placed: &'a Placed,
     names: HashMap<NameKey, NameId>,
     tracks: TrackId,
@@ -47,7 +47,7 @@ impl<'a> Merger<'a> {
     ///
     /// # Errors
     /// Those of the sink.
-    pub fn new(inner: &'a mut dyn SpanSink, placed: &'a Placed) -> Result<Self, Error> {
+    pub fn new(inner: &'a mut (dyn SpanSink + Send), placed: &'a Placed) -> Result<Self, Error> {
         inner.source(&placed.source)?;
         let (names, processes, taken) = (HashMap::new(), HashMap::new(), HashSet::new());
         let mapped = EdgeBatch::default();

@@ -35,7 +35,7 @@ pub struct About<'a> {
 }
 
 /// Something that works on spans or edges of a trace.
-pub trait Engine {
+pub trait Engine: Send {
     /// What is known of the trace before its first edge.
     ///
     /// # Errors
@@ -141,7 +141,7 @@ fn number(names: &[NameId], name: NameId) -> NameId {
 }
 
 /// An engine whose results of the parts of a trace can be added up.
-pub trait Additive: Engine + Send + Sized {
+pub trait Additive: Engine + Sized {
     /// Adds the result of another part of the same trace.
     fn join(&mut self, other: Self, numbers: &Numbers);
 }

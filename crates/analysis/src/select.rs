@@ -20,7 +20,7 @@ struct Open {
 
 /// Passes on what counts. Depths and durations are those of the trace, whatever is left out.
 pub struct Selected<'a> {
-    inner: &'a mut dyn SpanSink,
+    inner: &'a mut (dyn SpanSink + Send),
     filter: Resolved,
     /// Whether the spans are long enough, by the number of their beginnings; `None`: any length.
     lengths: Option<Lengths>,
@@ -37,7 +37,7 @@ pub struct Selected<'a> {
 
 impl<'a> Selected<'a> {
     /// Wraps a sink. A condition on durations needs `lengths`, which has read the same trace for the same sink.
-    pub fn new(inner: &'a mut dyn SpanSink, filter: SpanFilter, lengths: Option<Lengths>) -> Self {
+    pub fn new(inner: &'a mut (dyn SpanSink + Send), filter: SpanFilter, lengths: Option<Lengths>) -> Self {
         Self {
             inner,
             filter: Resolved::new(filter),

@@ -120,9 +120,14 @@ pub(crate) fn open_options(options: &InputArguments) -> OpenOptions {
         endian: options.endian,
         own: options.own.0.clone(),
         limits: limits(options),
-        threads: options.threads.unwrap_or_else(|| std::thread::available_parallelism().map_or(1, |n| n.get().min(8))),
+        threads: threads(options),
         part: None,
     }
+}
+
+/// How many threads may work: as many as asked for, or as there are processors, at most 8.
+pub(crate) fn threads(options: &InputArguments) -> usize {
+    options.threads.unwrap_or_else(|| std::thread::available_parallelism().map_or(1, |n| n.get().min(8)))
 }
 
 /// True for what can be read once only: standard input, a pipe, a socket. A file that is not there is none: whoever opens

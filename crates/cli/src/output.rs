@@ -1,6 +1,7 @@
 //! Output files that are written completely or not at all.
 
 mod aside;
+mod folder;
 mod packed;
 mod spool;
 mod stream;
@@ -11,7 +12,9 @@ use std::path::{Path, PathBuf};
 use std::sync::Mutex;
 
 use anytrace_core::Target;
+use anytrace_export::timeline::TimelineOutput;
 pub(crate) use aside::{Aside, commit_all};
+use folder::Folder;
 pub(crate) use packed::{Packed, is_packed};
 pub(crate) use spool::LateSpool;
 use stream::Stream;
@@ -75,14 +78,28 @@ enum Place {
     Stdout,
     Device(PathBuf),
     File(PathBuf),
+    Folder(Folder),
+}
+
+/// The folder that a file is in.
+fn beside(path: &Path) -> &Path {
+    path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."))
 }
 
 impl Output {
     /// As [`Self::create`], but standard output gets the bytes as they come: no disk is needed, and whoever reads the
     /// first of them need not wait for the last. For forms whose bytes are never patched.
     pub(crate) fn streaming() -> Self {
-        let writer = Writer::Stream(Stream::new(terminal::stdout()));
+        let writer = Writer::Stream(Stream::new());
         Self { writer, position: 0, place: Place::Stdout, may_replace: false }
+    }
+
+    /// Starts a file, or a folder where the form is one.
+    pub(crate) fn create_form(path: &Path, form: Option<&TimelineOutput>, force: bool) -> Result<Self, Failure> {
+        match form.and_then(|form| form.folder) {
+            Some(files) => Self::create_folder(path, files, force),
+            None => Self::create(path, force),
+        }
     }
 
     /// Starts a file. Refuses to replace one unless `force`.
@@ -104,14 +121,23 @@ impl Output {
             }
             Err(_) => Place::File(path.to_owned()),
         };
+        Self::stage(path, place, force)
+    }
+
+    /// Starts the temporary file of a place.
+    fn stage(path: &Path, place: Place, may_replace: bool) -> Result<Self, Failure> {
         let mut builder = tempfile::Builder::new();
         builder.prefix(".anytrace-").suffix(".tmp");
         let file = match &place {
             Place::File(path) => {
                 #[cfg(unix)]
                 builder.permissions(std::os::unix::fs::PermissionsExt::from_mode(0o666));
-                let folder = path.parent().filter(|p| !p.as_os_str().is_empty()).unwrap_or(Path::new("."));
-                builder.tempfile_in(folder)
+                builder.tempfile_in(beside(path))
+            }
+            Place::Folder(folder) => {
+                #[cfg(unix)]
+                builder.permissions(std::os::unix::fs::PermissionsExt::from_mode(0o666));
+                builder.tempfile_in(folder.staged())
             }
             Place::Stdout | Place::Device(_) => builder.tempfile(),
         };
@@ -131,10 +157,10 @@ impl Output {
             Place::Device(_) => {
                 format!("{}, by a temporary file in {}", path.display(), std::env::temp_dir().display())
             }
-            Place::File(_) => path.display().to_string(),
+            Place::File(_) | Place::Folder(_) => path.display().to_string(),
         };
         let writer = Writer::File(BufWriter::with_capacity(1 << 18, Staged { file, name }));
-        Ok(Self { writer, position: 0, place, may_replace: force })
+        Ok(Self { writer, position: 0, place, may_replace })
     }
 
     /// The temporary file with all that was written so far, to be read again.
@@ -169,6 +195,7 @@ impl Output {
         };
         let Staged { mut file, name } = writer.into_inner().map_err(|error| Failure::output(error.error()))?;
         match self.place {
+            Place::Folder(folder) => folder.commit(file, &name)?,
             Place::Stdout => copy_out(file.as_file_mut(), &mut terminal::stdout(), "standard output")?,
             Place::Device(path) => {
                 let name = path.display().to_string();

@@ -8,8 +8,8 @@ mod peek;
 use std::path::Path;
 
 use anytrace_analysis::pass::{Done, Pass};
-use anytrace_core::span::Causes;
-use anytrace_core::{Format, SpanOptions};
+use anytrace_core::span::{Causes, emit_beside};
+use anytrace_core::{Format, SpanOptions, SpanSink};
 
 use crate::arguments::{InputArguments, SpanArguments};
 use crate::failure::Failure;
@@ -68,7 +68,8 @@ pub(crate) fn read_caused(
             let options = SpanOptions { tail_chains: spans.tail_chains, symbols, causes };
             let _progress = Progress::watch(&input_bytes);
             let trace = open::enter(format, input_bytes, input)?;
-            trace.spans(&options, &mut pass, &mut reporter).map_err(|error| Failure::of(&name, &error))?;
+            let emit = |out: &mut dyn SpanSink| trace.spans(&options, out, &mut reporter);
+            emit_beside(open::threads(input), &mut pass, emit).map_err(|error| Failure::of(&name, &error))?;
         }
     }
     reporter.print_rest()?;

@@ -48,6 +48,13 @@ pub(crate) fn stdout() -> Stdout {
     Stream { inner, guard, is_unused: !has_result() }
 }
 
+/// Standard output for a thread of its own: locked only while something is written.
+pub(crate) fn unlocked_stdout() -> Stream<io::Stdout> {
+    let inner = io::stdout();
+    let guard = guard(inner.is_terminal(), AutoStream::choice(&inner));
+    Stream { inner, guard, is_unused: !has_result() }
+}
+
 /// Standard error, locked.
 pub(crate) fn stderr() -> Stderr {
     let inner = io::stderr().lock();

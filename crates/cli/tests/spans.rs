@@ -399,3 +399,32 @@ fn engines_agree_on_graphics_traces() {
         assert_engines_agree_on("apitrace", &path.display().to_string(), std::fs::read(&path).unwrap(), false);
     }
 }
+
+#[test]
+fn any_number_of_threads_gives_the_same() {
+    let folder = tempfile::tempdir().unwrap();
+    let cut = folder.path().join("cut.xray");
+    let bytes = std::fs::read(root().join(THREADS)).unwrap();
+    std::fs::write(&cut, &bytes[..bytes.len() / 2 + 1]).unwrap();
+    let traces = [THREADS, "examples/traces/relay.heph", "examples/traces/imm.trace", cut.to_str().unwrap()];
+    let verbs = [
+        "stats --format json --longest 5 --outliers 2 --gaps --events",
+        "flame --format folded",
+        "timeline --ascii",
+        "convert -o - --to chrome",
+        "convert -o - --to csv --depth ..2",
+        "convert -o - --to speedscope",
+    ];
+    for (trace, verb) in traces.iter().flat_map(|trace| verbs.map(|verb| (trace, verb))) {
+        let of = |threads: &str| {
+            let words = verb.split(' ').chain([*trace, "--threads", threads]);
+            let output = run(&words.collect::<Vec<_>>());
+            (output.status.code(), output.stdout, output.stderr)
+        };
+        let one = of("1");
+        assert!(matches!(one.0, Some(0 | 1)) && !one.1.is_empty(), "{verb} {trace}: {}", text(&one.2));
+        for threads in ["2", "7"] {
+            assert!(of(threads) == one, "{verb} {trace} with {threads} threads");
+        }
+    }
+}

@@ -4,6 +4,7 @@
 //! batches. Only this form streams through every consumer: outputs need a parent before its children, engines need a
 //! child before its parent's end. `anytrace-analysis` pairs edges into [`Span`]s.
 
+mod beside;
 mod clock;
 mod items;
 mod json;
@@ -11,6 +12,7 @@ mod json;
 use std::path::PathBuf;
 
 use crate::Error;
+pub use beside::emit_beside;
 pub use clock::{SpanSource, TimeUnit, Uptime};
 pub use items::Items;
 pub use json::push_json_value;
@@ -290,6 +292,15 @@ impl EdgeBatch {
             Stored::Bytes(start, end) => Value::Bytes(bytes(start, end)),
             Stored::Array(start, end) => Value::Array(Items::of(bytes(start, end))),
         }
+    }
+
+    /// Becomes a copy of another batch, in the memory that it has.
+    pub(crate) fn copy_from(&mut self, other: &Self) {
+        self.clear();
+        self.edges.extend_from_slice(&other.edges);
+        self.identities.extend_from_slice(&other.identities);
+        self.attributes.extend_from_slice(&other.attributes);
+        self.arena.extend_from_slice(&other.arena);
     }
 
     /// Removes all edges; keeps the memory.

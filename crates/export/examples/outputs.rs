@@ -26,7 +26,13 @@ fn main() {
             let seconds = start.elapsed().as_secs_f64();
             let path = folder.join(format!("{name}-{}.{}", output.name, output.extension));
             eprintln!("{name} {}: {} bytes, {:.0} MB/s", output.name, bytes.len(), bytes.len() as f64 / seconds / 1e6);
-            std::fs::write(path, bytes).unwrap();
+            let Some(files) = output.folder else {
+                std::fs::write(path, bytes).unwrap();
+                continue;
+            };
+            std::fs::create_dir_all(&path).unwrap();
+            std::fs::write(path.join(files.main), bytes).unwrap();
+            std::fs::write(path.join(files.beside), trace.beside(output.name)).unwrap();
         }
     }
 }

@@ -44,7 +44,7 @@ pub(crate) struct AccessText<'a, L> {
 
 impl<'a, L: AccessLines> AccessText<'a, L> {
     /// Begins an output.
-    pub(crate) fn new(out: &'a mut dyn Write, lines: L) -> Self {
+    pub(crate) fn new(out: &'a mut (dyn Write + Send), lines: L) -> Self {
         Self { pen: Pen::new(out), lines, left_out: LeftOut::default() }
     }
 }

@@ -21,7 +21,7 @@ pub struct AccessOutput {
     /// One line of help.
     pub help: &'static str,
     /// Begins an output.
-    pub open: for<'a> fn(&'a mut dyn Write) -> Box<dyn AccessWriter + 'a>,
+    pub open: for<'a> fn(&'a mut (dyn Write + Send)) -> Box<dyn AccessWriter + 'a>,
 }
 
 /// Every output of accesses, by name.

@@ -31,7 +31,7 @@ type FunctionId = u32;
 
 /// A profile of calls being counted; everything is written in [`Timeline::finish`].
 pub(crate) struct Calls<'a> {
-    out: &'a mut dyn Write,
+    out: &'a mut (dyn Write + Send),
     title: String,
     clock: Clock,
     functions: Functions,

@@ -47,7 +47,7 @@ pub struct Chrome<'a> {
 
 impl<'a> Chrome<'a> {
     /// Begins a trace; it is complete after [`Timeline::finish`].
-    pub fn new(out: &'a mut dyn Write) -> Self {
+    pub fn new(out: &'a mut (dyn Write + Send)) -> Self {
         Self {
             pen: Pen::new(out),
             clock: Clock::default(),

@@ -46,7 +46,7 @@ struct Open {
 
 impl<'a> Csv<'a> {
     /// Begins a table.
-    pub fn new(out: &'a mut dyn Write, cells: Cells) -> Self {
+    pub fn new(out: &'a mut (dyn Write + Send), cells: Cells) -> Self {
         Self {
             pen: Pen::new(out),
             cells,

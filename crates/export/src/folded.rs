@@ -9,7 +9,7 @@ use crate::tally::Counted;
 use crate::timeline::output::Timeline;
 
 /// Begins folded stacks; all is written in [`Timeline::finish`].
-pub(crate) fn open<'a>(out: &'a mut dyn Write) -> impl Timeline + 'a {
+pub(crate) fn open<'a>(out: &'a mut (dyn Write + Send)) -> impl Timeline + 'a {
     let mut pen = Pen::new(out);
     Counted::new(move |tally| {
         tally.each_line(|line| {

@@ -7,6 +7,7 @@
 //! | JUnit XML | CI test reports | [`junit`] |
 //! | folded stacks, SVG flame graphs | `flamegraph.pl`, speedscope; browsers | [`flame`] |
 //! | Chrome trace events | Perfetto UI, `chrome://tracing`, speedscope | [`chrome`] |
+//! | CTF 1.8 | babeltrace2, Trace Compass | [`timeline`] |
 //! | Perfetto TrackEvent | Perfetto UI, its trace processor | [`perfetto`] |
 //! | OTLP JSON | OpenTelemetry collectors and their back ends | [`otlp`] |
 //! | speedscope | speedscope | [`speedscope`] |
@@ -44,6 +45,7 @@ pub mod cells;
 pub mod chrome;
 mod columns;
 pub mod csv;
+mod ctf;
 pub mod curves;
 mod dictionary;
 mod din;

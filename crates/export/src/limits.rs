@@ -230,6 +230,10 @@ impl Timeline for Measured<'_> {
     fn finish(&mut self) -> Result<(), Error> {
         self.inner.finish()
     }
+
+    fn beside(&self) -> Vec<u8> {
+        self.inner.beside()
+    }
 }
 
 #[cfg(test)]

@@ -79,7 +79,7 @@ struct Open {
 impl<'a> Otlp<'a> {
     /// Begins; it is complete after [`Timeline::finish`].
     pub fn new(outlet: Outlet<'a>) -> Self {
-        let out: &'a mut dyn Write = outlet.out;
+        let out: &'a mut (dyn Write + Send) = outlet.out;
         Self {
             pen: Pen::new(out),
             title: outlet.title.to_owned(),

@@ -9,13 +9,13 @@ const FULL_BYTES: usize = 64 * 1024;
 
 /// Collects bytes and writes them out in large pieces.
 pub(crate) struct Pen<'a> {
-    out: &'a mut dyn Write,
+    out: &'a mut (dyn Write + Send),
     /// Bytes not written yet.
     pub(crate) bytes: Vec<u8>,
 }
 
 impl<'a> Pen<'a> {
-    pub(crate) fn new(out: &'a mut dyn Write) -> Self {
+    pub(crate) fn new(out: &'a mut (dyn Write + Send)) -> Self {
         Self { out, bytes: Vec::with_capacity(FULL_BYTES + FULL_BYTES / 4) }
     }
 

@@ -160,7 +160,7 @@ pub struct Perfetto<'a> {
 
 impl<'a> Perfetto<'a> {
     /// Begins a trace.
-    pub fn new(out: &'a mut dyn Write) -> Self {
+    pub fn new(out: &'a mut (dyn Write + Send)) -> Self {
         Self {
             pen: Pen::new(out),
             clock: Clock::default(),

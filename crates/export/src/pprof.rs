@@ -30,7 +30,7 @@ mod profile {
 const WAITING_BYTES: usize = 64 << 10;
 
 /// Begins a profile; all is written in [`Timeline::finish`].
-pub(crate) fn open<'a>(out: &'a mut dyn Write) -> impl Timeline + 'a {
+pub(crate) fn open<'a>(out: &'a mut (dyn Write + Send)) -> impl Timeline + 'a {
     Counted::with_places(move |tally| {
         // No time of its own: the same trace gives the same bytes.
         let mut gzip = GzEncoder::new(&mut *out, Compression::default());

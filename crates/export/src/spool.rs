@@ -9,9 +9,9 @@ use std::io::{Read, Seek, SeekFrom, Write};
 use anytrace_core::Error;
 
 /// A file to write and to read again.
-pub trait Spool: Read + Write + Seek {}
+pub trait Spool: Read + Write + Seek + Send {}
 
-impl<T: Read + Write + Seek> Spool for T {}
+impl<T: Read + Write + Seek + Send> Spool for T {}
 
 /// A track's piece goes to the spool when it contains this much.
 const PIECE_BYTES: usize = 32 * 1024;

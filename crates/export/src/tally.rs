@@ -68,7 +68,7 @@ impl<W: FnMut(&Tally) -> Result<(), Error>> SpanSink for Counted<W> {
     }
 }
 
-impl<W: FnMut(&Tally) -> Result<(), Error>> Timeline for Counted<W> {
+impl<W: FnMut(&Tally) -> Result<(), Error> + Send> Timeline for Counted<W> {
     fn finish(&mut self) -> Result<(), Error> {
         (self.write)(&self.tally)
     }

@@ -2,21 +2,21 @@
 
 use std::io::{self, Write};
 
-use crate::terminal::Stdout;
+use crate::terminal;
 
 /// Bytes buffered at first, so that a verb that fails early writes nothing.
 const BUFFERED_BYTES_MAX: usize = 32 * 1024;
 
 /// Standard output, begun once there is something worth writing.
 pub(super) struct Stream {
-    out: Stdout,
+    out: terminal::Stream<io::Stdout>,
     /// `None` once bytes go straight out.
     buffered: Option<Vec<u8>>,
 }
 
 impl Stream {
-    pub(super) fn new(out: Stdout) -> Self {
-        Self { out, buffered: Some(Vec::new()) }
+    pub(super) fn new() -> Self {
+        Self { out: terminal::unlocked_stdout(), buffered: Some(Vec::new()) }
     }
 
     /// Writes what is buffered.

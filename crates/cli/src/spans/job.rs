@@ -22,7 +22,7 @@ pub(crate) enum Reading {
 }
 
 /// Emits the spans of a trace, or of several; returns the number of records.
-pub(crate) type Emit<'a> = dyn FnMut(&mut dyn SpanSink, Reading) -> Result<u64, Failure> + 'a;
+pub(crate) type Emit<'a> = dyn FnMut(&mut (dyn SpanSink + Send), Reading) -> Result<u64, Failure> + 'a;
 
 /// A timeline to write.
 pub(crate) struct Job<'a> {
@@ -57,9 +57,10 @@ impl Job<'_> {
         let mut timeline = Measured::new((self.output.open)(outlet), self.output.limits);
         let (records, left_out) = self.chosen(&mut timeline, emit)?;
         timeline.finish().map_err(|error| Failure::of(self.name, &error))?;
-        let found = timeline.found();
+        let (found, beside) = (timeline.found(), timeline.beside());
         drop(timeline);
         let mut notes = limits::notes(self.output.limits, &found, packed.finish()?);
+        output.put_beside(beside);
         if left_out > 0 {
             let conditions = self.given.conditions().join(", ");
             notes.insert(0, format!("{left_out} spans outside {conditions} were left out"));

@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use anytrace_analysis::merge::{By, Facts, Merger, Placed, Placement, place};
 use anytrace_analysis::pass::Pass;
-use anytrace_core::span::{SpanSource, TimeUnit};
+use anytrace_core::span::{SpanSource, TimeUnit, emit_beside};
 use anytrace_core::{Collect, Diagnostic, Format, Input, SpanOptions, SpanSink};
 
 use super::peek::{Range, source_of};
@@ -114,7 +114,7 @@ impl<'a> Merged<'a> {
     }
 
     /// Emits the traces, one after the other. Damage is reported on standard error.
-    pub(crate) fn emit(&self, out: &mut dyn SpanSink) -> Result<Emitted, Failure> {
+    pub(crate) fn emit(&self, out: &mut (dyn SpanSink + Send)) -> Result<Emitted, Failure> {
         let mut emitted = self.emit_to(out, Way::Stderr)?;
         for (path, damage) in &self.empty {
             let mut reporter = Reporter::new(&path.display().to_string(), None, Way::Stderr, self.input.limit);
@@ -126,11 +126,11 @@ impl<'a> Merged<'a> {
     }
 
     /// The same for a first reading: what is wrong is reported by the second, and names do not matter.
-    pub(crate) fn emit_quietly(&self, out: &mut dyn SpanSink) -> Result<(), Failure> {
+    pub(crate) fn emit_quietly(&self, out: &mut (dyn SpanSink + Send)) -> Result<(), Failure> {
         self.emit_to(out, Way::Keep).map(drop)
     }
 
-    fn emit_to(&self, out: &mut dyn SpanSink, way: Way) -> Result<Emitted, Failure> {
+    fn emit_to(&self, out: &mut (dyn SpanSink + Send), way: Way) -> Result<Emitted, Failure> {
         let mut emitted = Emitted { records: 0, verdict: Verdict::Fine };
         let mut merger = Merger::new(out, &self.placed).map_err(|error| Failure::bare(&error))?;
         for (number, one) in self.traces.iter().enumerate() {
@@ -145,7 +145,8 @@ impl<'a> Merged<'a> {
             let options = SpanOptions { tail_chains: self.spans.tail_chains, symbols, causes: None };
             let _progress = Progress::watch(&bytes);
             let trace = open::enter(format, bytes, self.input)?;
-            let read = trace.spans(&options, &mut merger.trace(number, &one.label), &mut reporter);
+            let emit = |out: &mut dyn SpanSink| trace.spans(&options, out, &mut reporter);
+            let read = emit_beside(open::threads(self.input), &mut merger.trace(number, &one.label), emit);
             emitted.records += read.map_err(|error| Failure::of(&name, &error))?.records;
             reporter.print_rest()?;
             emitted.verdict = emitted.verdict.max(reporter.verdict());

@@ -32,7 +32,11 @@ pub(crate) fn run(options: &ConvertArguments) -> Result<Verdict, Failure> {
         return chosen.write(options);
     }
     // Check that the output can be written before the input is read, which may take long.
-    let file = if path.as_os_str() == "-" { None } else { Some(Output::create(path, force)?) };
+    let folder = extension::folder(options);
+    let file = match path.as_os_str() == "-" && folder.is_none() {
+        true => None,
+        false => Some(Output::create_form(path, folder, force)?),
+    };
     let opened = open::open(&options.file, &options.input)?;
     let target = options.target.target(extension::form(options, &opened)?.as_deref());
     let mut output = match file {

@@ -12,8 +12,8 @@ pub(crate) mod words;
 use crate::limits::{
     CATAPULT_EVENTS, FOLDED_DEPTH, Limit, PERF_SCRIPT_DEPTH, PERFETTO_DEPTH, SHEET_ROWS, SPEEDSCOPE_BYTES,
 };
-pub use crate::timeline::output::{Outlet, Timeline};
-use crate::{calls, chrome, csv, firefox, folded, otlp, perf_script, perfetto, pprof, speedscope, svg};
+pub use crate::timeline::output::{Outlet, OutputFolder, Timeline};
+use crate::{calls, chrome, csv, ctf, firefox, folded, otlp, perf_script, perfetto, pprof, speedscope, svg};
 
 /// A row of the table of outputs.
 pub struct TimelineOutput {
@@ -25,17 +25,20 @@ pub struct TimelineOutput {
     pub help: &'static str,
     /// The known limits of its readers.
     pub limits: &'static [Limit],
+    /// Its files, where it is a folder.
+    pub folder: Option<OutputFolder>,
     /// Begins an output.
     pub open: for<'a> fn(Outlet<'a>) -> Box<dyn Timeline + 'a>,
 }
 
 /// Every timeline output, by name.
-pub static OUTPUTS: [TimelineOutput; 11] = [
+pub static OUTPUTS: [TimelineOutput; 12] = [
     TimelineOutput {
         name: "callgrind",
         extension: "callgrind",
         help: "self time of functions and calls between them, for callgrind_annotate and KCachegrind",
         limits: &[],
+        folder: None,
         open: |outlet| Box::new(calls::Calls::new(outlet)),
     },
     TimelineOutput {
@@ -43,6 +46,7 @@ pub static OUTPUTS: [TimelineOutput; 11] = [
         extension: "json",
         help: "Chrome trace events, for Perfetto UI, chrome://tracing and speedscope",
         limits: &[PERFETTO_DEPTH, CATAPULT_EVENTS],
+        folder: None,
         open: |outlet| Box::new(chrome::Chrome::new(outlet.out)),
     },
     TimelineOutput {
@@ -50,13 +54,23 @@ pub static OUTPUTS: [TimelineOutput; 11] = [
         extension: "csv",
         help: "one row per span, for spreadsheets and databases",
         limits: &[SHEET_ROWS],
+        folder: None,
         open: |outlet| Box::new(csv::Csv::new(outlet.out, outlet.cells)),
+    },
+    TimelineOutput {
+        name: "ctf",
+        extension: "ctf",
+        help: "a folder in the Common Trace Format 1.8, for babeltrace2 and Trace Compass",
+        limits: &[],
+        folder: Some(OutputFolder { main: ctf::STREAM, beside: ctf::METADATA }),
+        open: |outlet| Box::new(ctf::Ctf::new(outlet)),
     },
     TimelineOutput {
         name: "firefox",
         extension: "json",
         help: "Firefox Profiler's processed profile",
         limits: &[],
+        folder: None,
         open: |outlet| Box::new(firefox::Firefox::new(outlet)),
     },
     TimelineOutput {
@@ -64,6 +78,7 @@ pub static OUTPUTS: [TimelineOutput; 11] = [
         extension: "folded",
         help: "self time per stack, for flamegraph.pl, inferno and speedscope",
         limits: &[FOLDED_DEPTH],
+        folder: None,
         open: |outlet| Box::new(folded::open(outlet.out)),
     },
     TimelineOutput {
@@ -71,6 +86,7 @@ pub static OUTPUTS: [TimelineOutput; 11] = [
         extension: "otlp.json",
         help: "OpenTelemetry's OTLP as JSON: spans with explicit parents and stable ids",
         limits: &[],
+        folder: None,
         open: |outlet| Box::new(otlp::Otlp::new(outlet)),
     },
     TimelineOutput {
@@ -78,6 +94,7 @@ pub static OUTPUTS: [TimelineOutput; 11] = [
         extension: "perf",
         help: "samples with stacks as perf script prints them, for FlameGraph, speedscope and Firefox Profiler",
         limits: &[PERF_SCRIPT_DEPTH],
+        folder: None,
         open: |outlet| Box::new(perf_script::PerfScript::new(outlet)),
     },
     TimelineOutput {
@@ -85,6 +102,7 @@ pub static OUTPUTS: [TimelineOutput; 11] = [
         extension: "pftrace",
         help: "Perfetto's protobuf (TrackEvent)",
         limits: &[PERFETTO_DEPTH],
+        folder: None,
         open: |outlet| Box::new(perfetto::Perfetto::new(outlet.out)),
     },
     TimelineOutput {
@@ -92,6 +110,7 @@ pub static OUTPUTS: [TimelineOutput; 11] = [
         extension: "pb.gz",
         help: "calls and self time per stack, for go tool pprof",
         limits: &[FOLDED_DEPTH],
+        folder: None,
         open: |outlet| Box::new(pprof::open(outlet.out)),
     },
     TimelineOutput {
@@ -99,6 +118,7 @@ pub static OUTPUTS: [TimelineOutput; 11] = [
         extension: "speedscope.json",
         help: "speedscope's evented profiles, one per track",
         limits: &[SPEEDSCOPE_BYTES],
+        folder: None,
         open: |outlet| Box::new(speedscope::Speedscope::new(outlet)),
     },
     TimelineOutput {
@@ -106,6 +126,7 @@ pub static OUTPUTS: [TimelineOutput; 11] = [
         extension: "svg",
         help: "a flame graph of self time, for any browser",
         limits: &[FOLDED_DEPTH],
+        folder: None,
         open: |outlet| Box::new(svg::open(outlet)),
     },
 ];

@@ -118,13 +118,23 @@ impl Played {
     }
 
     pub(crate) fn written_in(&self, output: &str, batch_edges: usize) -> Vec<u8> {
+        self.both(output, batch_edges).0
+    }
+
+    /// The second file of an output that is a folder.
+    pub(crate) fn beside(&self, output: &str) -> Vec<u8> {
+        self.both(output, 1024).1
+    }
+
+    fn both(&self, output: &str, batch_edges: usize) -> (Vec<u8>, Vec<u8>) {
         let (mut out, mut spool) = (Vec::new(), Cursor::new(Vec::new()));
         let outlet = Outlet { out: &mut out, spool: &mut spool, title: "a \"played\" trace", cells: Cells::Guarded };
         let mut timeline = (by_name(output).unwrap().open)(outlet);
         self.play(&mut *timeline, batch_edges).unwrap();
         timeline.finish().unwrap();
+        let beside = timeline.beside();
         drop(timeline);
-        out
+        (out, beside)
     }
 }
 

@@ -155,7 +155,7 @@ impl<W: Write> SpanSink for SpanWriter<W> {
     }
 }
 
-impl<W: Write> Timeline for SpanWriter<W> {
+impl<W: Write + Send> Timeline for SpanWriter<W> {
     fn finish(&mut self) -> Result<(), Error> {
         self.writer.take().map_or(Ok(()), |writer| writer.finish().map(drop))
     }

@@ -37,7 +37,8 @@ pub(super) fn export(work: &Work<'_>, parameters: &Parameters) -> Result<Reply, 
     let (disk, extension) = if is_own {
         (native(work, file, (format, input), window, disk)?, extension_of(file, format))
     } else {
-        let output = timeline::by_name(form).ok_or_else(|| Problem::new(400, format!("form: {form} is unknown")))?;
+        let output = timeline::by_name(form).filter(|output| output.folder.is_none());
+        let output = output.ok_or_else(|| Problem::new(400, format!("form: {form} is unknown")))?;
         if !format.has_spans() {
             return Err(Problem::new(400, format!("{} traces have no spans: only native works", format.name())));
         }

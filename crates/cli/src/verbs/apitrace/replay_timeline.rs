@@ -19,6 +19,7 @@ static HEPH: TimelineOutput = TimelineOutput {
     extension: "heph",
     help: "a Heph trace, for `stats`, `flame`, `view` and all other verbs",
     limits: &[],
+    folder: None,
     open: |outlet| Box::new(SpanWriter::new(outlet.out)),
 };
 
@@ -55,7 +56,8 @@ impl TimelineFile {
 
 /// The form that a name asks for; that of Chrome where it asks for none.
 fn form(path: &Path) -> Result<&'static TimelineOutput, Failure> {
-    let mut forms: Vec<_> = OUTPUTS.iter().chain([&HEPH]).map(|output| (output.extension, output)).collect();
+    let files = OUTPUTS.iter().filter(|output| output.folder.is_none());
+    let mut forms: Vec<_> = files.chain([&HEPH]).map(|output| (output.extension, output)).collect();
     // The longest says most: `x.speedscope.json` is more than JSON. Of equals the first.
     forms.sort_by_key(|(extension, _)| Reverse(extension.len()));
     let form = crate::extension::form_of(path, &forms, "")?;

@@ -2,10 +2,11 @@
 
 use anytrace_core::Format;
 use anytrace_export::forms::{extensions, of_extension, unknown_extension};
+use anytrace_export::timeline::TimelineOutput;
 use anytrace_export::{accesses, timeline};
 
 use crate::arguments::ConvertArguments;
-use crate::extension::name_with_extension;
+use crate::extension::{name_with_extension, timeline_of};
 use crate::failure::Failure;
 use crate::open::Opened;
 use crate::output::is_packed;
@@ -39,6 +40,15 @@ pub(super) fn form(options: &ConvertArguments, opened: &Opened) -> Result<Option
         (None, None) => Ok(None),
         (None, Some(format)) => Err(Failure::bare(&unknown_extension(path, format, &forms))),
     }
+}
+
+/// The timeline output that is asked for, where that is a folder: known before the input is.
+pub(super) fn folder(options: &ConvertArguments) -> Option<&'static TimelineOutput> {
+    let output = match &options.to {
+        Some(to) => timeline::by_name(to),
+        None => timeline_of(&options.output.output),
+    };
+    output.filter(|output| output.folder.is_some())
 }
 
 /// True for a form that is for other programs and written once and for all: most of them read gzip.

@@ -1,6 +1,6 @@
 //! `anytrace convert --to chrome|perfetto|…`: a trace's spans for other programs' timelines.
 
-use anytrace_core::span::Symbols;
+use anytrace_core::span::{Symbols, emit_beside};
 use anytrace_core::{Format, Input, SpanOptions, SpanSink, TargetOptions};
 use anytrace_export::timeline::{TimelineOutput, by_name};
 
@@ -86,7 +86,11 @@ impl Chosen {
 }
 
 /// Reads the trace for the lengths of its spans. What is wrong with it is reported when it is read again.
-fn lengths(format: &'static dyn Format, options: &ConvertArguments, out: &mut dyn SpanSink) -> Result<(), Failure> {
+fn lengths(
+    format: &'static dyn Format,
+    options: &ConvertArguments,
+    out: &mut (dyn SpanSink + Send),
+) -> Result<(), Failure> {
     if open::is_read_once(&options.file) {
         return Err(Failure::usage("--duration reads the trace twice: standard input and pipes can be read once only"));
     }
@@ -101,7 +105,7 @@ fn named_spans(
     format: &'static dyn Format,
     input: Input,
     options: &ConvertArguments,
-    out: &mut dyn SpanSink,
+    out: &mut (dyn SpanSink + Send),
     reporter: &mut Reporter,
 ) -> Result<u64, Failure> {
     let name = input.name().to_owned();
@@ -119,7 +123,7 @@ fn spans(
     input: Input,
     options: &ConvertArguments,
     symbols: Option<Box<dyn Symbols>>,
-    out: &mut dyn SpanSink,
+    out: &mut (dyn SpanSink + Send),
     reporter: &mut Reporter,
 ) -> Result<u64, Failure> {
     let name = input.name().to_owned();
@@ -127,6 +131,8 @@ fn spans(
     let span_options = SpanOptions { tail_chains, symbols, ..SpanOptions::default() };
     let _progress = Progress::watch(&input);
     let trace = open::enter(format, input, &options.input)?;
-    let summary = trace.spans(&span_options, out, reporter).map_err(|error| Failure::of(&name, &error))?;
+    let emit = |out: &mut dyn SpanSink| trace.spans(&span_options, out, reporter);
+    let emitted = emit_beside(open::threads(&options.input), out, emit);
+    let summary = emitted.map_err(|error| Failure::of(&name, &error))?;
     Ok(summary.records)
 }
