@@ -59,7 +59,11 @@ fn an_export_has_the_stacks_of_the_trace_it_was_made_of() {
         let export = bytes(&["convert", "-", "-o", "-", "--to", "perf-script"], &trace);
         let (wanted, found) = (folded(&trace), folded(&export));
         assert!(!wanted.is_empty(), "{name}");
-        assert_eq!(wanted, found, "{name}");
+        assert!(wanted.keys().eq(found.keys()), "{name}: {wanted:?} {found:?}");
+        // Lengths of ticks are rounded to nanoseconds one by one in the export, in sums otherwise.
+        let rounding = if name.ends_with(".xray") { 20 } else { 0 };
+        let is_same = wanted.values().zip(found.values()).all(|(a, b)| a.abs_diff(*b) <= rounding);
+        assert!(is_same, "{name}: {wanted:?} {found:?}");
         let check = piped(&["check", "-"], &export);
         assert_eq!(check.status.code(), Some(0), "{name}: {}", String::from_utf8_lossy(&check.stdout));
     }
