@@ -333,7 +333,7 @@ pub trait SpanSink {
 
     /// True when lives are wanted: spans that say how long something existed, whatever ran in that time. They are on
     /// tracks of their own; what ran is on others. Sums over both would count time twice, so that engines that sum have
-    /// none of them.
+    /// none of them. To these, samples whose weight is no time may come as long as their weight, one behind the other.
     fn wants_lives(&self) -> bool {
         true
     }

@@ -91,6 +91,9 @@ impl Stored for Item {
 /// A chunk is written to a temporary file when it reaches this size.
 const CHUNK_BYTES: usize = 16 << 20;
 
+/// What receives items in order.
+pub(super) type Each<'a> = dyn FnMut(&Item, &[u8]) -> Result<(), Error> + 'a;
+
 /// Sorts items with their bytes.
 #[derive(Debug)]
 pub(super) struct Sorter {
@@ -119,7 +122,7 @@ impl Sorter {
     }
 
     /// Visits all items in order.
-    pub(super) fn each(mut self, visit: &mut dyn FnMut(&Item, &[u8]) -> Result<(), Error>) -> Result<(), Error> {
+    pub(super) fn each(mut self, visit: &mut Each<'_>) -> Result<(), Error> {
         if self.runs.is_empty() {
             self.items.sort_by_key(|(item, _)| item.key());
             return self.sorted().try_for_each(|(item, bytes)| visit(item, bytes));
