@@ -6,6 +6,7 @@ has all rows, or NAME.summary.json counts, sums and ends of each column, as the 
 
 import json
 import math
+import struct
 import sys
 from pathlib import Path
 
@@ -103,6 +104,11 @@ def differ(expected, found):
     return None
 
 
+def whole(value):
+    """A number whose sum does not depend on the order: of floating point its bits."""
+    return struct.unpack("<Q", struct.pack("<d", value))[0] if isinstance(value, float) else int(value)
+
+
 def summary(columns):
     """Counts, sums and ends of columns; sums and numbers as texts, for they are larger than JSON's."""
     result = {}
@@ -113,7 +119,7 @@ def summary(columns):
             about["sum"] = str(sum(len(value.encode()) for value in values))
             about["min"], about["max"] = min(values, key=str.encode), max(values, key=str.encode)
         elif values:
-            values = [int(value) if isinstance(value, bool) else value for value in values]
+            values = [whole(value) for value in values]
             about["sum"], about["min"], about["max"] = str(sum(values)), str(min(values)), str(max(values))
         result[name] = about
     return result

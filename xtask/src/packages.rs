@@ -27,6 +27,8 @@ const PEERS: &[(&str, &[&str])] = &[
     ("babeltrace2", &["babeltrace2"]),
     // Programs that strip others and find what was stripped.
     ("objcopy", &["binutils"]),
+    // What runs the checker that hypervisors link, built for Arm.
+    ("qemu-aarch64-static", &["qemu-user-static"]),
     ("xz", &["xz-utils"]),
     ("debuginfod-find", &["debuginfod"]),
     // Programs that draw, for what `apitrace gltrim` keeps of them.
@@ -38,11 +40,24 @@ const PEERS: &[(&str, &[&str])] = &[
     ("/usr/libexec/xscreensaver/pipes", &["xscreensaver-gl"]),
 ];
 
+/// Targets of programs without an operating system, for which the checker that hypervisors link is built.
+const TARGETS: [&str; 2] = ["x86_64-unknown-none", "aarch64-unknown-none-softfloat"];
+
 /// Installs what is missing, where that is possible; says what stays missing and what that means.
 pub(crate) fn install_peers() {
+    install_targets();
     // One by one: a release of Debian that lacks one may have the others.
     for (_, packages) in PEERS.iter().filter(|(program, _)| !has_program(program)) {
         install(packages);
+    }
+}
+
+/// Installs Rust's own library for [`TARGETS`], if rustup is there: it does nothing for those that are installed.
+fn install_targets() {
+    let mut rustup = Command::new("rustup");
+    rustup.args(["target", "add"]).args(TARGETS);
+    if !has_program("rustup") || run(&mut rustup).is_err() {
+        println!("not installed: {} (need rustup); tests that need them are skipped", TARGETS.join(", "));
     }
 }
 

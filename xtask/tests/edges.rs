@@ -43,6 +43,10 @@ fn allowed<'a>(package: &str, formats: &'a [String]) -> BTreeSet<&'a str> {
         "heph-encoder" => of(&[]),
         "tracing-heph" => of(&["heph-encoder"]),
         "anytrace-analysis" | "anytrace-arrow" | "anytrace-export" | "anytrace-symbols" => of(&["anytrace-core"]),
+        // The checker's engine, which is also linked into hypervisors: there without anything else of the house.
+        "anytrace-casemate-model" => of(&["anytrace-core"]),
+        "anytrace-recorder-casemate" => of(&["anytrace-casemate-model"]),
+        "anytrace-casemate" => of(&["anytrace-casemate-model", "anytrace-core"]),
         name if is_format(name) => of(&["anytrace-core"]),
         "anytrace-live" => of(&["anytrace-core", "anytrace-analysis", "anytrace-export", "anytrace-heph"]),
         "anytrace-formats" => formats.iter().map(String::as_str).chain(["anytrace-core"]).collect(),

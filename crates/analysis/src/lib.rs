@@ -17,6 +17,7 @@
 pub mod accounting;
 pub mod advise;
 pub mod annotate;
+pub mod arguments;
 pub mod cache;
 pub mod compare;
 pub mod diff;

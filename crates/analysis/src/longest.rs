@@ -1,7 +1,8 @@
 //! The longest calls, of all and of each name, each with its complete stack.
 
-use anytrace_core::span::{NameId, Span};
+use anytrace_core::span::{EdgeBatch, NameId, Span};
 
+use crate::arguments::{Arguments, OpenArguments};
 use crate::pass::{About, Engine};
 use crate::top::Top;
 
@@ -23,21 +24,31 @@ impl Measure {
     }
 }
 
+/// A span that is shown by itself.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Long {
+    /// The span.
+    pub span: Span,
+    /// Its attributes.
+    pub arguments: Arguments,
+}
+
 /// The engine: the `limit` longest spans; of equal ones those that ended first. Their stacks are in the pass's table.
 #[derive(Debug)]
 pub struct Longest {
-    top: Top<Span>,
+    top: Top<Long>,
     measure: Measure,
+    open: OpenArguments,
 }
 
 impl Longest {
     /// Keeps this many.
     pub fn new(limit: usize, measure: Measure) -> Self {
-        Self { top: Top::new(limit), measure }
+        Self { top: Top::new(limit), measure, open: OpenArguments::default() }
     }
 
     /// The spans, longest first.
-    pub fn into_spans(self) -> Vec<Span> {
+    pub fn into_spans(self) -> Vec<Long> {
         self.top.into_sorted()
     }
 }
@@ -45,8 +56,16 @@ impl Longest {
 impl Engine for Longest {
     fn spans(&mut self, spans: &[Span], _about: About<'_>) {
         for span in spans {
-            self.top.offer(self.measure.of(span), || *span);
+            self.top.offer(self.measure.of(span), || Long { span: *span, arguments: self.open.of(span) });
         }
+    }
+
+    fn wants_attributes(&self) -> bool {
+        true
+    }
+
+    fn batch(&mut self, batch: &EdgeBatch, _about: About<'_>) {
+        self.open.batch(batch);
     }
 }
 
@@ -55,17 +74,18 @@ impl Engine for Longest {
 pub struct Outliers {
     limit: usize,
     measure: Measure,
-    by_name: Vec<Top<Span>>,
+    by_name: Vec<Top<Long>>,
+    open: OpenArguments,
 }
 
 impl Outliers {
     /// Keeps this many of each.
     pub fn new(limit: usize, measure: Measure) -> Self {
-        Self { limit, measure, by_name: Vec::new() }
+        Self { limit, measure, by_name: Vec::new(), open: OpenArguments::default() }
     }
 
     /// The spans of a name, longest first. They are gone then.
-    pub fn take(&mut self, name: NameId) -> Vec<Span> {
+    pub fn take(&mut self, name: NameId) -> Vec<Long> {
         let of_name = self.by_name.get_mut(name as usize);
         of_name.map(|top| std::mem::replace(top, Top::new(0)).into_sorted()).unwrap_or_default()
     }
@@ -79,9 +99,17 @@ impl Engine for Outliers {
                 self.by_name.resize_with(at + 1, || Top::new(self.limit));
             }
             if let Some(top) = self.by_name.get_mut(at) {
-                top.offer(self.measure.of(span), || *span);
+                top.offer(self.measure.of(span), || Long { span: *span, arguments: self.open.of(span) });
             }
         }
+    }
+
+    fn wants_attributes(&self) -> bool {
+        true
+    }
+
+    fn batch(&mut self, batch: &EdgeBatch, _about: About<'_>) {
+        self.open.batch(batch);
     }
 }
 
@@ -102,7 +130,7 @@ mod tests {
             let mut pass = Pass::new(SpanFilter::default(), true, vec![&mut longest]);
             play(&edges, TimeUnit::Nanoseconds, &mut pass);
             let stacks = pass.finish().stacks.unwrap();
-            let spans = longest.into_spans();
+            let spans: Vec<_> = longest.into_spans().into_iter().map(|long| long.span).collect();
             let slow = obvious(&edges);
             let mut lengths: Vec<u64> = slow.iter().map(|span| span.duration()).collect();
             lengths.sort_unstable_by(|a, b| b.cmp(a));
@@ -131,7 +159,7 @@ mod tests {
                 wanted.sort_unstable_by(|a, b| b.cmp(a));
                 wanted.truncate(4);
                 let found: Vec<u64> =
-                    outliers.take(name).iter().map(|span| of(span.duration(), span.self_time)).collect();
+                    outliers.take(name).iter().map(|long| of(long.span.duration(), long.span.self_time)).collect();
                 assert_eq!(found, wanted, "{name}");
                 assert!(outliers.take(name).is_empty());
             }

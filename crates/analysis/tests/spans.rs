@@ -162,7 +162,7 @@ fn the_longest_are_the_head_of_the_sorted_list() {
         for limit in [0, 1, 10, 1000] {
             let mut longest = Longest::new(limit, Measure::Length);
             let done = pass(&forest.mixed(seed), SpanFilter::default(), true, &mut longest);
-            let found = longest.into_spans();
+            let found = longest.into_spans().into_iter().map(|long| long.span).collect::<Vec<_>>();
             let expected: Vec<u64> = lengths.iter().copied().take(limit).collect();
             assert_eq!(found.iter().map(|span| span.duration()).collect::<Vec<_>>(), expected);
             let stacks = done.stacks.unwrap();

@@ -32,7 +32,6 @@
 #![forbid(unsafe_code)]
 
 mod lanes;
-pub mod model;
 mod options;
 mod rules;
 #[cfg(feature = "tools")]
@@ -41,9 +40,10 @@ mod trace;
 mod verbs;
 mod wire;
 
+pub use anytrace_casemate_model as model;
+pub use anytrace_casemate_model::{Name, Regime, Stages, TlbiOp, TlbiRange, TlbiScope};
 pub use trace::{Casemate, GrammarOnly};
 pub use wire::field::Field;
-pub use wire::name::Name;
 pub use wire::parse::{Fault, Need, parse};
 pub use wire::reader::Reader;
 pub use wire::record::{
@@ -51,7 +51,6 @@ pub use wire::record::{
     Transition,
 };
 pub use wire::style::{Radix, Style};
-pub use wire::tlbi::{Regime, Stages, TlbiOp, TlbiRange, TlbiScope};
 pub use wire::writer::{Layout, Writer};
 
 /// The README's example compiles too.

@@ -2,8 +2,8 @@
 
 use anytrace_core::Rule;
 
+use crate::model::BREACH_COUNT;
 use crate::model::BREACHES;
-use crate::model::breach::BREACH_COUNT;
 
 // Grammar: reported by every verb.
 pub(crate) static UNCLOSED_RECORD: Rule =

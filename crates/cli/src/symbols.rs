@@ -16,8 +16,8 @@ use crate::paint;
 /// Where names come from.
 #[derive(Debug, Args, Clone)]
 pub(crate) struct SymbolArguments {
-    /// Program, library or YAML map with the names of the trace's functions; OBJECT= assigns it to one of the program's
-    /// objects (XRay: 0 is the program itself); `stats`, `flame`, `timeline`, `merge` and `convert` of several traces take
+    /// Program, library or YAML map with the names of the trace's functions; a program's libraries are found where it is
+    /// and where they are installed. OBJECT= assigns it to one of the program's objects (XRay: 0 is the program itself); `stats`, `flame`, `timeline`, `merge` and `convert` of several traces take
     /// TRACE= before it. May be repeated
     #[arg(short = 'm', long = "program", alias = "instr-map", value_name = "[OBJECT=]PATH", value_parser = OsStringValueParser::new().map(|text| source(&text)))]
     sources: Vec<SymbolSource>,

@@ -97,7 +97,7 @@ fn assert_engines_agree_on(format: &str, name: &str, bytes: Vec<u8>, tail_chains
     }
     assert_eq!(rows[1].iter().map(|row| row.total).sum::<u128>(), own[0], "{name}");
     assert_eq!(histograms.histograms().iter().map(|histogram| histogram.count()).sum::<u64>(), spans, "{name}");
-    let longest: Vec<u64> = longest.into_spans().iter().map(|span| span.duration()).collect();
+    let longest: Vec<u64> = longest.into_spans().iter().map(|long| long.span.duration()).collect();
     assert_eq!(longest.first().copied().unwrap_or(0), rows[0].iter().map(|row| row.lengths[4]).max().unwrap_or(0));
     let weighed: u128 = weights.weights().iter().map(|&weight| u128::from(weight)).sum();
     assert_eq!(weighed, own[0], "{name}: weights of stacks");
@@ -427,4 +427,26 @@ fn any_number_of_threads_gives_the_same() {
             assert!(of(threads) == one, "{verb} {trace} with {threads} threads");
         }
     }
+}
+
+#[test]
+fn listed_spans_have_their_attributes() {
+    let relay = json(&["stats", "--format", "json", "--longest", "3", "--outliers", "1", "examples/traces/relay.heph"]);
+    let listed = relay["longest"].as_array().unwrap();
+    let with: Vec<_> = listed.iter().filter(|span| span["attributes"].is_object()).collect();
+    assert!(!with.is_empty(), "{relay:#}");
+    // Each is what the CSV has of the same record.
+    let csv = text(&run(&["convert", "-o", "-", "--to", "csv", "examples/traces/relay.heph"]).stdout);
+    for span in with {
+        let record = format!("{},span,", span["record"]);
+        let line = csv.lines().find(|line| line.starts_with(&record)).unwrap();
+        for (key, value) in span["attributes"].as_object().unwrap() {
+            assert!(line.contains(&format!("\"\"{key}\"\":")), "{key}: {line}");
+            let text = value.as_str().map_or_else(|| value.to_string(), str::to_owned);
+            assert!(line.contains(&text), "{text}: {line}");
+        }
+    }
+    let page = text(&run(&["stats", "--longest", "3", "examples/traces/relay.heph"]).stdout);
+    let key = listed.iter().find_map(|span| span["attributes"].as_object()?.keys().next()).unwrap();
+    assert!(page.contains(&format!(" ({key}=")), "{page}");
 }

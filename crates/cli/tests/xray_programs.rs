@@ -213,6 +213,43 @@ fn record_keeps_every_call() {
     }
 }
 
+/// A program that switches its flight recorder on has every call in its trace, and one that does not is told how.
+#[test]
+fn record_gives_the_flight_recorder_room() {
+    let folder = tempfile::tempdir().unwrap();
+    for version in clangs(folder.path()) {
+        let program = folder.path().join(format!("calls{version}"));
+        let mut build = Command::new(format!("clang++{version}"));
+        build.args(["-std=c++17", "-O1", "-fxray-instrument", "-fxray-instruction-threshold=1", "-pthread"]);
+        run(build.arg(programs().join("calls.cpp")).arg("-o").arg(&program));
+        let program = program.to_str().unwrap();
+        let trace = folder.path().join("t.xray");
+        let record = |arguments: &[&str]| {
+            let mut record = Command::new(env!("CARGO_BIN_EXE_anytrace"));
+            record.args(["record", "--force", "-o"]).arg(&trace).args(arguments);
+            record.env_remove("XRAY_OPTIONS").output().unwrap()
+        };
+        let counts = |arguments: &[&str]| -> u64 {
+            let output = record(arguments);
+            assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+            let stats = anytrace(&["stats", "--format", "json", "-m", program, trace.to_str().unwrap()]);
+            let report: serde_json::Value = serde_json::from_slice(&stats.stdout).unwrap();
+            let rows = report["rows"].as_array().unwrap();
+            rows.iter().filter(|row| row["name"] != "main").map(|row| row["count"].as_u64().unwrap()).sum()
+        };
+        // An empty text of options: those of the environment count.
+        let all = counts(&["--", program]);
+        assert!(all > 10 && counts(&["--mode", "fdr", "--", program, ""]) == all);
+        assert!(counts(&["--mode", "fdr", "--min-duration", "1s", "--", program, ""]) < all);
+        std::fs::remove_file(&trace).unwrap();
+        let nothing = record(&["--mode", "fdr", "--", program]);
+        let said = String::from_utf8_lossy(&nothing.stderr);
+        assert!(nothing.status.code() == Some(2) && said.contains("__xray_log_flushLog"), "{said}");
+        let refused = record(&["--mode", "fdr", "--max-depth", "5", "--", program, ""]);
+        assert_eq!(refused.status.code(), Some(2));
+    }
+}
+
 #[test]
 fn the_three_commands_of_the_guide_make_a_flame_graph() {
     let folder = tempfile::tempdir().unwrap();

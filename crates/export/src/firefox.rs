@@ -139,6 +139,8 @@ impl<'a> Firefox<'a> {
             });
         }
         let end = self.lanes.range(number);
+        // Where the trace does not name it, that of the file tells it from others.
+        let process = if self.title.is_empty() { "process" } else { self.title.as_str() };
         let pen = &mut self.pen;
         pen.push("\n{\"name\":");
         text::push_json_str(&mut pen.bytes, &words::label(&track));
@@ -147,7 +149,7 @@ impl<'a> Firefox<'a> {
         pen.push(&format!(",\"pid\":\"{}\",\"tid\":", track.process));
         text::push_json_str(&mut pen.bytes, &tid(&track));
         pen.push(",\"processName\":");
-        text::push_json_str(&mut pen.bytes, track.process_name.as_deref().unwrap_or("process"));
+        text::push_json_str(&mut pen.bytes, track.process_name.as_deref().unwrap_or(process));
         pen.push(
             ",\"processType\":\"default\",\"processStartupTime\":0,\"processShutdownTime\":null,\"registerTime\":",
         );
@@ -242,6 +244,14 @@ impl<'a> Firefox<'a> {
         each_sample(lanes, number, |sample| {
             let weight = if sample.stack == EMPTY { 0 } else { sample.length };
             items.next(pen, |out| push_ms(out, weight))
+        })?;
+        // What the thread worked since the sample before, which is how the profiler draws its activity.
+        pen.push("],\"threadCPUDelta\":[");
+        (items, length) = (Items::default(), 0);
+        each_sample(lanes, number, |sample| {
+            let works = if sample.stack == EMPTY { 0 } else { sample.length.max(0).cast_unsigned() };
+            let worked = std::mem::replace(&mut length, works);
+            items.next(pen, |out| push_decimal(out, worked, 1000))
         })?;
         pen.push("]}");
         Ok(())
@@ -364,13 +374,17 @@ fn push_ms(out: &mut Vec<u8>, ns: i64) {
     if ns < 0 {
         out.push(b'-');
     }
-    let ns = ns.unsigned_abs();
-    text::push_dec(out, ns / 1_000_000);
-    let rest = ns % 1_000_000;
+    push_decimal(out, ns.unsigned_abs(), 1_000_000);
+}
+
+/// A number of a thousandth, or a millionth, of a unit in that unit, with as many decimals as it needs.
+fn push_decimal(out: &mut Vec<u8>, number: u64, per_unit: u64) {
+    text::push_dec(out, number / per_unit);
+    let rest = number % per_unit;
     if rest > 0 {
-        // Seven digits, of which the first gives its place to the point.
+        // One digit more than there are decimals: the first gives its place to the point.
         let start = out.len();
-        text::push_dec(out, 1_000_000 + rest);
+        text::push_dec(out, per_unit + rest);
         if let Some(point) = out.get_mut(start) {
             *point = b'.';
         }

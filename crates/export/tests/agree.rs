@@ -201,8 +201,11 @@ fn firefox() {
             let item = |table: &str, column: &str, row: usize| thread[table][column][row].clone();
             let row = |value: &Value| usize::try_from(value.as_u64().unwrap()).unwrap();
             let samples = &thread["samples"];
-            let mut clock = None;
+            let (mut clock, mut work_ns) = (None, 0);
             for n in 0..row(&samples["length"]) {
+                // What was worked since the sample before.
+                assert_eq!((samples["threadCPUDelta"][n].as_f64().unwrap() * 1000.0).round() as i128, work_ns);
+                work_ns = ms(&samples["weight"][n]);
                 let (time, weight) = (ms(&samples["time"][n]), ms(&samples["weight"][n]));
                 if let Some((last, is_idle)) = clock {
                     assert!(time == last || (is_idle && time > last), "samples lie end to end");

@@ -38,8 +38,8 @@ impl About {
                 Values::Int64(values) => self.number(values[row].into()),
                 Values::UInt32(values) => self.number(values[row].into()),
                 Values::UInt64(values) => self.number(values[row].into()),
-                // Sums of these depend on the order: no table of ours has any so far.
-                Values::Float64(_) => panic!("a sum of floating point"),
+                // Sums of these depend on the order: those of their bits do not.
+                Values::Float64(values) => self.number(values[row].to_bits().into()),
                 Values::Text(strings) => self.text(std::str::from_utf8(strings.get(row)).unwrap()),
                 Values::Bytes(strings) => {
                     self.text(&strings.get(row).iter().map(|byte| format!("{byte:02x}")).collect::<String>());

@@ -78,7 +78,7 @@ impl<'a> ObjectFile<'a> {
     }
 
     /// True when it has a section of that name, with contents.
-    pub(crate) fn has_section(&self, section_name: &str) -> bool {
+    pub fn has_section(&self, section_name: &str) -> bool {
         self.file.section_by_name(section_name).is_some_and(|section| section.size() > 0)
     }
 

@@ -275,3 +275,62 @@ fn separate_debug_files_are_found_beside_the_program() {
         check_facts(&program, "debuglink");
     }
 }
+
+/// Runs a program in a folder.
+fn run(folder: &Path, words: &[&str]) {
+    let (program, arguments) = words.split_first().unwrap();
+    let output = Command::new(program).current_dir(folder).args(arguments).output().unwrap();
+    assert!(output.status.success(), "{words:?}: {}", String::from_utf8_lossy(&output.stderr));
+}
+
+#[test]
+fn a_package_has_the_types_of_all_its_units() {
+    if !has_program("clang") || !has_program("llvm-dwp") {
+        return;
+    }
+    let many: String = (0..40).map(|n| format!("struct Many{n} {{ char a[{}]; int b; }} many{n};\n", n + 1)).collect();
+    let sources = [
+        ("a.c", "struct Apple { int kernel; double skin[3]; } apple; int pear(void); int main(void){return pear();}"),
+        ("b.c", "struct Pear { char seed; long flesh; } p; int pear(void){ return (int)p.flesh; }"),
+        ("c.c", &many),
+    ];
+    for version in ["-gdwarf-4", "-gdwarf-5"] {
+        for options in [&[][..], &["-fdebug-types-section"]] {
+            let folder = tempfile::tempdir().unwrap();
+            let here = folder.path();
+            for (name, text) in sources {
+                std::fs::write(here.join(name), text).unwrap();
+            }
+            let compile = [&["clang", "-g", version, "-gsplit-dwarf", "-c", "a.c", "b.c", "c.c"], options].concat();
+            run(here, &compile);
+            run(here, &["clang", "-o", "prog", "a.o", "b.o", "c.o"]);
+            let program = here.join("prog");
+            let types = || {
+                with_type_data(&[&program], InputOptions::default(), |data| {
+                    let one = |name: &str| data.layout(name, 0).map(|found| (found.bytes, found.fields.clone()));
+                    let found: Vec<_> = ["Apple", "Pear", "Many0", "Many39", "int"].into_iter().map(one).collect();
+                    (found, data.notes().to_vec())
+                })
+            };
+            let (apart, notes) = types().unwrap();
+            assert!(apart.iter().all(Option::is_some) && notes.is_empty(), "{version} {options:?}: {notes:?}");
+            assert_eq!(apart[1].as_ref().unwrap().0, 16);
+            run(here, &["llvm-dwp", "-e", "prog", "-o", "prog.dwp"]);
+            ["a.dwo", "b.dwo", "c.dwo"].iter().for_each(|name| std::fs::remove_file(here.join(name)).unwrap());
+            assert_eq!(types().unwrap(), (apart, Vec::new()), "{version} {options:?}");
+            // Cut or spoiled anywhere, it is an error or has what is left.
+            let package = std::fs::read(here.join("prog.dwp")).unwrap();
+            for at in (0..package.len()).step_by(61) {
+                std::fs::write(here.join("prog.dwp"), &package[..at]).unwrap();
+                let _ = types();
+                let mut spoiled = package.clone();
+                spoiled[at] ^= 0xff;
+                std::fs::write(here.join("prog.dwp"), &spoiled).unwrap();
+                let _ = types();
+            }
+            std::fs::remove_file(here.join("prog.dwp")).unwrap();
+            let (_, notes) = types().unwrap_or((Vec::new(), vec!["a.dwo are missing: no such file".to_owned()]));
+            assert!(notes.iter().any(|note| note.contains("no such file")), "{notes:?}");
+        }
+    }
+}

@@ -237,6 +237,29 @@ fn numbers_of_libraries_have_the_object_above_24_bits() {
 }
 
 #[test]
+fn the_libraries_of_a_program_are_found_where_it_is() {
+    let folder = tempfile::tempdir().unwrap();
+    // Their names in the program: unpacked, as the linker has them.
+    for (name, packed) in [("program", "dso-main-22.elf.gz"), ("libl.so", "dso-lib-22.elf.gz")] {
+        let mut unpacked = std::fs::File::create(folder.path().join(name)).unwrap();
+        std::io::copy(&mut file(packed).into_read(), &mut unpacked).unwrap();
+    }
+    let program = SymbolSource { object: None, path: folder.path().join("program") };
+    let map = map::load(std::slice::from_ref(&program), Mangling::Demangled).unwrap();
+    assert_eq!((map.name(2), map.name(0x0100_0001), map.name(0x0200_0001)), (Some("main"), Some("libfn"), None));
+    let note = map.notes().iter().find(|note| note.contains("object 1 is taken to be")).unwrap();
+    assert!(note.contains("libl.so"), "{note}");
+    // What is named counts.
+    let other = SymbolSource { object: Some(2), path: folder.path().join("libl.so") };
+    let map = map::load(&[program.clone(), other], Mangling::Demangled).unwrap();
+    assert_eq!((map.name(0x0100_0001), map.name(0x0200_0001)), (None, Some("libfn")));
+    // Without it there are the program's own.
+    std::fs::remove_file(folder.path().join("libl.so")).unwrap();
+    let map = map::load(&[program], Mangling::Demangled).unwrap();
+    assert_eq!((map.name(2), map.name(0x0100_0001)), (Some("main"), None));
+}
+
+#[test]
 fn numbers_of_a_large_program_may_pass_24_bits() {
     let folder = tempfile::tempdir().unwrap();
     let (main, library) = (folder.path().join("main.yaml"), folder.path().join("lib.yaml"));

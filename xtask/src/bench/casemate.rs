@@ -140,6 +140,53 @@ pub(crate) fn generate_wide(out: &mut dyn Write, bytes: u64) -> io::Result<()> {
     log.flush()
 }
 
+/// Threads of [`generate_sparse`], each with a root.
+const SPARSE_THREADS: u64 = 64;
+/// Tables of level 2 under each root, 16 GiB from each other: a root covers 512 GiB.
+const REGIONS: u64 = 32;
+/// Tables of level 3 in each region.
+const REGION_LEAVES: u64 = 4;
+const SPARSE_PAGES: u64 = 2 + REGIONS * (1 + REGION_LEAVES) + 1;
+
+/// About `bytes` bytes of 64 threads, each with a tree of its own whose tables are far apart in 512 GiB.
+pub(crate) fn generate_sparse(out: &mut dyn Write, bytes: u64) -> io::Result<()> {
+    let (text, current) = (Vec::new(), [None; THREADS as usize]);
+    let mut log = Log { out, text, written: 0, id: 0, random: 0x2545_f491_4f6c_dd1d, current };
+    let base = |thread: u64| BASE + thread * SPARSE_PAGES * PAGE;
+    let region = |thread: u64, index: u64| base(thread) + (2 + index * (1 + REGION_LEAVES)) * PAGE;
+    let lock = |thread: u64| base(thread) + (SPARSE_PAGES - 1) * PAGE;
+    for thread in 0..SPARSE_THREADS {
+        let first = base(thread);
+        log.event(thread, "mem-init", &format!("(address {first:#x}) (size {:#x})", (SPARSE_PAGES - 1) * PAGE))?;
+        let association = format!("(kind set_root_lock) (location {first:#x}) (value {:#x})", lock(thread));
+        log.event(thread, "hint", &association)?;
+        log.write(thread, first, (first + PAGE) | TABLE_BITS)?;
+        for index in 0..REGIONS {
+            log.write(thread, first + PAGE + 8 * 16 * index, region(thread, index) | TABLE_BITS)?;
+            for leaf in 0..REGION_LEAVES {
+                let table = region(thread, index) + (1 + leaf) * PAGE;
+                log.write(thread, region(thread, index) + 8 * 128 * leaf, table | TABLE_BITS)?;
+            }
+        }
+        let value = first | (thread + 1) << 48;
+        log.event(thread, "sysreg-write", &format!("(sysreg vttbr_el2) (value {value:#x})"))?;
+    }
+    while log.written < bytes {
+        let (thread, index, leaf) = (log.below(SPARSE_THREADS), log.below(REGIONS), 1 + log.below(REGION_LEAVES));
+        let at = region(thread, index) + leaf * PAGE + 8 * log.below(512);
+        let value = (0x8000_0000 + log.below(1 << 18) * PAGE) | LEAF_BITS;
+        let held = format!("(address {:#x})", lock(thread));
+        log.event(thread, "lock", &held)?;
+        log.write(thread, at, 0)?;
+        log.event(thread, "barrier", "dsb (kind ish)")?;
+        log.event(thread, "tlbi", "vmalls12e1is")?;
+        log.event(thread, "barrier", "dsb (kind ish)")?;
+        log.write(thread, at, value)?;
+        log.event(thread, "unlock", &held)?;
+    }
+    log.flush()
+}
+
 /// Tables, their locks, and each thread's registers.
 fn set_up(log: &mut Log<'_>) -> io::Result<()> {
     for number in 0..ROOTS {

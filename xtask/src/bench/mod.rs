@@ -53,6 +53,7 @@ const INPUTS: &[Input] = &[
     Input { name: "xray-155", generate: xray::generate, megabytes: 155 },
     Input { name: "xray-527", generate: xray::generate, megabytes: 527 },
     Input { name: "xray-buffers", generate: xray::generate_blocks, megabytes: 155 },
+    Input { name: "xray-one", generate: xray::generate_one, megabytes: 250 },
     Input { name: "heph", generate: heph::generate, megabytes: 500 },
     Input { name: "heph-540", generate: heph::generate, megabytes: 540 },
     Input { name: "lackey", generate: lackey::generate, megabytes: 500 },
@@ -60,6 +61,8 @@ const INPUTS: &[Input] = &[
     Input { name: "casemate", generate: casemate::generate, megabytes: 92 },
     Input { name: "casemate-wide", generate: casemate::generate_wide, megabytes: 5 },
     Input { name: "casemate-wider", generate: casemate::generate_wide, megabytes: 46 },
+    // Ten million transitions.
+    Input { name: "casemate-sparse", generate: casemate::generate_sparse, megabytes: 811 },
     Input { name: "perfetto", generate: perfetto::generate, megabytes: 200 },
     Input { name: "chrome", generate: chrome::generate, megabytes: 100 },
     Input { name: "perf", generate: perf::generate, megabytes: 100 },

@@ -40,11 +40,20 @@ pub(crate) fn generate(out: &mut dyn Write, bytes: u64) -> io::Result<()> {
 
 /// Writes about `bytes` bytes of trace in buffers of 64 KiB, as a long recording leaves them: the threads in turn.
 pub(crate) fn generate_blocks(out: &mut dyn Write, bytes: u64) -> io::Result<()> {
+    blocks(out, bytes, THREADS)
+}
+
+/// The same of one thread, as most programs have.
+pub(crate) fn generate_one(out: &mut dyn Write, bytes: u64) -> io::Result<()> {
+    blocks(out, bytes, 1)
+}
+
+fn blocks(out: &mut dyn Write, bytes: u64, threads: u64) -> io::Result<()> {
     const BUFFER_PIECES: u64 = 2;
     let buffer_bytes = PREAMBLE_BYTES + BUFFER_PIECES * PIECE_BYTES;
     write_header(out, buffer_bytes)?;
-    let rounds = (bytes.saturating_sub(HEADER_BYTES) / THREADS / buffer_bytes).max(1);
-    let mut threads: Vec<Thread> = (0..THREADS).map(Thread::new).collect();
+    let rounds = (bytes.saturating_sub(HEADER_BYTES) / threads / buffer_bytes).max(1);
+    let mut threads: Vec<Thread> = (0..threads).map(Thread::new).collect();
     for round in 1..=rounds {
         for thread in &mut threads {
             thread.buffer(out, BUFFER_PIECES, round == rounds)?;

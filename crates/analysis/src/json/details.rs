@@ -1,11 +1,14 @@
 //! The parts of `stats` that are asked for one by one, for programs.
 
+use crate::arguments::Arguments;
 use crate::directory::Directory;
 use crate::gaps::Gaps;
 use crate::histogram::Histograms;
+use crate::longest::Long;
 use crate::migrations::Migrations;
 use crate::pass::Done;
-use anytrace_core::span::{NO_CPU, Span};
+use anytrace_core::span::NO_CPU;
+use serde_json::map::Entry;
 use serde_json::{Value, json};
 
 use super::places::{put_track, since, text};
@@ -37,11 +40,11 @@ const NAMES_MAX: usize = 100_000;
 const STACK_MAX: usize = 64;
 
 /// The longest spans, each with its stack.
-pub(super) fn longest(spans: &[Span], done: &Done) -> Value {
+pub(super) fn longest(spans: &[Long], done: &Done) -> Value {
     let mut names = 0;
-    let object = |span| {
+    let object = |long| {
         let stack_max = if names < NAMES_MAX { usize::MAX } else { STACK_MAX };
-        let (object, shown) = span_object(span, done, stack_max);
+        let (object, shown) = span_object(long, done, stack_max);
         names += shown;
         object
     };
@@ -49,7 +52,7 @@ pub(super) fn longest(spans: &[Span], done: &Done) -> Value {
 }
 
 /// A span, and how many names of its stack are in it.
-fn span_object(span: &Span, done: &Done, stack_max: usize) -> (Value, usize) {
+fn span_object(Long { span, arguments }: &Long, done: &Done, stack_max: usize) -> (Value, usize) {
     let directory = &done.directory;
     let times = directory.source().unit;
     let path = done.stacks.as_ref().map(|stacks| stacks.path(span.stack)).unwrap_or_default();
@@ -68,8 +71,30 @@ fn span_object(span: &Span, done: &Done, stack_max: usize) -> (Value, usize) {
     if left_out > 0 {
         object["stack_left_out"] = json!(left_out);
     }
+    if !arguments.is_empty() {
+        object["attributes"] = attributes(arguments, directory);
+    }
     put_track(&mut object, span.track, directory);
     (object, path.len() - left_out)
+}
+
+/// Attributes by key; a repeated key has its values in a list, as it may mean several.
+fn attributes(arguments: &Arguments, directory: &Directory) -> Value {
+    let mut object = serde_json::Map::new();
+    for (key, value) in &arguments.values {
+        let value: Value = serde_json::from_str(value).unwrap_or(Value::Null);
+        match object.entry(text(directory.name(*key))) {
+            Entry::Vacant(place) => drop(place.insert(value)),
+            Entry::Occupied(mut place) => match place.get_mut() {
+                Value::Array(values) => values.push(value),
+                first => *first = json!([first.take(), value]),
+            },
+        }
+    }
+    if arguments.left_out > 0 {
+        object.insert("attributes_left_out".to_owned(), arguments.left_out.into());
+    }
+    Value::Object(object)
 }
 
 /// Idle time by thread, and the longest gaps.

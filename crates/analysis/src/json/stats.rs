@@ -87,7 +87,7 @@ fn outliers_of(rows: &[Row], mut outliers: Outliers, done: &Done) -> Value {
     let named = rows.iter().filter_map(|row| Some((row, row.name?)));
     let groups: Vec<_> = named.map(|(row, name)| (row, name, outliers.take(name))).collect();
     // All at once: what limits the length of stacks counts over all of them.
-    let all: Vec<_> = groups.iter().flat_map(|(.., spans)| spans.iter().copied()).collect();
+    let all: Vec<_> = groups.iter().flat_map(|(.., spans)| spans.iter().cloned()).collect();
     let Value::Array(mut shown) = details::longest(&all, done) else { return Value::Null };
     let mut shown = shown.drain(..);
     let times = done.directory.source().unit;

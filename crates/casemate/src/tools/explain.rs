@@ -11,7 +11,7 @@ use super::advice;
 use super::check::{CheckOptions, Found, Report, check};
 use super::history::{Event, Filter, History, Notes, What, Where};
 use super::render;
-use crate::model::{Cell, CellState, Checker, Descriptor, Miss, Watch};
+use crate::model::{Cell, CellState, Checker, Descriptor, Miss};
 use crate::wire::record::Transition;
 use crate::wire::walk::{Item, Walk};
 
@@ -349,15 +349,5 @@ fn reason(miss: Miss) -> &'static str {
         Miss::WrongGranule => "wrong-granule",
         Miss::NotModelled => "not-modelled",
         Miss::AlreadyDone => "already-done",
-    }
-}
-
-impl<W: Watch> Checker<W> {
-    pub(crate) fn lock_of_root(&self, root: u64) -> Option<u64> {
-        self.locks.of_root(root)
-    }
-
-    pub(crate) fn lock_holder(&self, lock: u64) -> Option<u32> {
-        self.locks.holder(lock).map(|held| held.thread)
     }
 }

@@ -9,12 +9,12 @@ use anytrace_core::{Error, Rule, Severity};
 use crate::rules;
 use crate::verbs::preamble::is_preamble;
 use crate::wire::field::Field;
-use crate::wire::name::Name;
 use crate::wire::output::claim_text;
 use crate::wire::parse::value_offset;
 use crate::wire::record::{Barrier, Dialect, Operand, Record, Transition};
 use crate::wire::style::Radix;
 use crate::wire::walk::{Here, Item};
+use anytrace_casemate_model::Name;
 
 /// Checks one trace, piece by piece.
 #[derive(Debug)]

@@ -6,15 +6,15 @@
 use anytrace_core::jsonl::{Object, push_header_start};
 use anytrace_core::{Error, text};
 
-use crate::wire::name::Name;
 use crate::wire::output::claim_text;
 use crate::wire::parse::parse;
 use crate::wire::record::{
     AtomicOp, Barrier, Domain, HintKind, Kind, MemoryOrder, Operand, Record, Source, Spelling, Sysreg, Transition,
 };
 use crate::wire::style::Radix;
-use crate::wire::tlbi::TlbiOp;
 use crate::wire::writer::Layout;
+use anytrace_casemate_model::Name;
+use anytrace_casemate_model::TlbiOp;
 
 /// White space and comments that are buffered until the next record.
 const BEFORE_BYTES_MAX: usize = 1 << 16;

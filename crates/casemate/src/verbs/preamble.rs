@@ -21,7 +21,7 @@ use crate::verbs::state::{
 use crate::wire::record::{
     Barrier, Domain, HintKind, MemoryOrder, Operand, Record, Source, Spelling, Sysreg, Transition,
 };
-use crate::wire::tlbi::TlbiOp;
+use anytrace_casemate_model::TlbiOp;
 
 /// The source of the records of a preamble.
 const PREAMBLE_SOURCE: &str = "anytrace-preamble:1";

@@ -11,8 +11,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use anytrace_core::Limits;
 
 use crate::verbs::memory::{Memory, words};
-use crate::wire::name::Name;
 use crate::wire::record::{Barrier, HintKind, MemoryOrder, Record, Sysreg, Transition};
+use anytrace_casemate_model::Name;
 
 /// Entries not yet clean that are followed at the same time; further ones are only counted.
 const UNCLEAN_MAX: usize = 4096;

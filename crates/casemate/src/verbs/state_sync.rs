@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use crate::model::may_have_xs;
 use crate::verbs::state::{LEVEL_SHIFT, MachineState, PAGE_BYTES, Progress, STAGE_1, STAGE_2, TABLE_MASK, Unclean};
 use crate::wire::record::{Barrier, Domain, Operand, Sysreg, Transition};
-use crate::wire::tlbi::{Regime, Stages, TlbiOp, TlbiRange, TlbiScope};
+use anytrace_casemate_model::{Regime, Stages, TlbiOp, TlbiRange, TlbiScope};
 
 impl MachineState {
     pub(super) fn dsb(&mut self, thread: u32, domain: Domain) {

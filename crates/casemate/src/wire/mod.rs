@@ -2,7 +2,6 @@
 
 pub(crate) mod field;
 pub(crate) mod marks;
-pub(crate) mod name;
 pub(crate) mod output;
 pub(crate) mod parse;
 pub(crate) mod probe;
@@ -10,7 +9,6 @@ pub(crate) mod reader;
 pub(crate) mod record;
 pub(crate) mod skip;
 pub(crate) mod style;
-pub(crate) mod tlbi;
 pub(crate) mod walk;
 pub(crate) mod words;
 pub(crate) mod writer;

@@ -10,12 +10,12 @@ use anytrace_core::{Rule, text};
 
 use crate::rules;
 use crate::wire::field::{Field, extra_fields, mask, own_fields};
-use crate::wire::name::Name;
 use crate::wire::record::{AtomicOp, Barrier, Domain, HintKind, Kind, MemoryOrder, Record, Source, Spelling, Sysreg};
 use crate::wire::style::Radix;
-use crate::wire::tlbi::TlbiOp;
 use crate::wire::words::{Class, DIGIT, Key, class, key_at, key_of};
 use crate::wire::writer::Layout;
+use anytrace_casemate_model::Name;
+use anytrace_casemate_model::TlbiOp;
 
 mod errors;
 mod finish;

@@ -32,10 +32,13 @@ pub(crate) struct RecordArguments {
     /// What to record, whatever the program looks like
     #[arg(long, value_name = "WHAT", value_enum)]
     with: Option<Recorder>,
+    /// XRay: `basic` records any program, `fdr` those that switch their flight recorder on themselves
+    #[arg(long, value_name = "MODE", value_enum, default_value_t = Mode::Basic)]
+    mode: Mode,
     /// XRay: leave out calls shorter than this, such as 5us, which makes the trace smaller [default: none]
     #[arg(long, value_name = "TIME", value_parser = microseconds)]
     min_duration: Option<u64>,
-    /// XRay: most calls of a thread in each other; deeper ones are not recorded [default: 65536]
+    /// XRay, `basic`: most calls of a thread in each other; deeper ones are not recorded [default: 65536]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1 << 24))]
     max_depth: Option<u32>,
     /// Do not report on the trace
@@ -57,6 +60,15 @@ enum Recorder {
     Xray,
 }
 
+/// How XRay records.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum Mode {
+    /// From the program's begin to its end
+    Basic,
+    /// What the program asks for by XRay's interface
+    Fdr,
+}
+
 pub(crate) fn run(options: &RecordArguments) -> Result<Verdict, Failure> {
     let [program, ..] = options.command.as_slice() else {
         return Err(Failure::usage("no program to record"));
@@ -66,8 +78,12 @@ pub(crate) fn run(options: &RecordArguments) -> Result<Verdict, Failure> {
         Some(recorder) => (recorder, "as asked for"),
         None => chosen(&path).ok_or_else(|| nothing_fits(program))?,
     };
-    if recorder != Recorder::Xray && (options.min_duration.is_some() || options.max_depth.is_some()) {
-        return Err(Failure::usage("--min-duration and --max-depth apply only to programs that XRay records"));
+    let is_for_xray = options.min_duration.is_some() || options.max_depth.is_some() || options.mode == Mode::Fdr;
+    if recorder != Recorder::Xray && is_for_xray {
+        return Err(Failure::usage("--min-duration, --max-depth and --mode apply only to programs that XRay records"));
+    }
+    if options.mode == Mode::Fdr && options.max_depth.is_some() {
+        return Err(Failure::usage("--max-depth applies only to --mode basic: the flight recorder has no such limit"));
     }
     let extension = if recorder == Recorder::Xray { "xray" } else { "trace" };
     let output = options.output.clone().unwrap_or_else(|| named_for(program, extension, options.force));
@@ -129,8 +145,8 @@ fn nothing_fits(program: &OsStr) -> Failure {
     ))
 }
 
-/// Runs a program with the recorder that its compiler has put into it. XRay names its file itself, in the basic mode,
-/// which alone needs no help from the program.
+/// Runs a program with the recorder that its compiler has put into it. XRay names its file itself. Its basic mode alone
+/// needs no help from the program.
 fn xray(output: &Path, options: &RecordArguments) -> Result<Verdict, Failure> {
     let is_file = look_at_output(output, options.force)?;
     if !is_file {
@@ -143,16 +159,20 @@ fn xray(output: &Path, options: &RecordArguments) -> Result<Verdict, Failure> {
     let failed = |error: std::io::Error| Failure::usage(format!("cannot write to {}: {error}", folder.display()));
     let work = tempfile::Builder::new().prefix(".anytrace-xray-").tempdir_in(folder).map_err(failed)?;
     let base = std::path::absolute(work.path()).map_err(failed)?.join("log.");
+    let (mode, variable, words) = match options.mode {
+        Mode::Basic => ("basic mode, which any program can be recorded with", "XRAY_BASIC_OPTIONS", BASIC),
+        Mode::Fdr => ("flight recorder, where the program switches it on", "XRAY_FDR_OPTIONS", ""),
+    };
     let own = settings(options);
     if !options.quiet {
-        paint::complain("note", format!("by XRay's basic mode, which any program can be recorded with: {own}"));
+        paint::complain("note", format!("by XRay's {mode}: {own}"));
     }
-    let log = format!("patch_premain=true xray_mode=xray-basic verbosity=0 xray_logfile_base={}", base.display());
+    let log = format!("{words}verbosity=0 xray_logfile_base={}", base.display());
     leave_interrupts();
     let mut command = Command::new(program);
     command.args(arguments).env("XRAY_OPTIONS", after(&log, "XRAY_OPTIONS", Order::OursLast));
     // What the user has set is meant.
-    command.env("XRAY_BASIC_OPTIONS", after(&own, "XRAY_BASIC_OPTIONS", Order::OursFirst));
+    command.env(variable, after(&own, variable, Order::OursFirst));
     let status = command.status();
     let status = status.map_err(|error| {
         Failure::usage(format!("cannot run {}: {error}", printable(&program.display().to_string())))
@@ -183,17 +203,33 @@ fn xray(output: &Path, options: &RecordArguments) -> Result<Verdict, Failure> {
         paint::complain("note", format!("the program was ended by signal {signal}: {missing}"));
     }
     if made.is_empty() {
-        let why = "the program wrote no log: it was not compiled with -fxray-instrument, or no thread ended";
+        let why = match options.mode {
+            Mode::Basic => "the program wrote no log: it was not compiled with -fxray-instrument, or no thread ended",
+            Mode::Fdr => {
+                "the program wrote no log: for --mode fdr it calls __xray_log_select_mode(\"xray-fdr\"), \
+                 __xray_log_init_mode and __xray_patch, and at its end __xray_log_finalize and __xray_log_flushLog"
+            }
+        };
         return Err(Failure::usage(format!("{}: nothing was recorded: {why}", output.display())));
     }
     Ok(Verdict::Program(code(status)))
 }
 
-/// How the recorder is to be. By its own settings it leaves out calls shorter than 5 us and those with 64 around them, and
-/// nothing in the trace says so.
+/// What makes XRay's basic mode begin with the program.
+const BASIC: &str = "patch_premain=true xray_mode=xray-basic ";
+
+/// How the recorder is to be. By its own settings it leaves out calls shorter than 5 us and, in basic mode, those with 64
+/// around them; the flight recorder has room for 1.6 MB, and then for what is newest. Nothing in the trace says so.
 fn settings(options: &RecordArguments) -> String {
-    let (shortest, deepest) = (options.min_duration.unwrap_or(0), options.max_depth.unwrap_or(DEPTH_MAX));
-    format!("func_duration_threshold_us={shortest} max_stack_depth={deepest}")
+    let shortest = options.min_duration.unwrap_or(0);
+    match options.mode {
+        Mode::Basic => {
+            let deepest = options.max_depth.unwrap_or(DEPTH_MAX);
+            format!("func_duration_threshold_us={shortest} max_stack_depth={deepest}")
+        }
+        // 512 MiB in all, of which a program touches what it fills.
+        Mode::Fdr => format!("func_duration_threshold_us={shortest} buffer_size=65536 buffer_max=8192"),
+    }
 }
 
 /// Which of two settings of the same option counts: the last.

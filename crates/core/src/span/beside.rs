@@ -9,15 +9,19 @@ use std::sync::{Mutex, PoisonError};
 use super::{EdgeBatch, Location, NameId, SpanSink, SpanSource, Track, TrackId};
 use crate::Error;
 
-/// Most messages that wait: batches of at most about 300 KiB.
-const WAITING_MAX: usize = 8;
+/// Most messages that wait.
+const WAITING_MAX: usize = 4;
+
+/// Batches of a message: a thread that waits is woken less often. Edges of a full batch take 48 KiB, its attributes up to
+/// about 300 KiB.
+const BATCHES: usize = 8;
 
 /// What a sink receives.
 enum Message {
     Source(SpanSource),
     Track(TrackId, Track),
     Name(NameId, Vec<u8>, Option<Location>),
-    Edges(EdgeBatch),
+    Edges(Vec<EdgeBatch>),
 }
 
 /// Emits spans to a sink that works on another thread; with fewer than two threads on the same one. Returns when both are
@@ -47,7 +51,11 @@ pub fn emit_beside<R, E: From<Error>>(
             }
             drop(waiting);
         });
-        emit(&mut Beside { messages, spare, failure, wants })
+        let mut beside = Beside { messages, spare, empty: Vec::new(), full: Vec::new(), failure, wants };
+        let emitted = emit(&mut beside);
+        // An error of the sink is returned below.
+        let _ = beside.flush();
+        emitted
     });
     match failure.into_inner().unwrap_or_else(PoisonError::into_inner) {
         // Nobody asked for it before the end.
@@ -59,17 +67,17 @@ pub fn emit_beside<R, E: From<Error>>(
 fn receive(
     sink: &mut (dyn SpanSink + Send),
     waiting: &Receiver<Message>,
-    done: &Sender<EdgeBatch>,
+    done: &Sender<Vec<EdgeBatch>>,
 ) -> Result<(), Error> {
     for message in waiting {
         match message {
             Message::Source(source) => sink.source(&source)?,
             Message::Track(id, track) => sink.track(id, &track)?,
             Message::Name(id, name, location) => sink.name(id, &name, location.as_ref())?,
-            Message::Edges(batch) => {
-                sink.edges(&batch)?;
+            Message::Edges(batches) => {
+                batches.iter().try_for_each(|batch| sink.edges(batch))?;
                 // The emitting side may be done.
-                let _ = done.send(batch);
+                let _ = done.send(batches);
             }
         }
     }
@@ -101,14 +109,30 @@ impl Wants {
 /// The end of it that a format emits to.
 struct Beside<'a> {
     messages: SyncSender<Message>,
-    /// Batches that were used.
-    spare: Receiver<EdgeBatch>,
+    /// Batches that were used, and those not sent yet.
+    spare: Receiver<Vec<EdgeBatch>>,
+    empty: Vec<EdgeBatch>,
+    full: Vec<EdgeBatch>,
     failure: &'a Mutex<Option<Error>>,
     wants: Wants,
 }
 
 impl Beside<'_> {
-    fn send(&self, message: Message) -> Result<(), Error> {
+    /// Sends what is announced, behind the edges before it.
+    fn send(&mut self, message: Message) -> Result<(), Error> {
+        self.flush()?;
+        self.put(message)
+    }
+
+    fn flush(&mut self) -> Result<(), Error> {
+        if self.full.is_empty() {
+            return Ok(());
+        }
+        let full = std::mem::take(&mut self.full);
+        self.put(Message::Edges(full))
+    }
+
+    fn put(&self, message: Message) -> Result<(), Error> {
         self.messages.send(message).map_err(|_| {
             let error = self.failure.lock().unwrap_or_else(PoisonError::into_inner).take();
             error.unwrap_or_else(|| Error::io("working on spans", std::io::ErrorKind::BrokenPipe.into()))
@@ -150,9 +174,13 @@ impl SpanSink for Beside<'_> {
     }
 
     fn edges(&mut self, batch: &EdgeBatch) -> Result<(), Error> {
-        let mut copy = self.spare.try_recv().unwrap_or_default();
+        if self.empty.is_empty() {
+            self.empty = self.spare.try_recv().unwrap_or_default();
+        }
+        let mut copy = self.empty.pop().unwrap_or_default();
         copy.copy_from(batch);
-        self.send(Message::Edges(copy))
+        self.full.push(copy);
+        if self.full.len() >= BATCHES { self.flush() } else { Ok(()) }
     }
 }
 

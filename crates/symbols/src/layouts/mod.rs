@@ -116,7 +116,7 @@ impl Layouts for TypeData<'_> {
     }
 }
 
-/// Opens files with type data (programs, libraries, object files, `.dwo` files, and JSON: our own and that of
+/// Opens files with type data (programs, libraries, object files, `.dwo` and `.dwp` files, and JSON: our own and that of
 /// dwarf2json, version 4), and passes them to `work`. Split DWARF (`.dwo`) and separate debug files (`.gnu_debuglink`)
 /// are searched where compilers and Debian put them.
 ///
@@ -143,12 +143,21 @@ pub fn with_type_data<T>(
     for object in &objects {
         all.push(object.as_ref().map(TypeSections::load).transpose()?);
     }
+    let mut packages = Vec::new();
+    for sections in &all {
+        packages.push(sections.as_ref().map(|sections| sections.units(&mut notes)).transpose()?.flatten());
+    }
     let mut parts = Vec::new();
-    for (number, ((file, object), sections)) in files.iter().zip(&objects).zip(&all).enumerate() {
+    for (number, (((file, object), sections), package)) in
+        files.iter().zip(&objects).zip(&all).zip(&packages).enumerate()
+    {
         match (sections, object) {
             (Some(sections), Some(object)) => {
-                let types = Types::new(sections, &mut notes)?;
-                parts.push(Part::Dwarf(Box::new(Program { types, object, sites: None })));
+                let units = package.as_deref().unwrap_or(std::slice::from_ref(sections));
+                for sections in units {
+                    let types = Types::new(sections, &mut notes)?;
+                    parts.push(Part::Dwarf(Box::new(Program { types, object, sites: None })));
+                }
             }
             _ if number < named_count => parts.push(Part::Listed(Finder::new(read_layouts(file)?))),
             _ => {}

@@ -4,7 +4,7 @@ use std::borrow::Cow;
 use std::path::{Path, PathBuf};
 
 use anytrace_core::{Error, InputOptions};
-use gimli::{DwarfFileType, DwarfSections, EndianSlice, RunTimeEndian, SectionId};
+use gimli::{DwarfFileType, DwarfSections, EndianSlice, RunTimeEndian, Section as _, SectionId};
 use object::Object;
 
 use crate::object_file::{failed, unpacked};
@@ -23,6 +23,8 @@ pub(super) struct TypeSections<'a> {
     pub(super) endian: RunTimeEndian,
     sections: DwarfSections<Cow<'a, [u8]>>,
     is_split: bool,
+    /// Where the units of a package (`.dwp`) are: of compilation and type units.
+    indexes: [Cow<'a, [u8]>; 2],
     /// Length of the sections that describe types.
     pub(super) info_bytes: usize,
 }
@@ -45,7 +47,65 @@ impl<'a> TypeSections<'a> {
         };
         let sections = DwarfSections::load(load)?;
         let endian = if object.is_little_endian() { RunTimeEndian::Little } else { RunTimeEndian::Big };
-        Ok(Self { name: object.name, endian, sections, is_split, info_bytes })
+        let index = |name: &str| match object.file.section_by_name(name) {
+            Some(section) => unpacked(&section).map_err(|what| failed(object.name, name, what)),
+            None => Ok(Cow::Borrowed(&[][..])),
+        };
+        let indexes = [index(".debug_cu_index")?, index(".debug_tu_index")?];
+        Ok(Self { name: object.name, endian, sections, is_split, indexes, info_bytes })
+    }
+
+    /// The units of a package, each as the `.dwo` file that it was; `None` for any other file.
+    ///
+    /// Source: DWARF 5, section 7.3.5, "DWARF Package Files".
+    pub(super) fn units(&self, notes: &mut Vec<String>) -> Result<Option<Vec<TypeSections<'_>>>, Error> {
+        let [compilation, types] = &self.indexes;
+        if compilation.is_empty() && types.is_empty() {
+            return Ok(None);
+        }
+        let unreadable = |what| failed(self.name, "package index", what);
+        let compilation = gimli::DebugCuIndex::new(compilation, self.endian).index().map_err(unreadable)?;
+        let types = gimli::DebugTuIndex::new(types, self.endian).index().map_err(unreadable)?;
+        let mut units = Vec::new();
+        for index in [compilation, types] {
+            for row in 1..=index.unit_count() {
+                if units.len() >= COMPANIONS_MAX {
+                    notes.push(format!("{}: only the first {COMPANIONS_MAX} units are read", self.name));
+                    return Ok(Some(units));
+                }
+                units.push(self.unit(index.sections(row).map_err(unreadable)?)?);
+            }
+        }
+        Ok(Some(units))
+    }
+
+    /// The parts of the sections that belong to a unit. Texts belong to all.
+    fn unit<R: gimli::Reader>(&self, parts: gimli::UnitIndexSectionIterator<'_, R>) -> Result<TypeSections<'_>, Error> {
+        let parts: Vec<_> = parts.collect();
+        let whole = self.dwarf();
+        let mut info_bytes = 0;
+        let load = |id: SectionId| -> Result<Cow<'_, [u8]>, Error> {
+            let all = match id {
+                SectionId::DebugStr => return Ok(Cow::Borrowed(whole.debug_str.reader().slice())),
+                SectionId::DebugAbbrev => whole.debug_abbrev.reader().slice(),
+                SectionId::DebugInfo => whole.debug_info.reader().slice(),
+                SectionId::DebugLine => whole.debug_line.reader().slice(),
+                SectionId::DebugStrOffsets => whole.debug_str_offsets.reader().slice(),
+                SectionId::DebugTypes => whole.debug_types.reader().slice(),
+                _ => &[],
+            };
+            let part = parts.iter().find(|part| part.section.section_id() == id);
+            let range = part.map(|part| part.offset as usize..part.offset as usize + part.size as usize);
+            let bytes = range.map_or(Some(&[][..]), |range| all.get(range));
+            let bytes = bytes.ok_or_else(|| failed(self.name, "package index", "a unit is outside its section"))?;
+            if matches!(id, SectionId::DebugInfo | SectionId::DebugTypes) {
+                info_bytes += bytes.len();
+            }
+            Ok(Cow::Borrowed(bytes))
+        };
+        let sections = DwarfSections::load(load)?;
+        let indexes = [Cow::Borrowed(&[][..]), Cow::Borrowed(&[][..])];
+        Ok(TypeSections { name: self.name, endian: self.endian, sections, is_split: true, indexes, info_bytes })
     }
 
     pub(super) fn dwarf(&self) -> Dwarf<'_> {
@@ -82,7 +142,7 @@ fn is_used(id: SectionId) -> bool {
     )
 }
 
-/// Files that have the debug data of this one: a separate debug file, `.dwo` files.
+/// Files that have the debug data of this one: a separate debug file, a `.dwp` file, `.dwo` files.
 pub(super) fn companions(
     path: &Path,
     file: &Binary,
@@ -101,6 +161,9 @@ pub(super) fn companions(
         return Ok(found);
     }
     let dwarf = sections.dwarf();
+    // A package has what all `.dwo` files had, which are often gone by then.
+    let package = with_suffix(path, ".dwp");
+    let has_package = package.is_file();
     let mut headers = dwarf.units();
     while let Ok(Some(header)) = headers.next() {
         if found.len() >= COMPANIONS_MAX {
@@ -109,6 +172,10 @@ pub(super) fn companions(
         }
         let Ok(unit) = dwarf.unit(header) else { continue };
         let Ok(Some(name)) = unit.dwo_name() else { continue };
+        if has_package {
+            found.push(Binary::open(&package, options)?);
+            break;
+        }
         let Ok(name) = dwarf.attr_string(&unit, name) else { continue };
         let name = PathBuf::from(name.to_string_lossy().into_owned());
         let folder = unit.comp_dir.map(|dir| PathBuf::from(dir.to_string_lossy().into_owned()));
@@ -120,4 +187,11 @@ pub(super) fn companions(
         }
     }
     Ok(found)
+}
+
+/// A path with something behind its last name.
+fn with_suffix(path: &Path, suffix: &str) -> PathBuf {
+    let mut name = path.as_os_str().to_owned();
+    name.push(suffix);
+    PathBuf::from(name)
 }

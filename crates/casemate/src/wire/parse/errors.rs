@@ -7,9 +7,9 @@ use anytrace_core::{Rule, text};
 use super::{Fault, Need, Parser, Watch};
 use crate::rules;
 use crate::wire::field::Field;
-use crate::wire::name::Name;
 use crate::wire::record::Kind;
 use crate::wire::words::Key;
+use anytrace_casemate_model::Name;
 
 /// How much of a wrong word an error shows.
 const SHOWN_BYTES_MAX: usize = 64;

@@ -4,9 +4,10 @@ mod events;
 mod histograms;
 
 use anytrace_analysis::accounting::{Row, Statistic};
+use anytrace_analysis::arguments::Arguments;
 use anytrace_analysis::directory::Directory;
 use anytrace_analysis::gaps::Gaps;
-use anytrace_analysis::longest::Outliers;
+use anytrace_analysis::longest::{Long, Outliers};
 use anytrace_analysis::migrations::Migrations;
 use anytrace_analysis::pass::Done;
 use anytrace_core::span::Span;
@@ -21,7 +22,7 @@ pub(super) use histograms::histograms;
 const STACK_SHOWN: usize = 12;
 
 /// The longest spans, outermost caller first.
-pub(super) fn longest(spans: Vec<Span>, done: &Done) -> String {
+pub(super) fn longest(spans: Vec<Long>, done: &Done) -> String {
     let times = Times(done.directory.source().unit);
     let mut table = Table::new(&[
         ("length", Align::Right),
@@ -30,13 +31,13 @@ pub(super) fn longest(spans: Vec<Span>, done: &Done) -> String {
         ("thread", Align::Left),
         ("stack", Align::Left),
     ]);
-    for span in spans {
+    for Long { span, arguments } in spans {
         table.row(vec![
             times.length(u128::from(span.duration())),
             times.length(u128::from(span.self_time)),
             since(span.start, &done.directory),
             thread(&done.directory, done.directory.thread_of(span.track)),
-            stack(&span, done),
+            stack(&span, done) + &shown_arguments(&arguments, &done.directory),
         ]);
     }
     heading("Longest spans") + &table.render()
@@ -58,7 +59,7 @@ pub(super) fn outliers(rows: &[Row], mut outliers: Outliers, done: &Done) -> Str
             ("thread", Align::Left),
             ("stack", Align::Left),
         ]);
-        for span in outliers.take(name) {
+        for Long { span, arguments } in outliers.take(name) {
             let length = u128::from(span.duration());
             // In tenths, rounded; nothing is a multiple of a median of nothing.
             let tenths = (length * 10 + median / 2).checked_div(median);
@@ -69,7 +70,7 @@ pub(super) fn outliers(rows: &[Row], mut outliers: Outliers, done: &Done) -> Str
                 since(span.start, directory),
                 grouped(u128::from(span.seq)),
                 thread(directory, directory.thread_of(span.track)),
-                stack(&span, done),
+                stack(&span, done) + &shown_arguments(&arguments, directory),
             ]);
         }
         let place = directory.location(name).map_or_else(String::new, |place| {
@@ -100,6 +101,23 @@ fn stack(span: &Span, done: &Done) -> String {
         stack.push_str(&format!("  [{}]", flags.join(", ")));
     }
     stack
+}
+
+/// Most characters of the attributes of a span; JSON has more.
+const ARGUMENTS_SHOWN: usize = 120;
+
+/// Attributes behind a stack: ` (key=value, …)`.
+fn shown_arguments(arguments: &Arguments, directory: &Directory) -> String {
+    if arguments.is_empty() {
+        return String::new();
+    }
+    let one = |(key, value): &(_, String)| format!("{}={value}", directory.shown_name(*key));
+    let mut shown = arguments.values.iter().map(one).collect::<Vec<_>>().join(", ");
+    let is_cut = arguments.left_out > 0 || shown.chars().count() > ARGUMENTS_SHOWN;
+    if is_cut {
+        shown = shown.chars().take(ARGUMENTS_SHOWN).collect::<String>() + "…";
+    }
+    format!(" ({})", anytrace_core::text::printable(&shown))
 }
 
 /// Idle time by thread, and the longest gaps.

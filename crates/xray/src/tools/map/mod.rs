@@ -10,7 +10,7 @@ use std::collections::BTreeMap;
 
 use anytrace_core::span::{Location, Mangling, SymbolSource, Symbols};
 use anytrace_core::{Error, InputOptions};
-use anytrace_symbols::Program;
+use anytrace_symbols::{ObjectFile, Program, libraries};
 
 pub use extract::{ExtractOptions, extract};
 pub use functions::Function;
@@ -62,10 +62,39 @@ pub fn load(sources: &[SymbolSource], mangling: Mangling) -> Result<Map, Error> 
             )));
         }
     }
+    map.find_libraries(sources, mangling);
     Ok(map)
 }
 
+/// The section that a library has where it was compiled for XRay.
+const SLEDS: &str = "xray_instr_map";
+
 impl Map {
+    /// Loads the libraries of a program that is named alone. Their objects are numbered from 1 in the order in which they
+    /// are started, as each announces itself then.
+    fn find_libraries(&mut self, sources: &[SymbolSource], mangling: Mangling) {
+        let [SymbolSource { object: None | Some(0), path }] = sources else { return };
+        // A YAML map has none.
+        let Ok(found) = libraries(path, InputOptions::default()) else { return };
+        let mut next = 1;
+        for path in found {
+            let Ok(library) = Program::open(&path, InputOptions::default()) else { continue };
+            let has_sleds = ObjectFile::parse(library.binary(), None).is_ok_and(|object| object.has_section(SLEDS));
+            if !has_sleds || next > u32::MAX >> LOCAL_BITS {
+                continue;
+            }
+            let shown = path.display();
+            match functions::functions(&library, mangling, &mut self.notes) {
+                Ok(functions) => {
+                    self.notes.push(format!("object {next} is taken to be {shown}, which the program needs"));
+                    self.objects.insert(next, functions);
+                }
+                Err(error) => self.notes.push(format!("object {next}, {shown}, has no names: {error}")),
+            }
+            next += 1;
+        }
+    }
+
     /// What is known of a function; `None` if no map has its number.
     pub fn function(&self, id: u32) -> Option<&Function> {
         let (object, local) = (id >> LOCAL_BITS, id & ((1 << LOCAL_BITS) - 1));

@@ -1,0 +1,150 @@
+//! What a block or page permits.
+//!
+//! Layouts of S2AP, XN, AP, UXN, PXN and DBM: Arm ARM D8.4 (memory access control), by way of the definitions in Linux'
+//! arch/arm64/include/asm/pgtable-hwdef.h, kvm_pgtable.h and kvm_arm.h, which are secondary sources.
+
+use alloc::string::String;
+use alloc::vec::Vec;
+
+use crate::record::Sysreg;
+
+use super::threads::Threads;
+
+const USER: u64 = 1 << 6;
+const WRITE: u64 = 1 << 7;
+const DIRTY: u64 = 1 << 51;
+const XN_LOW: u64 = 1 << 53;
+const XN_HIGH: u64 = 1 << 54;
+
+/// A set of rights.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Rights(u8);
+
+/// Each right and its name.
+const NAMES: [(Rights, &str); 6] = [
+    (Rights::READ, "read"),
+    (Rights::WRITE, "write"),
+    (Rights::EXECUTE, "execute"),
+    (Rights::USER_READ, "read at EL0"),
+    (Rights::USER_WRITE, "write at EL0"),
+    (Rights::USER_EXECUTE, "execute at EL0"),
+];
+
+/// Registers that change what descriptor bits permit.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(crate) struct Regime {
+    /// HD: an entry with DBM permits writes, because hardware makes it writable.
+    has_dirty_state: bool,
+    /// HCR_EL2.E2H: stage 1 has permissions for EL0.
+    has_user: bool,
+}
+
+impl Regime {
+    /// The regime of a stage, by what any thread wrote: a right that one thread has may be in a TLB.
+    pub(super) fn of(threads: &Threads, stage: u8) -> Self {
+        let has = |register, bit: u32| threads.all_of(register).any(|value| value >> bit & 1 != 0);
+        let has_user = stage == 1 && has(Sysreg::HcrEl2, 34);
+        let has_dirty_state = match (stage, has_user) {
+            (1, false) => has(Sysreg::TcrEl2, 22),
+            (1, true) => has(Sysreg::TcrEl2, 40),
+            _ => has(Sysreg::VtcrEl2, 22),
+        };
+        Self { has_dirty_state, has_user }
+    }
+}
+
+impl Rights {
+    const READ: Self = Self(1);
+    const WRITE: Self = Self(2);
+    const EXECUTE: Self = Self(4);
+    const USER_READ: Self = Self(8);
+    const USER_WRITE: Self = Self(16);
+    const USER_EXECUTE: Self = Self(32);
+
+    /// Bits on which the rights of a block or page depend.
+    pub(crate) const BITS: u64 = USER | WRITE | DIRTY | XN_LOW | XN_HIGH;
+
+    /// What a valid block or page of a stage permits.
+    pub(crate) fn of(stage: u8, value: u64, regime: Regime) -> Self {
+        let has = |mask| value & mask != 0;
+        let writes_by_hardware = regime.has_dirty_state && has(DIRTY);
+        let granted = |right: Self, is_granted: bool| if is_granted { right.0 } else { 0 };
+        if stage != 1 {
+            // XN[1:0]: 00 both levels execute, 01 EL0 only, 10 neither, 11 EL1 only.
+            return Self(
+                granted(Self::READ, has(USER))
+                    | granted(Self::WRITE, has(WRITE) || writes_by_hardware)
+                    | granted(Self::EXECUTE, has(XN_HIGH) == has(XN_LOW))
+                    | granted(Self::USER_EXECUTE, !has(XN_HIGH)),
+            );
+        }
+        let is_writable = !has(WRITE) || writes_by_hardware;
+        let common = granted(Self::READ, true) | granted(Self::WRITE, is_writable);
+        if !regime.has_user {
+            // AP[1] and PXN have no meaning where there is one privilege level.
+            return Self(common | granted(Self::EXECUTE, !has(XN_HIGH)));
+        }
+        Self(
+            common
+                | granted(Self::EXECUTE, !has(XN_LOW))
+                | granted(Self::USER_READ, has(USER))
+                | granted(Self::USER_WRITE, has(USER) && is_writable)
+                | granted(Self::USER_EXECUTE, !has(XN_HIGH)),
+        )
+    }
+
+    /// The rights of both.
+    pub(crate) fn with(self, other: Self) -> Self {
+        Self(self.0 | other.0)
+    }
+
+    /// The rights that `other` lacks.
+    pub(crate) fn without(self, other: Self) -> Self {
+        Self(self.0 & !other.0)
+    }
+
+    /// True if there are none.
+    pub fn is_empty(self) -> bool {
+        self.0 == 0
+    }
+
+    /// `write, execute at EL0`.
+    pub fn words(self) -> String {
+        let names = NAMES.iter().filter(|(right, _)| self.0 & right.0 != 0).map(|(_, name)| *name);
+        names.collect::<Vec<_>>().join(", ")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn words(stage: u8, value: u64, regime: Regime) -> String {
+        Rights::of(stage, value, regime).words()
+    }
+
+    #[test]
+    fn stage_2_has_four_combinations_of_execute_never() {
+        let plain = Regime::default();
+        for (xn, rights) in [(0, "execute, execute at EL0"), (1, "execute at EL0"), (2, ""), (3, "execute")] {
+            assert_eq!(words(2, xn << 53, plain), rights);
+        }
+        assert_eq!(words(2, 2 << 53 | 0xc0, plain), "read, write");
+        let dirty = Regime { has_dirty_state: true, ..plain };
+        assert_eq!(words(2, 2 << 53 | DIRTY | 0x40, plain), "read");
+        assert_eq!(words(2, 2 << 53 | DIRTY | 0x40, dirty), "read, write");
+    }
+
+    #[test]
+    fn stage_1_has_user_permissions_with_host_extensions_only() {
+        let plain = Regime::default();
+        assert_eq!(words(1, 0, plain), "read, write, execute");
+        assert_eq!(words(1, XN_HIGH | WRITE | XN_LOW | USER, plain), "read");
+        let user = Regime { has_user: true, ..plain };
+        assert_eq!(words(1, 0, user), "read, write, execute, execute at EL0");
+        assert_eq!(words(1, USER | WRITE | XN_LOW, user), "read, read at EL0, execute at EL0");
+        assert_eq!(words(1, USER | XN_HIGH | XN_LOW, user), "read, write, read at EL0, write at EL0");
+        let none = Rights::of(1, USER, user).without(Rights::of(1, USER, user));
+        assert!(none.is_empty());
+    }
+}

@@ -1,0 +1,83 @@
+//! What each thread wrote to its system registers, and its barriers.
+
+use alloc::vec::Vec;
+
+use crate::room;
+use crate::table::Map;
+
+use crate::record::Sysreg;
+
+/// What is known of a thread.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct Thread {
+    pub(super) registers: [Option<u64>; Sysreg::ALL.len()],
+    /// Slots of the current roots of stage 1 and 2.
+    pub(super) current: [Option<usize>; 2],
+    dsbs: u64,
+}
+
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Threads {
+    index: Map<u32, usize>,
+    all: Vec<(u32, Thread)>,
+}
+
+impl Threads {
+    #[inline]
+    pub(super) fn get(&self, thread: u32) -> Option<&Thread> {
+        self.all.get(*self.index.get(&thread)?).map(|(_, thread)| thread)
+    }
+
+    /// The thread, created if necessary; none if there is no memory for it.
+    pub(super) fn make(&mut self, thread: u32) -> Option<&mut Thread> {
+        let at = match self.index.get(&thread) {
+            Some(at) => *at,
+            None => {
+                let at = self.all.len();
+                if !self.index.insert(thread, at) || !room::push(&mut self.all, (thread, Thread::default())) {
+                    return None;
+                }
+                at
+            }
+        };
+        self.all.get_mut(at).map(|(_, thread)| thread)
+    }
+
+    #[inline]
+    pub(crate) fn dsbs(&self, thread: u32) -> u64 {
+        self.get(thread).map_or(0, |thread| thread.dsbs)
+    }
+
+    pub(crate) fn count_dsb(&mut self, thread: u32) {
+        if let Some(thread) = self.make(thread) {
+            thread.dsbs += 1;
+        }
+    }
+
+    /// The slot of the current root.
+    pub(crate) fn current(&self, thread: u32, stage: u8) -> Option<usize> {
+        *self.get(thread)?.current.get(usize::from(stage) - 1)?
+    }
+
+    /// The value of a register in each thread that wrote it.
+    pub(crate) fn all_of(&self, register: Sysreg) -> impl Iterator<Item = u64> {
+        self.all.iter().filter_map(move |(_, thread)| thread.register(register))
+    }
+
+    /// Threads that wrote registers or used DSBs, in order of number: registers and current roots.
+    pub(crate) fn all(&self) -> Vec<(u32, Thread)> {
+        let mut all = self.all.clone();
+        all.sort_unstable_by_key(|(number, _)| *number);
+        all
+    }
+}
+
+impl Thread {
+    pub(crate) fn register(&self, register: Sysreg) -> Option<u64> {
+        self.registers.get(register as usize).copied().flatten()
+    }
+
+    pub(crate) fn current(&self) -> [Option<usize>; 2] {
+        self.current
+    }
+}

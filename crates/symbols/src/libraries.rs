@@ -1,0 +1,210 @@
+//! The shared libraries of a program, in the order in which the dynamic linker starts them.
+//!
+//! Objects are loaded breadth first. Then each is started after those that it needs, which is a depth-first walk from the
+//! last loaded one on: what `ld.so(8)` of the GNU C library does since version 2.35 (`glibc.rtld.dynamic_sort`, 2). Where
+//! a library is: `ld.so(8)`, "DESCRIPTION"; what was started with another `LD_LIBRARY_PATH`, or loaded later, cannot be
+//! known.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+use anytrace_core::{Error, InputOptions};
+use object::Object;
+
+use crate::{Binary, ObjectFile};
+
+/// Most libraries of a program.
+const LIBRARIES_MAX: usize = 1000;
+
+/// Where libraries are installed, besides folders named for an architecture.
+const USUAL_FOLDERS: [&str; 6] = ["/lib64", "/usr/lib64", "/lib", "/usr/lib", "/usr/local/lib", "/usr/local/lib64"];
+
+/// Tags of the dynamic section (System V ABI, "Dynamic Section").
+const DT_NEEDED: u64 = 1;
+const DT_RPATH: u64 = 15;
+const DT_RUNPATH: u64 = 29;
+
+/// The libraries that a program needs, and that those need, as far as they are found: first what is started first.
+///
+/// # Errors
+/// As [`Binary::open`] and [`ObjectFile::parse`], of the program itself.
+pub fn libraries(program: &Path, options: InputOptions) -> Result<Vec<PathBuf>, Error> {
+    let binary = Binary::open(program, options)?;
+    let object = ObjectFile::parse(&binary, None)?;
+    let mut loaded = Loaded { program, options, kind: Kind::of(&object), objects: Vec::new() };
+    loaded.objects.push(Needs::of(program.to_owned(), &object));
+    loaded.load();
+    Ok(loaded.started())
+}
+
+/// What a library must have in common with the program.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Kind {
+    architecture: object::Architecture,
+    is_64: bool,
+    is_little_endian: bool,
+}
+
+impl Kind {
+    fn of(object: &ObjectFile<'_>) -> Self {
+        let (is_64, is_little_endian) = (object.is_64(), object.is_little_endian());
+        Self { architecture: object.file.architecture(), is_64, is_little_endian }
+    }
+
+    /// Folders that are named for it.
+    fn folders(self) -> &'static [&'static str] {
+        match self.architecture {
+            object::Architecture::X86_64 => &["/lib/x86_64-linux-gnu", "/usr/lib/x86_64-linux-gnu"],
+            object::Architecture::Aarch64 => &["/lib/aarch64-linux-gnu", "/usr/lib/aarch64-linux-gnu"],
+            _ => &[],
+        }
+    }
+}
+
+/// An object, and what its dynamic section says.
+#[derive(Debug)]
+struct Needs {
+    path: PathBuf,
+    needed: Vec<String>,
+    /// Where to search: `DT_RUNPATH`, or else `DT_RPATH`.
+    folders: Vec<PathBuf>,
+    /// Numbers of the objects that are needed.
+    objects: Vec<usize>,
+}
+
+impl Needs {
+    fn of(path: PathBuf, object: &ObjectFile<'_>) -> Self {
+        let entries = entries(object).unwrap_or_default();
+        let all = |wanted: u64| entries.iter().filter(move |(tag, _)| *tag == wanted).map(|(_, text)| text.clone());
+        let paths: Vec<String> = match all(DT_RUNPATH).next() {
+            Some(_) => all(DT_RUNPATH).collect(),
+            None => all(DT_RPATH).collect(),
+        };
+        let origin = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
+        let place = |folder: &str| {
+            let origin = origin.to_string_lossy();
+            PathBuf::from(folder.replace("${ORIGIN}", &origin).replace("$ORIGIN", &origin))
+        };
+        let folders = paths.iter().flat_map(|list| list.split(':')).filter(|one| !one.is_empty()).map(place).collect();
+        Self { needed: all(DT_NEEDED).collect(), folders, objects: Vec::new(), path }
+    }
+}
+
+/// Entries of the dynamic section whose value is a text.
+fn entries(object: &ObjectFile<'_>) -> Option<Vec<(u64, String)>> {
+    let table = object.section(".dynamic").ok()??;
+    let strings = object.section(".dynstr").ok()??;
+    let word = if object.is_64() { 8 } else { 4 };
+    let number = |bytes: &[u8]| {
+        let mut wide = [0; 8];
+        let bytes: Vec<u8> = match object.is_little_endian() {
+            true => bytes.to_vec(),
+            false => bytes.iter().rev().copied().collect(),
+        };
+        wide.get_mut(..word)?.copy_from_slice(bytes.get(..word)?);
+        Some(u64::from_le_bytes(wide))
+    };
+    let mut entries = Vec::new();
+    for entry in table.data.chunks_exact(2 * word) {
+        let (tag, value) = (number(entry.get(..word)?)?, number(entry.get(word..)?)?);
+        if tag == 0 || entries.len() > LIBRARIES_MAX {
+            break;
+        }
+        if [DT_NEEDED, DT_RPATH, DT_RUNPATH].contains(&tag) {
+            let text = strings.data.get(usize::try_from(value).ok()?..)?;
+            let text = text.split(|byte| *byte == 0).next()?;
+            entries.push((tag, String::from_utf8_lossy(text).into_owned()));
+        }
+    }
+    Some(entries)
+}
+
+/// Objects in the order in which they are loaded.
+struct Loaded<'p> {
+    program: &'p Path,
+    options: InputOptions,
+    kind: Kind,
+    objects: Vec<Needs>,
+}
+
+impl Loaded<'_> {
+    /// Loads what is needed, breadth first. What is not found is nothing.
+    fn load(&mut self) {
+        let mut by_name = BTreeMap::new();
+        let mut at = 0;
+        while let Some(names) = self.objects.get(at).map(|object| object.needed.clone()) {
+            for name in names {
+                let known = match by_name.get(&name) {
+                    Some(known) => *known,
+                    None => {
+                        let known = self.find(&name, at).map(|found| {
+                            self.objects.push(found);
+                            self.objects.len() - 1
+                        });
+                        by_name.insert(name, known);
+                        known
+                    }
+                };
+                if let (Some(object), Some(needed)) = (self.objects.get_mut(at), known) {
+                    object.objects.push(needed);
+                }
+            }
+            at += 1;
+        }
+    }
+
+    fn find(&self, name: &str, by: usize) -> Option<Needs> {
+        if self.objects.len() > LIBRARIES_MAX {
+            return None;
+        }
+        if name.contains('/') {
+            return self.open(PathBuf::from(name));
+        }
+        let own = self.objects.get(by).map(|object| object.folders.as_slice()).unwrap_or_default();
+        // Moved together with the program, libraries are beside it, whatever it was linked with.
+        let beside = self.program.parent().map(Path::to_owned);
+        let usual = self.kind.folders().iter().chain(&USUAL_FOLDERS).map(PathBuf::from);
+        own.iter().cloned().chain(beside).chain(usual).find_map(|folder| self.open(folder.join(name)))
+    }
+
+    fn open(&self, path: PathBuf) -> Option<Needs> {
+        if !path.is_file() {
+            return None;
+        }
+        let binary = Binary::open(&path, self.options).ok()?;
+        let object = ObjectFile::parse(&binary, None).ok()?;
+        (Kind::of(&object) == self.kind).then(|| Needs::of(path, &object))
+    }
+
+    /// The libraries in the order in which they are started.
+    fn started(self) -> Vec<PathBuf> {
+        let mut order = Vec::new();
+        let mut is_visited = vec![false; self.objects.len()];
+        for last in (0..self.objects.len()).rev() {
+            self.visit(last, &mut is_visited, &mut order);
+        }
+        order.into_iter().filter(|at| *at > 0).filter_map(|at| Some(self.objects.get(at)?.path.clone())).collect()
+    }
+
+    /// Those that an object needs, then the object. Without recursion: a chain may have as many as there are.
+    fn visit(&self, first: usize, is_visited: &mut [bool], order: &mut Vec<usize>) {
+        let mut open = vec![(first, 0)];
+        while let Some((at, next)) = open.last_mut() {
+            let at = *at;
+            if *next == 0 && std::mem::replace(&mut is_visited[at], true) {
+                open.pop();
+                continue;
+            }
+            let needed = self.objects.get(at).and_then(|object| object.objects.get(*next)).copied();
+            *next += 1;
+            match needed {
+                Some(needed) if !is_visited[needed] => open.push((needed, 0)),
+                Some(_) => {}
+                None => {
+                    order.push(at);
+                    open.pop();
+                }
+            }
+        }
+    }
+}
