@@ -1,6 +1,8 @@
 //! The recording as spans, made of its samples, and as tables.
 
 #[cfg(feature = "lanes")]
+mod chosen;
+#[cfg(feature = "lanes")]
 mod emit;
 #[cfg(feature = "lanes")]
 mod item;

@@ -4,8 +4,8 @@ use anytrace_core::span::Track;
 use anytrace_core::text::shown;
 use anytrace_core::{Error, Sink, SpanSink, Summary};
 
+use super::chosen::{Chosen, say_limits};
 use super::emit::{At, Axis, Emitter, FRAMES_MAX};
-use super::spans::{Chosen, say_limits};
 use crate::model::session::{Go, Session, What, walk};
 use crate::verbs::check::Strays;
 use crate::verbs::rewrite::Noting;

@@ -5,7 +5,7 @@ use anytrace_core::Endian;
 use anytrace_core::bytes::array_at;
 
 use super::bytes::{Bytes, until_zero};
-use super::parse::{Fault, Need};
+use super::fault::{Fault, Need};
 
 /// Bytes of the header of a record: kind, flags, length.
 pub(crate) const HEAD_BYTES: usize = 8;

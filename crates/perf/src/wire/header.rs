@@ -4,7 +4,7 @@
 use anytrace_core::Endian;
 use anytrace_core::bytes::array_at;
 
-use super::parse::{Fault, Need};
+use super::fault::{Fault, Need};
 
 /// The first bytes, in the byte order of the machine that recorded.
 pub(crate) const MAGIC: &[u8; 8] = b"PERFILE2";

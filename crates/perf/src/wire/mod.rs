@@ -3,6 +3,7 @@
 pub(crate) mod attr;
 pub(crate) mod bytes;
 pub(crate) mod event;
+pub(crate) mod fault;
 pub(crate) mod header;
 pub(crate) mod parse;
 pub(crate) mod probe;

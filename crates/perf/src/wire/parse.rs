@@ -1,21 +1,8 @@
 //! Bytes to records: no I/O, no allocation.
 
+pub use super::fault::{Fault, Need};
 use super::record::{Form, Layout, Record};
 use super::{event, header, text};
-
-/// Why [`parse`] returned no record.
-pub type Need = anytrace_core::Need<Fault>;
-
-/// What is wrong with bytes that are not a record.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Fault {
-    /// The field.
-    pub field: &'static str,
-    /// What was expected.
-    pub expected: &'static str,
-    /// Its place, in bytes from the start of the record.
-    pub at: usize,
-}
 
 /// Parses the record with which the window begins; returns it and its length in bytes, of a line including its end.
 ///

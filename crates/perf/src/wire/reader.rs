@@ -7,8 +7,9 @@ use anytrace_core::{
 };
 
 use super::event::{HEAD_BYTES, frame};
+use super::fault::{Fault, Need};
 use super::header::{DATA_SIZE_AT, Header, MAGIC, MAGIC_OLD, Section, endian};
-use super::parse::{Fault, Need, parse};
+use super::parse::parse;
 use super::record::{Form, Layout, Record};
 use super::resync::{Plausible, plausible};
 use crate::rules;

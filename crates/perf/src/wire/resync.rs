@@ -3,7 +3,7 @@
 use anytrace_core::Endian;
 
 use super::event::{frame, kind_name};
-use super::parse::Need;
+use super::fault::Need;
 
 /// Records that must follow each other.
 const CHAIN: usize = 3;

@@ -3,7 +3,7 @@
 
 use super::attr::{Attr, has};
 use super::bytes::{Bytes, Words};
-use super::parse::Fault;
+use super::fault::Fault;
 
 /// Bits of `read_format`.
 const READ_ENABLED: u64 = 1;
