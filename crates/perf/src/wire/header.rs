@@ -124,7 +124,7 @@ pub(crate) fn read(window: &[u8], endian: Endian) -> Result<(Header<'_>, usize),
     if attrs.offset < FILE_BYTES || attrs.end() > data.offset {
         return bad("attrs", "between the header and the records", 24);
     }
-    if attrs.bytes % entry != 0 || attrs.bytes == 0 {
+    if !attrs.bytes.is_multiple_of(entry) || attrs.bytes == 0 {
         return bad("attrs.size", "a multiple of attr_size", 32);
     }
     let Some(bytes) = usize::try_from(data.offset).ok().and_then(|end| window.get(..end)) else {
@@ -135,7 +135,7 @@ pub(crate) fn read(window: &[u8], endian: Endian) -> Result<(Header<'_>, usize),
     let entry_bytes = usize::try_from(entry).unwrap_or(80);
     for (at, own) in header.slice(attrs).unwrap_or_default().chunks_exact(entry_bytes).enumerate() {
         let ids = Header { bytes: own, endian }.section(entry_bytes - 16);
-        if ids.bytes % 8 != 0 || header.slice(ids).is_none() {
+        if !ids.bytes.is_multiple_of(8) || header.slice(ids).is_none() {
             let at = usize::try_from(attrs.offset).unwrap_or(0) + (at + 1) * entry_bytes - 16;
             return bad("attr.ids", "between the header and the records", at);
         }

@@ -34,7 +34,7 @@ pub(crate) fn plausible(window: &[u8], is_last: bool, left: u64, endian: Endian)
             Err(_) => return Plausible::No,
         };
         let end = found.bytes.saturating_add(at as u64);
-        if kind_name(found.kind) == "unknown" || found.bytes % 8 != 0 || end > left {
+        if kind_name(found.kind) == "unknown" || !found.bytes.is_multiple_of(8) || end > left {
             return Plausible::No;
         }
         let Ok(end) = usize::try_from(end) else { return Plausible::No };
