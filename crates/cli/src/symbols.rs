@@ -164,6 +164,10 @@ impl Symbols for Counted {
         symbol
     }
 
+    fn function(&self, path: &[u8], build_id: &[u8], offset: u64) -> Option<std::borrow::Cow<'_, str>> {
+        self.symbols.function(path, build_id, offset)
+    }
+
     fn notes(&self) -> &[String] {
         self.symbols.notes()
     }

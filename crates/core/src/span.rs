@@ -333,7 +333,7 @@ pub trait SpanSink {
 
     /// True when lives are wanted: spans that say how long something existed, whatever ran in that time. They are on
     /// tracks of their own; what ran is on others. Sums over both would count time twice, so that engines that sum have
-    /// none of them.
+    /// none of them. To these, samples whose weight is no time may come as long as their weight, one behind the other.
     fn wants_lives(&self) -> bool {
         true
     }
@@ -393,6 +393,12 @@ pub struct SpanOptions {
 pub trait Symbols: Send + Sync {
     /// Name and location of a function number of the trace.
     fn symbol(&self, id: u64) -> Option<(&str, Option<&Location>)>;
+
+    /// Name of the function at an offset of a file that the trace names by its path and, where it knows it, its build
+    /// id.
+    fn function(&self, _path: &[u8], _build_id: &[u8], _offset: u64) -> Option<std::borrow::Cow<'_, str>> {
+        None
+    }
 
     /// What could not be read of the files, and what that means; one line each.
     fn notes(&self) -> &[String] {

@@ -20,8 +20,10 @@ static FORMATS: &[&dyn Format] = &[
     &anytrace_cacheray::Cacheray,
     &anytrace_casemate::Casemate,
     &anytrace_chrome::Chrome,
+    &anytrace_fuchsia::Fuchsia,
     &anytrace_heph::Heph,
     &anytrace_lackey::Lackey,
+    &anytrace_perf::Perf,
     &anytrace_perfetto::Perfetto,
     &anytrace_xray::Xray,
 ];

@@ -109,6 +109,16 @@ fn changed_perfetto_samples_are_read_and_repaired() {
 }
 
 #[test]
+fn changed_perf_samples_are_read_and_repaired() {
+    mutate("perf");
+}
+
+#[test]
+fn changed_fuchsia_samples_are_read_and_repaired() {
+    mutate("fuchsia");
+}
+
+#[test]
 fn random_bytes_are_never_certain() {
     let mut state = 1_u64;
     for length in 0..2000 {

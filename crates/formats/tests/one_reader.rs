@@ -1,4 +1,4 @@
-//! One text reads, filters and writes every format: the names and the shapes of all seven crates are the same.
+//! One text reads, filters and writes every format: the names and the shapes of all crates are the same.
 
 use std::borrow::Borrow;
 use std::fmt::Debug;
@@ -119,7 +119,9 @@ one_text!(apitrace, anytrace_apitrace, "../../apitrace/corpus/allvals_v6.trace")
 one_text!(cacheray, anytrace_cacheray, "../../cacheray/corpus/traces/packed.up14-O0.trace");
 one_text!(casemate, anytrace_casemate, "../../casemate/corpus/seed_example.log");
 one_text!(chrome, anytrace_chrome, "../../chrome/corpus/every-phase.json");
+one_text!(fuchsia, anytrace_fuchsia, "../../fuchsia/corpus/features.fxt");
 one_text!(heph, anytrace_heph, "../../../examples/traces/relay.heph");
 one_text!(lackey, anytrace_lackey, "../../lackey/corpus/blocks.lackey");
+one_text!(perf, anytrace_perf, "../../perf/corpus/callgraph.data");
 one_text!(perfetto, anytrace_perfetto, "../../perfetto/corpus/features.pftrace");
 one_text!(xray, anytrace_xray, "../../../examples/traces/threads4.xray");

@@ -165,6 +165,15 @@ impl<'a> ObjectFile<'a> {
         self.file.build_id().ok().flatten()
     }
 
+    /// The ranges of the file that are loaded, in bytes, and the address at which the first byte of each is linked.
+    pub fn loaded(&self) -> Vec<(std::ops::Range<u64>, u64)> {
+        let range = |segment: object::Segment<'a, '_>| {
+            let (offset, bytes) = segment.file_range();
+            (offset..offset.saturating_add(bytes), segment.address())
+        };
+        self.file.segments().map(range).collect()
+    }
+
     /// What is added to the file's addresses where it is mapped; `None` where it does not have what is mapped.
     pub fn bias(&self, module: &Module) -> Option<u64> {
         let has = |segment: &object::Segment<'a, '_>| {

@@ -115,6 +115,14 @@ pub(super) const BARS: &[Bar] = &[
     Bar { input: "chrome", verb: &["check"], unit: Unit::Megabytes, at_least: 200.0 },
     Bar { input: "chrome", verb: &["dump"], unit: Unit::Megabytes, at_least: 250.0 },
     Bar { input: "chrome", verb: &["convert", "--output=-"], unit: Unit::Megabytes, at_least: 500.0 },
+    Bar { input: "perf", verb: &["info"], unit: Unit::Megabytes, at_least: 500.0 },
+    Bar { input: "perf", verb: &["check"], unit: Unit::Megabytes, at_least: 500.0 },
+    Bar { input: "perf", verb: &["stats"], unit: Unit::Megabytes, at_least: 150.0 },
+    Bar { input: "perf", verb: &["dump"], unit: Unit::Megabytes, at_least: 300.0 },
+    Bar { input: "fuchsia", verb: &["info"], unit: Unit::Megabytes, at_least: 150.0 },
+    Bar { input: "fuchsia", verb: &["check"], unit: Unit::Megabytes, at_least: 150.0 },
+    Bar { input: "fuchsia", verb: &["stats"], unit: Unit::Megabytes, at_least: 50.0 },
+    Bar { input: "fuchsia", verb: &["dump"], unit: Unit::Megabytes, at_least: 60.0 },
 ];
 
 /// A job that an index must make short, whatever the trace's size.

@@ -10,12 +10,14 @@ mod bars;
 mod cacheray;
 mod casemate;
 mod chrome;
+mod fuchsia;
 mod heph;
 mod index;
 mod lackey;
 mod late;
 mod live;
 pub(crate) mod measure;
+mod perf;
 mod perfetto;
 mod query;
 mod record;
@@ -63,6 +65,8 @@ const INPUTS: &[Input] = &[
     Input { name: "casemate-sparse", generate: casemate::generate_sparse, megabytes: 811 },
     Input { name: "perfetto", generate: perfetto::generate, megabytes: 200 },
     Input { name: "chrome", generate: chrome::generate, megabytes: 100 },
+    Input { name: "perf", generate: perf::generate, megabytes: 100 },
+    Input { name: "fuchsia", generate: fuchsia::generate, megabytes: 100 },
 ];
 
 const HEAD: &str = "| job | CPU s | wall s | peak MiB | rate | at least |\n|---|---|---|---|---|---|";

@@ -11,6 +11,8 @@ pub(super) enum Family {
     Casemate,
     Perfetto,
     Chrome,
+    Perf,
+    Fuchsia,
     /// What programs are made of: object files, or maps of them.
     Object,
     /// JSON as glretrace dumps the state of GL.
@@ -30,6 +32,8 @@ impl Family {
             Self::Casemate => "casemate",
             Self::Perfetto => "perfetto",
             Self::Chrome => "chrome",
+            Self::Perf => "perf",
+            Self::Fuchsia => "fuchsia",
             Self::Object => "object",
             Self::State => "json",
             Self::Pictures => "pictures",
@@ -235,7 +239,7 @@ pub(super) const EXEMPT: &[(&str, &str)] = &[
 ];
 
 /// All kinds.
-pub(super) const FAMILIES: [Family; 11] = [
+pub(super) const FAMILIES: [Family; 13] = [
     Family::Cacheray,
     Family::Lackey,
     Family::Heph,
@@ -244,6 +248,8 @@ pub(super) const FAMILIES: [Family; 11] = [
     Family::Casemate,
     Family::Perfetto,
     Family::Chrome,
+    Family::Perf,
+    Family::Fuchsia,
     Family::Object,
     Family::State,
     Family::Pictures,
@@ -258,7 +264,7 @@ pub(super) fn jobs(family: Family) -> impl Iterator<Item = &'static str> {
         Family::Xray => &[GENERAL, SPANS, XRAY],
         Family::Apitrace => &[GENERAL, SPANS, APITRACE],
         Family::Casemate => &[GENERAL, CASEMATE],
-        Family::Perfetto | Family::Chrome => &[GENERAL, SPANS],
+        Family::Perfetto | Family::Chrome | Family::Perf | Family::Fuchsia => &[GENERAL, SPANS],
         Family::Object => &[OBJECT],
         Family::State => &[STATE],
         Family::Pictures => &[PICTURES],

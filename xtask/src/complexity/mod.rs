@@ -10,11 +10,13 @@ mod cacheray;
 mod casemate;
 mod chrome;
 mod coverage;
+mod fuchsia;
 mod heph;
 mod inputs;
 mod jobs;
 mod measured;
 mod others;
+mod perf;
 mod perfetto;
 mod used;
 mod xray;
@@ -84,6 +86,8 @@ fn shapes() -> Vec<Shape> {
         (others::SHAPES, others::BROKEN),
         (perfetto::SHAPES, perfetto::BROKEN),
         (chrome::SHAPES, chrome::BROKEN),
+        (perf::SHAPES, perf::BROKEN),
+        (fuchsia::SHAPES, fuchsia::BROKEN),
     ];
     let shape = |&(name, family, make, count): &Row, broken: &[&str]| {
         let may_be_refused = broken.contains(&name);
@@ -193,7 +197,11 @@ mod tests {
         names.dedup();
         assert_eq!(names.len(), all);
         let broken = [cacheray::BROKEN, heph::BROKEN, xray::BROKEN, apitrace::BROKEN, casemate::BROKEN, others::BROKEN];
-        let broken = broken.concat().len() + perfetto::BROKEN.len() + chrome::BROKEN.len();
+        let broken = broken.concat().len()
+            + perfetto::BROKEN.len()
+            + chrome::BROKEN.len()
+            + perf::BROKEN.len()
+            + fuchsia::BROKEN.len();
         assert_eq!(broken, shapes().iter().filter(|shape| shape.may_be_refused).count());
     }
 

@@ -59,7 +59,7 @@ const ACCESSES: &[&str] = &["cacheray", "cacheray", "lackey"];
 const CASEMATE: &[&str] = &["casemate"];
 const HEPH: &[&str] = &["heph"];
 const XRAY: &[&str] = &["xray"];
-const SPANS: &[&str] = &["xray", "heph", "apitrace", "chrome", "perfetto"];
+const SPANS: &[&str] = &["xray", "heph", "apitrace", "chrome", "fuchsia", "perf", "perfetto"];
 
 const fn row(verb: &'static str, formats: &'static [&'static str], reads: &'static [Reads], one: One) -> Row {
     Row { verb, reads, formats, always: &[], one, results: Results::Stdout }
@@ -306,12 +306,14 @@ pub(super) const BECOME: &[(&[&str], &[&str])] = &[
     (&["din", "xdin", "lackey"], ACCESSES),
     (&["chrome", "perfetto", "speedscope", "firefox", "folded", "pprof", "svg", "csv", "otlp"], SPANS),
     (&["callgrind", "perf-script"], SPANS),
-    (TABLES, &["apitrace", "cacheray", "casemate", "chrome", "heph", "lackey", "perfetto", "xray"]),
+    (TABLES, &["apitrace", "cacheray", "casemate", "chrome", "fuchsia", "heph", "lackey", "perf", "perfetto", "xray"]),
     (&["apitrace"], APITRACE),
     (&["cacheray"], ACCESSES),
     (&["casemate"], CASEMATE),
     (&["heph"], HEPH),
     (&["xray"], XRAY),
+    (&["perf"], &["perf"]),
+    (&["fuchsia"], &["fuchsia"]),
 ];
 
 /// Options that say something of a few formats only.
@@ -324,9 +326,10 @@ pub(super) const OF_FORMATS: &[(&str, &[&str])] = &[
     ("--frames", APITRACE),
     ("--container", APITRACE),
     ("--level", APITRACE),
-    ("--time", &["chrome", "heph", "perfetto", "xray"]),
+    ("--event", &["perf"]),
+    ("--time", &["chrome", "fuchsia", "heph", "perf", "perfetto", "xray"]),
     ("--type", &["cacheray"]),
-    ("--program", &["cacheray", "xray"]),
+    ("--program", &["cacheray", "perf", "xray"]),
     ("--remap", &["cacheray"]),
     ("--type-of", &["cacheray"]),
 ];

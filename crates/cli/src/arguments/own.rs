@@ -248,7 +248,7 @@ mod tests {
             own.filter_map(|argument| argument.get_id().as_str().strip_prefix("own-").map(str::to_owned)).collect()
         };
         assert_eq!(shown(&["memory", "sim"]), ["pointer-width"]);
-        assert_eq!(shown(&["stats"]), ["recover"]);
+        assert_eq!(shown(&["stats"]), ["recover", "event"]);
         assert_eq!(shown(&["casemate", "explain"]), ["radix"]);
         assert!(shown(&["xray", "account"]).is_empty());
         for name in ["pointer-width", "radix", "recover", "container", "level", "style"] {

@@ -105,6 +105,10 @@ impl Symbols for SharedSymbols {
         self.0.symbol(id)
     }
 
+    fn function(&self, path: &[u8], build_id: &[u8], offset: u64) -> Option<std::borrow::Cow<'_, str>> {
+        self.0.function(path, build_id, offset)
+    }
+
     fn notes(&self) -> &[String] {
         self.0.notes()
     }

@@ -1,0 +1,128 @@
+//! The entry points: [`Fuchsia`] and its opened trace.
+
+use std::io::Write;
+
+use anytrace_core::table::{RowSink, Scan, Table};
+use anytrace_core::{
+    Confidence, DumpOptions, Error, Format, FormatOption, Head, ImportOptions, Info, Input, OpenOptions, Outcome, Plan,
+    Rule, Sink, SpanOptions, Summary, Target, Trace,
+};
+
+use crate::lanes::tables;
+use crate::options::OPTIONS;
+use crate::rules::RULES;
+use crate::verbs::{check, dump, import, info, rewrite};
+use crate::wire::probe::{self, EXTENSIONS};
+use crate::wire::reader::Reader;
+use crate::wire::record::NAME;
+
+/// The format, for the entry points of [`anytrace_core`].
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Fuchsia;
+
+impl Format for Fuchsia {
+    fn name(&self) -> &'static str {
+        NAME
+    }
+
+    fn title(&self) -> &'static str {
+        "Fuchsia"
+    }
+
+    fn noun(&self) -> &'static str {
+        "record"
+    }
+
+    fn rules(&self) -> &'static [&'static Rule] {
+        &RULES
+    }
+
+    fn targets(&self) -> &'static [(&'static str, &'static str)] {
+        &[(NAME, "the same records, byte for byte"), ("jsonl", "JSON lines, one object per record")]
+    }
+
+    fn options(&self) -> &'static [FormatOption] {
+        OPTIONS
+    }
+
+    fn extensions(&self) -> &'static [&'static str] {
+        EXTENSIONS
+    }
+
+    fn probe(&self, head: &Head<'_>) -> Confidence {
+        probe::probe(head)
+    }
+
+    fn open(&self, input: Input, options: &OpenOptions) -> Result<Box<dyn Trace>, Error> {
+        options.only(NAME, &[], OPTIONS)?;
+        Ok(Box::new(Opened { reader: Reader::new(input, options)?, distinct_max: options.limits.distinct_max }))
+    }
+
+    fn tables(&self) -> &'static [Table] {
+        &tables::TABLES
+    }
+
+    fn has_spans(&self) -> bool {
+        cfg!(feature = "lanes")
+    }
+
+    fn import(
+        &self,
+        input: Input,
+        options: &ImportOptions<'_>,
+        out: &mut dyn Target,
+        _sink: &mut dyn Sink,
+    ) -> Result<Outcome, Error> {
+        import::import(input, options, out)
+    }
+}
+
+struct Opened {
+    reader: Reader,
+    /// The most threads, providers and the like that are kept apart.
+    distinct_max: usize,
+}
+
+impl Trace for Opened {
+    fn info(self: Box<Self>, sink: &mut dyn Sink) -> Result<Info, Error> {
+        info::info(self.reader, self.distinct_max, sink)
+    }
+
+    fn dump(
+        self: Box<Self>,
+        options: &DumpOptions,
+        out: &mut dyn Write,
+        sink: &mut dyn Sink,
+    ) -> Result<Summary, Error> {
+        dump::dump(self.reader, self.distinct_max, options, out, sink)
+    }
+
+    fn check(self: Box<Self>, sink: &mut dyn Sink) -> Result<Summary, Error> {
+        check::check(self.reader, self.distinct_max, sink)
+    }
+
+    fn rewrite(self: Box<Self>, plan: &Plan, out: &mut dyn Target, sink: &mut dyn Sink) -> Result<Outcome, Error> {
+        rewrite::rewrite(self.reader, self.distinct_max, plan, out, sink)
+    }
+
+    fn table(
+        self: Box<Self>,
+        table: &str,
+        scan: &Scan,
+        _options: &SpanOptions,
+        out: &mut dyn RowSink,
+        sink: &mut dyn Sink,
+    ) -> Result<Summary, Error> {
+        tables::read(self.reader, self.distinct_max, table, scan, out, sink)
+    }
+
+    #[cfg(feature = "lanes")]
+    fn spans(
+        self: Box<Self>,
+        _options: &SpanOptions,
+        out: &mut dyn anytrace_core::SpanSink,
+        sink: &mut dyn Sink,
+    ) -> Result<Summary, Error> {
+        crate::lanes::spans::emit(self.reader, self.distinct_max, out, sink)
+    }
+}
