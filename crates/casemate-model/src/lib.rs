@@ -30,9 +30,9 @@ mod rights;
 mod room;
 mod roots;
 mod rule;
-mod sorted;
 #[cfg(feature = "hosted")]
 mod save;
+mod sorted;
 mod stale;
 mod table;
 mod threads;

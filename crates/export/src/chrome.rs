@@ -43,6 +43,17 @@ pub struct Chrome<'a> {
     /// Thread number by track, and process.
     numbers: Vec<Numbers>,
     is_first: bool,
+    /// The end of an arrow that is not written yet: one that goes on from there makes it a step.
+    end: Option<ArrowEnd>,
+}
+
+/// The end of an arrow.
+struct ArrowEnd {
+    track: TrackId,
+    time: u64,
+    number: u64,
+    /// Its event, behind the phase.
+    event: Vec<u8>,
 }
 
 impl<'a> Chrome<'a> {
@@ -61,14 +72,25 @@ impl<'a> Chrome<'a> {
             plain: BTreeMap::new(),
             numbers: Vec::new(),
             is_first: true,
+            end: None,
         }
     }
 
     /// Begins the next event of the array.
     #[inline]
     fn next(&mut self) {
+        if self.end.is_some() {
+            self.end_arrow("{\"ph\":\"f\",\"bp\":\"e\",");
+        }
         self.pen.push(if self.is_first { "\n" } else { ",\n" });
         self.is_first = false;
+    }
+
+    #[cold]
+    fn end_arrow(&mut self, phase: &str) {
+        let Some(end) = self.end.take() else { return };
+        self.pen.push(phase);
+        self.pen.bytes.extend_from_slice(&end.event);
     }
 
     fn metadata(&mut self, what: &str, track: TrackId, append: impl FnOnce(&mut Vec<u8>)) {
@@ -112,14 +134,19 @@ impl<'a> Chrome<'a> {
         if edge.flags.has(EdgeFlags::COMPLETE) {
             return self.complete(batch, edge);
         }
+        if edge.kind == EdgeKind::FlowOut && self.goes_on(batch, edge) {
+            // A chain of arrows of one number is one flow with steps: a second begin of it would be an error.
+            return self.end_arrow("{\"ph\":\"t\",");
+        }
         self.next();
+        let start = self.pen.bytes.len();
         self.pen.push(match edge.kind {
             EdgeKind::Begin => "{\"ph\":\"B\",",
             EdgeKind::End => "{\"ph\":\"E\",",
             EdgeKind::Instant => "{\"ph\":\"i\",\"s\":\"t\",",
             EdgeKind::Counter => "{\"ph\":\"C\",",
             EdgeKind::FlowOut => "{\"ph\":\"s\",",
-            EdgeKind::FlowIn => "{\"ph\":\"f\",\"bp\":\"e\",",
+            EdgeKind::FlowIn => "",
         });
         let is_flow = matches!(edge.kind, EdgeKind::FlowOut | EdgeKind::FlowIn);
         if is_flow {
@@ -139,6 +166,19 @@ impl<'a> Chrome<'a> {
             _ => self.arguments(batch, edge, 0),
         }
         self.pen.push("}");
+        if edge.kind == EdgeKind::FlowIn {
+            let (track, time, number) = (edge.track, edge.time, flow_number(batch, edge));
+            self.end = Some(ArrowEnd { track, time, number, event: self.pen.bytes.split_off(start) });
+        }
+    }
+
+    /// True where an arrow begins at the end of the last one of its number.
+    fn goes_on(&self, batch: &EdgeBatch, edge: &Edge) -> bool {
+        self.end.as_ref().is_some_and(|end| {
+            let is_there = (end.track, end.time) == (edge.track, edge.time);
+            // Its attributes would be lost.
+            is_there && end.number == flow_number(batch, edge) && batch.attributes(edge).nth(1).is_none()
+        })
     }
 
     /// A span emitted as one event.
@@ -342,6 +382,7 @@ impl Timeline for Chrome<'_> {
         if !self.has_source {
             self.source(&NO_SOURCE)?;
         }
+        self.end_arrow("{\"ph\":\"f\",\"bp\":\"e\",");
         self.pen.push("\n]}\n");
         self.pen.finish()
     }

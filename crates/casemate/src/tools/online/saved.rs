@@ -9,8 +9,8 @@
 use anytrace_core::OpenOptions;
 
 use super::{Ids, Online};
-use crate::model::{In, Out};
 use crate::model::{BREACHES, Breach, Checker};
+use crate::model::{In, Out};
 use crate::options::OPTIONS;
 use crate::tools::check::{CheckOptions, Run, Verdict};
 use crate::wire::walk::push::{Push, Standing};
