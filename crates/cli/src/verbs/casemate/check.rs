@@ -24,7 +24,7 @@ use crate::{Verdict, for_each_file, open, terminal};
 pub(crate) struct CheckArguments {
     /// Traces; - is standard input
     #[arg(required = true, value_name = "FILE")]
-    pub(super) files: Vec<PathBuf>,
+    files: Vec<PathBuf>,
     /// Continue after a violation, recovering as the book describes, and list all violations
     #[arg(long)]
     all: bool,
@@ -33,15 +33,15 @@ pub(crate) struct CheckArguments {
     reads: String,
     /// How to print
     #[arg(long, value_enum, default_value_t = CheckForm::Text)]
-    pub(super) format: CheckForm,
+    format: CheckForm,
     #[command(flatten)]
-    pub(super) follow: FollowArguments,
+    follow: FollowArguments,
     #[command(flatten)]
     reference: ReferenceArguments,
     #[command(flatten)]
     rules: RuleArguments,
     #[command(flatten)]
-    pub(super) input: InputArguments,
+    input: InputArguments,
 }
 
 /// What became of one file: its report and what its grammar's complaints printed, or why there is none.
@@ -62,7 +62,8 @@ pub(crate) fn run(options: &CheckArguments) -> Result<Verdict, Failure> {
     model.goes_on = options.all;
     let check = CheckOptions { model, reads_are_errors: options.reads == "error", limit: options.input.limit };
     if options.follow.follow {
-        return follow::run(options, &check);
+        let CheckArguments { files, format, follow, input, .. } = options;
+        return follow::run(follow::Asked { files, format: *format, follow, input }, &check);
     }
     let outcomes: Vec<Mutex<Option<Outcome>>> = options.files.iter().map(|_| Mutex::new(None)).collect();
     let next = AtomicUsize::new(0);

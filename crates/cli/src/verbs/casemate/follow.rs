@@ -12,8 +12,7 @@ use anytrace_core::Input;
 use anytrace_live::{Arrival, Arrivals};
 use clap::Args;
 
-use super::check::CheckArguments;
-use crate::arguments::CheckForm;
+use crate::arguments::{CheckForm, InputArguments};
 use crate::failure::Failure;
 use crate::interrupt::stop_on_signal;
 use crate::report::{Reporter, Way};
@@ -47,7 +46,16 @@ pub(super) struct FollowArguments {
     checkpoint_every: Every,
 }
 
-pub(super) fn run(options: &CheckArguments, check: &CheckOptions) -> Result<Verdict, Failure> {
+/// What is to be followed, and how.
+#[derive(Clone, Copy)]
+pub(super) struct Asked<'a> {
+    pub(super) files: &'a [PathBuf],
+    pub(super) format: CheckForm,
+    pub(super) follow: &'a FollowArguments,
+    pub(super) input: &'a InputArguments,
+}
+
+pub(super) fn run(options: Asked<'_>, check: &CheckOptions) -> Result<Verdict, Failure> {
     let is_json = match options.format {
         CheckForm::Text => false,
         CheckForm::Json => true,
@@ -55,7 +63,7 @@ pub(super) fn run(options: &CheckArguments, check: &CheckOptions) -> Result<Verd
             return Err(Failure::usage("--follow prints text or, with --format json, lines of JSON"));
         }
     };
-    let [path] = options.files.as_slice() else {
+    let [path] = options.files else {
         return Err(Failure::usage("--follow takes one FILE"));
     };
     let stop = stop_on_signal();
@@ -78,7 +86,7 @@ pub(super) fn run(options: &CheckArguments, check: &CheckOptions) -> Result<Verd
 
 struct Following<'a> {
     name: String,
-    options: &'a CheckArguments,
+    options: Asked<'a>,
     arrivals: Arrivals,
     online: Online,
     damage: Reporter,
@@ -90,10 +98,10 @@ struct Following<'a> {
 
 impl<'a> Following<'a> {
     /// Opens the source, at the place of an earlier state if there is one.
-    fn open(path: &Path, options: &'a CheckArguments, check: &CheckOptions, is_json: bool) -> Result<Self, Failure> {
+    fn open(path: &Path, options: Asked<'a>, check: &CheckOptions, is_json: bool) -> Result<Self, Failure> {
         let name = path.display().to_string();
-        let open = open::open_options(&options.input);
-        let follow = &options.follow;
+        let open = open::open_options(options.input);
+        let follow = options.follow;
         let checkpoint = follow.checkpoint.as_deref().map(|path| Checkpoint::new(path, follow.checkpoint_every));
         let earlier = checkpoint.as_ref().map(|one| one.load(path, &open, check)).transpose()?.flatten();
         let is_new = earlier.is_none();
@@ -157,7 +165,7 @@ impl<'a> Following<'a> {
                     "{name}: compressed data cannot be followed; decompress them into -"
                 )));
             }
-            open::must_be(&self.name, &head, &self.options.input, "casemate")?;
+            open::must_be(&self.name, &head, self.options.input, "casemate")?;
         }
         let Self { online, damage, shown, .. } = self;
         let pushed = online.push(bytes, damage, &mut |found| shown.found(found));
