@@ -37,7 +37,7 @@ impl Opening {
         let input = Input::open(&path, InputOptions::default()).map_err(Failure::Bare)?;
         let format = format_of(&name, &input, format)?;
         let symbols = match format {
-            Some(format) if !sources.is_empty() => {
+            Some(format) if !sources.is_empty() || format.finds_symbols() => {
                 Some(Arc::from(format.symbols(sources, mangling).map_err(Failure::Bare)?))
             }
             _ => None,

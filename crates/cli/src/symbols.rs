@@ -88,7 +88,7 @@ impl SymbolArguments {
 
     /// As [`Self::load`], for a caller that may have to begin again: [`complain`] prints what is to be said.
     fn load_quietly(&self, format: &dyn Format) -> Result<Option<Box<dyn Symbols>>, Failure> {
-        if self.sources.is_empty() {
+        if self.sources.is_empty() && !format.finds_symbols() {
             return Ok(None);
         }
         format.symbols(&self.sources, self.mangling()).map(Some).map_err(|error| self.failure(&error))

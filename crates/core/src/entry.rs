@@ -74,6 +74,11 @@ pub trait Format: Sync {
         Err(Error::usage(format!("--program does not apply to {} traces", self.name())))
     }
 
+    /// True when [`Self::symbols`] finds files by itself, which the trace names: it is asked without any, too.
+    fn finds_symbols(&self) -> bool {
+        false
+    }
+
     /// True when [`Trace::spans`] works for traces of this format.
     fn has_spans(&self) -> bool {
         false

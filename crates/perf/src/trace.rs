@@ -79,6 +79,11 @@ impl Format for Perf {
     }
 
     #[cfg(feature = "tools")]
+    fn finds_symbols(&self) -> bool {
+        true
+    }
+
+    #[cfg(feature = "tools")]
     fn symbols(
         &self,
         sources: &[anytrace_core::span::SymbolSource],

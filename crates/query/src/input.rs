@@ -202,7 +202,8 @@ impl TraceFile {
 
     /// Names for what the trace has only numbers for.
     pub(crate) fn span_options(&self, format: &'static dyn Format) -> Result<SpanOptions, Error> {
-        let symbols = (!self.sources.is_empty()).then(|| format.symbols(&self.sources, self.mangling)).transpose()?;
+        let has_names = !self.sources.is_empty() || format.finds_symbols();
+        let symbols = has_names.then(|| format.symbols(&self.sources, self.mangling)).transpose()?;
         Ok(SpanOptions { tail_chains: false, symbols, ..SpanOptions::default() })
     }
 

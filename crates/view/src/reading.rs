@@ -181,7 +181,7 @@ fn preview(view: &View, file: &File, format: &'static dyn Format) {
 /// The options for spans, with names from other files where some are given.
 pub(crate) fn span_options(view: &View, format: &dyn Format) -> Result<SpanOptions, Error> {
     let (sources, mangling) = (&view.options.symbols, view.options.mangling);
-    let has_names = !sources.is_empty() && !format.has_accesses();
+    let has_names = (!sources.is_empty() || format.finds_symbols()) && !format.has_accesses();
     let symbols = if has_names { Some(format.symbols(sources, mangling)?) } else { None };
     Ok(SpanOptions { tail_chains: false, symbols, ..SpanOptions::default() })
 }
