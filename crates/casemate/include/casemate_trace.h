@@ -75,7 +75,7 @@ struct cmt_line {
 
 /* A field: a word, a number, or none. */
 struct cmt_field {
-	const char *key; /* without one, the value stands alone in both forms */
+	const char *key; /* without one, both forms have the value alone */
 	const char *word;
 	uint64_t number;
 	int kind; /* 0 none, 1 word, 2 number */

@@ -34,7 +34,7 @@ pub enum Arrival {
     Truncated,
 }
 
-/// A source of bytes. Reading waits no longer than it is told.
+/// A source of bytes. Reading waits no longer than it is asked to.
 pub struct Arrivals {
     source: Source,
 }

@@ -42,7 +42,7 @@ pub struct Online {
     ids: Ids,
 }
 
-/// What tells that records are missing where a source was interrupted.
+/// What shows that records are missing where a source was interrupted.
 #[derive(Debug, Clone, Copy, Default)]
 struct Ids {
     last: Option<u64>,

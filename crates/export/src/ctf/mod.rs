@@ -10,9 +10,9 @@
 //! | `span_begin`, `span_end` | a span; both have its name |
 //! | `instant`, `counter`, `flow_out`, `flow_in` | the edge of that kind |
 //!
-//! Every event has the track's number, process, thread and label and its processor as its context; `track` tells lanes of one
-//! thread apart. Numbers keep their width, attributes their types. Times are nanoseconds of one clock that begins
-//! [`LEAD_NS`] before the trace's origin, at most; where the trace has an epoch the clock's offset is that.
+//! Every event has the track's number, process, thread and label and its processor as its context; the number
+//! distinguishes lanes of one thread. Numbers keep their width, attributes their types. Times are nanoseconds of one clock
+//! that begins [`LEAD_NS`] before the trace's origin, at most; where the trace has an epoch the clock's offset is that.
 //!
 //! Form: "Common Trace Format" 1.8.3, diamon.org/ctf; what babeltrace2 2.0.4 reads.
 

@@ -30,7 +30,7 @@ impl<'a> Words<'a> {
         Some(word)
     }
 
-    /// Bytes that end with zeros, up to a whole word.
+    /// Bytes that end with zeros, up to the next multiple of eight.
     #[inline]
     pub(crate) fn padded(&mut self, bytes: u64) -> Option<&'a [u8]> {
         let bytes = usize::try_from(bytes).ok()?;

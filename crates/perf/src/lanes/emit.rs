@@ -6,7 +6,7 @@ use anytrace_core::{Error, SpanSink};
 
 use crate::wire::record::NAME;
 
-/// Longest time that a sample stands for, where its weight is no time.
+/// Longest time that a sample counts for, where its weight is no time.
 pub(crate) const GAP_NS: u64 = 10_000_000;
 /// The same of the only sample of a thread.
 const ALONE_NS: u64 = 1_000_000;

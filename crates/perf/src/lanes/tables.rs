@@ -22,7 +22,7 @@ const SAMPLES: Table = Table {
         Column::nullable("thread", ColumnType::Int64, "thread id"),
         Column::nullable("cpu", ColumnType::Int64, "processor"),
         Column::nullable("time_ns", ColumnType::Int64, "nanoseconds on the clock of the recording"),
-        Column::new("period", ColumnType::UInt64, "how many events it stands for"),
+        Column::new("period", ColumnType::UInt64, "how many events it represents"),
         Column::nullable("ip", ColumnType::UInt64, "address of the instruction"),
         Column::nullable("addresses", ColumnType::Int64, "addresses on its stack, marks included"),
     ],

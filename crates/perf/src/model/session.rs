@@ -53,7 +53,7 @@ pub(crate) struct Entered<'a> {
     pub(crate) thread: Option<u64>,
     pub(crate) cpu: Option<u32>,
     pub(crate) time_ns: Option<u64>,
-    /// What the sample stands for; without a period in the record that of the event's description, or 1.
+    /// What the sample represents; without a period in the record that of the event's description, or 1.
     pub(crate) weight: u64,
 }
 

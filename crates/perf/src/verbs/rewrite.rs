@@ -211,7 +211,7 @@ struct Good {
     faults: Faults,
     strays: Strays,
     /// Lines of the sample that has not ended yet.
-    held: Vec<u8>,
+    kept: Vec<u8>,
     /// True while these are one line that is a sample in itself.
     is_line: bool,
     bytes_lost: u64,
@@ -247,10 +247,10 @@ impl Good {
             self.bytes_lost += line.text.len() as u64 + 1;
             return Ok(());
         }
-        self.held.extend_from_slice(line.text);
-        self.held.push(b'\n');
+        self.kept.extend_from_slice(line.text);
+        self.kept.push(b'\n');
         self.is_line = matches!(&line.content, Content::Head(head) if !head.rest.trim_ascii().is_empty());
-        let is_end = matches!(line.content, Content::Blank | Content::Comment) || self.held.len() > SAMPLE_BYTES_MAX;
+        let is_end = matches!(line.content, Content::Blank | Content::Comment) || self.kept.len() > SAMPLE_BYTES_MAX;
         if is_end { self.flush(out) } else { Ok(()) }
     }
 
@@ -260,21 +260,21 @@ impl Good {
         if self.is_line {
             return self.flush(out);
         }
-        self.bytes_lost += self.held.len() as u64;
-        self.held.clear();
+        self.bytes_lost += self.kept.len() as u64;
+        self.kept.clear();
         Ok(())
     }
 
     fn flush<W: Write>(&mut self, out: &mut Writing<W>) -> Result<(), Error> {
-        let held = std::mem::take(&mut self.held);
-        for line in held.split_inclusive(|byte| *byte == b'\n') {
+        let kept = std::mem::take(&mut self.kept);
+        for line in kept.split_inclusive(|byte| *byte == b'\n') {
             let text = line.strip_suffix(b"\n").unwrap_or(line);
             if let Some(line) = crate::wire::text::read(text) {
                 out.write(&Record::Line(line))?;
             }
         }
-        self.held = held;
-        self.held.clear();
+        self.kept = kept;
+        self.kept.clear();
         Ok(())
     }
 

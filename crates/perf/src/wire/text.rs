@@ -43,7 +43,7 @@ pub struct Head<'a> {
     pub cpu: Option<u32>,
     /// Time, in nanoseconds.
     pub time_ns: Option<u64>,
-    /// How many events the sample stands for.
+    /// How many events the sample represents.
     pub period: Option<u64>,
     /// The event, without its colon; empty where it is not printed.
     pub event: &'a [u8],

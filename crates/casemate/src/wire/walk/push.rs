@@ -22,7 +22,7 @@ pub(crate) struct Push {
     lines: LineCounter,
 }
 
-/// Where a [`Push`] stands between two records, to continue there.
+/// The position of a [`Push`] between two records, to continue there.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub(crate) struct Standing {
     pub(crate) offset: u64,
@@ -67,7 +67,7 @@ impl Push {
         is_possible.then_some(push)
     }
 
-    /// Where it stands; none inside damage.
+    /// Its position; none inside damage.
     pub(crate) fn standing(&self) -> Option<Standing> {
         let ReaderState { mode, seq, owed, pending, has_output } = &self.state;
         let mode = match mode {
