@@ -117,7 +117,7 @@ fn append(me: &Local) {
 fn contend(me: &Local) {
     let mut rounds = 0_u32;
     while !try_lock(me) {
-        pause(&mut rounds);
+        sys::pause(&mut rounds);
     }
 }
 
@@ -126,25 +126,6 @@ fn try_lock(me: &Local) -> bool {
     // A thread that was outside holds the lock only by a call that a signal handler left for good.
     holder == me.token() || (holder == 0 && HOT.lock.compare_exchange(0, me.token(), Acquire, Relaxed).is_ok())
 }
-
-/// Waits a little: first in place, then giving way, then asleep.
-fn pause(rounds: &mut u32) {
-    *rounds = rounds.saturating_add(1);
-    match *rounds {
-        0..100 => std::hint::spin_loop(),
-        100..140 => {
-            // SAFETY: takes nothing, touches nothing.
-            unsafe { sys::sched_yield() };
-        }
-        _ => {
-            let time = sys::timespec { sec: 0, nsec: 50_000 };
-            // SAFETY: `time` lives during the call. A raw call, as the C library's is a cancellation point.
-            unsafe { sys::syscall(SYS_NANOSLEEP, std::ptr::from_ref(&time), 0_usize) };
-        }
-    }
-}
-
-const SYS_NANOSLEEP: std::ffi::c_long = 35;
 
 /// Appends what signal handlers left in the thread's ring.
 #[cold]
@@ -277,7 +258,7 @@ pub(crate) fn force(me: &Local, last: impl FnOnce(&mut Inner)) {
     }
     let mut rounds = 0;
     while !try_lock(me) {
-        pause(&mut rounds);
+        sys::pause(&mut rounds);
         if rounds > 40_000 {
             loss::note(&[b"another thread does not release the log; its buffered records are lost"]);
             return;

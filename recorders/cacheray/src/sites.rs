@@ -2,7 +2,9 @@
 
 use std::collections::HashMap;
 use std::ffi::{CStr, c_char, c_int, c_void};
-use std::sync::Mutex;
+use std::sync::atomic::Ordering::Relaxed;
+use std::sync::atomic::{AtomicBool, AtomicU64};
+use std::sync::{Mutex, MutexGuard, TryLockError};
 
 use crate::elf::Symbols;
 use crate::sys;
@@ -52,8 +54,19 @@ impl Described {
     }
 }
 
-/// Symbol tables by where their file is loaded.
-static MODULES: Mutex<Option<HashMap<usize, Option<Symbols>>>> = Mutex::new(None);
+/// Symbol tables by where their file is loaded; made when the first one is asked for.
+type Modules = Option<HashMap<usize, Option<Symbols>>>;
+
+static MODULES: Mutex<Modules> = Mutex::new(None);
+
+/// Who reads them: process and thread; 0 for a moment before that is known.
+static READER: AtomicU64 = AtomicU64::new(0);
+
+/// They were waited for in vain: a fork may have left their reader behind in that moment.
+static HAS_GIVEN_UP: AtomicBool = AtomicBool::new(false);
+
+/// How long they are waited for: about a second. The largest tables are read in a tenth of that.
+const ROUNDS_MAX: u32 = 20_000;
 
 /// Describes a return address: `function+0x1f`; `file.so+0x1234` where the file names no function.
 ///
@@ -164,15 +177,47 @@ fn function(path: &CStr, base: usize, at: usize) -> Option<(&'static [u8], u64)>
 
 /// Asks the file's symbol table; `None` where it cannot be had now.
 pub(crate) fn symbols<R>(path: &CStr, base: usize, ask: impl FnOnce(Option<&Symbols>) -> R) -> Option<R> {
-    // Never waits: after a fork another thread may have held the lock for good.
-    let mut modules = MODULES.try_lock().ok()?;
-    let modules = modules.get_or_insert_default();
-    let symbols = modules.entry(base).or_insert_with(|| {
+    let mut modules = modules()?;
+    READER.store(this_thread(), Relaxed);
+    let symbols = modules.get_or_insert_default().entry(base).or_insert_with(|| {
         // The main program's name is empty, or one that need not lead anywhere from here.
         let is_main = is_main(base);
         Symbols::read(if is_main { c"/proc/self/exe" } else { path })
     });
-    Some(ask(symbols.as_ref()))
+    let answer = ask(symbols.as_ref());
+    READER.store(0, Relaxed);
+    Some(answer)
+}
+
+/// The symbol tables. Waits for a thread that is reading them: without, whoever allocates at the same time would have the
+/// file's name for good. But neither for a thread that a fork left behind, which never ends, nor for this one, which a
+/// signal may have interrupted.
+fn modules() -> Option<MutexGuard<'static, Modules>> {
+    let mut rounds = 0;
+    loop {
+        match MODULES.try_lock() {
+            Ok(modules) => return Some(modules),
+            Err(TryLockError::Poisoned(_)) => return None,
+            Err(TryLockError::WouldBlock) => {}
+        }
+        let (reader, me) = (READER.load(Relaxed), this_thread());
+        let is_gone = reader != 0 && reader >> 32 != me >> 32;
+        if is_gone || reader == me || HAS_GIVEN_UP.load(Relaxed) {
+            return None;
+        }
+        if rounds > ROUNDS_MAX {
+            HAS_GIVEN_UP.store(true, Relaxed);
+            return None;
+        }
+        sys::pause(&mut rounds);
+    }
+}
+
+/// Process and thread.
+fn this_thread() -> u64 {
+    // SAFETY: asks for a number.
+    let process = unsafe { sys::getpid() };
+    u64::from(process.cast_unsigned()) << 32 | u64::from(u32::try_from(sys::thread_id()).unwrap_or(0))
 }
 
 /// True for the base of the main program: the file that the kernel's table of headers belongs to.

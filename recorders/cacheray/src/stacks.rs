@@ -24,7 +24,7 @@ pub(crate) fn begin(log: &mut Inner, me: &Local) {
         return;
     }
     // SAFETY: asks for numbers.
-    let is_main = i64::from(unsafe { sys::getpid() }) == unsafe { sys::syscall(SYS_GETTID) };
+    let is_main = i64::from(unsafe { sys::getpid() }) == sys::thread_id();
     let Some(range) = (if is_main { stack_of_main() } else { stack_of_thread() }) else { return };
     let name: &[u8] = if is_main { b"main (stack)" } else { b"threads (stack)" };
     // A forked process has that of its parent.
@@ -39,8 +39,6 @@ pub(crate) fn begin(log: &mut Inner, me: &Local) {
     });
     log.add_region(me, range.start);
 }
-
-const SYS_GETTID: std::ffi::c_long = 186;
 
 /// The calling thread ends.
 pub(crate) fn end(log: &mut Inner, me: &Local) {

@@ -183,3 +183,30 @@ pub(crate) fn complain(parts: &[&[u8]]) {
     // By number: the library's function is recorded.
     unsafe { syscall(SYS_WRITE, 2 as c_long, line.as_ptr(), used) };
 }
+
+/// Waits a little: first in place, then giving way, then asleep.
+pub(crate) fn pause(rounds: &mut u32) {
+    *rounds = rounds.saturating_add(1);
+    match *rounds {
+        0..100 => std::hint::spin_loop(),
+        100..140 => {
+            // SAFETY: takes nothing, touches nothing.
+            unsafe { sched_yield() };
+        }
+        _ => {
+            let time = timespec { sec: 0, nsec: 50_000 };
+            // SAFETY: `time` lives during the call. A raw call, as the C library's is a cancellation point.
+            unsafe { syscall(SYS_NANOSLEEP, std::ptr::from_ref(&time), 0_usize) };
+        }
+    }
+}
+
+const SYS_NANOSLEEP: c_long = 35;
+
+/// The number of this thread.
+pub(crate) fn thread_id() -> c_long {
+    // SAFETY: asks for a number.
+    unsafe { syscall(SYS_GETTID) }
+}
+
+const SYS_GETTID: c_long = 186;

@@ -70,3 +70,20 @@ fn names_have_callers_where_that_is_wanted_and_their_own_where_nothing_is_to_be_
         assert_eq!(functions(&run, 26), ["xmalloc", "xstrdup", "of_text", "main"], "{compiler}");
     }
 }
+
+/// Threads that ask for names at the same time wait for each other: none gets the file's name in place of its function's.
+#[test]
+fn places_where_many_threads_allocate_at_once_have_names() {
+    for compiler in compilers() {
+        let bench = Bench::new();
+        let program = bench.build(compiler, "together.c", &["-O1"]);
+        for turn in 0..20 {
+            let run = bench.run(&program, &[], "wrappers=0");
+            assert_eq!(run.text(), "done", "{compiler}: {}", run.complaint());
+            for place in (10..90).filter(|place| place % 10 < 8) {
+                let found = names(&run, 5000 + place);
+                assert_eq!(found, one(&format!("place_{place}"), 8), "{compiler}, turn {turn}");
+            }
+        }
+    }
+}
