@@ -27,7 +27,7 @@
 //!     runs.add(sorted.map(Byte).iter().map(|byte| (byte, &[][..])), |byte| byte.0)?;
 //! }
 //! let mut found = Vec::new();
-//! runs.each(|byte: &Byte| byte.0, &mut |byte, _| Ok(found.push(byte.0)))?;
+//! runs.each(|byte: &Byte| byte.0, &mut |byte: &Byte, _| Ok(found.push(byte.0)))?;
 //! assert_eq!(found, [1, 2, 3, 4]);
 //! # Ok::<(), anytrace_core::Error>(())
 //! ```
