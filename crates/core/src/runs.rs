@@ -32,12 +32,15 @@
 //! # Ok::<(), anytrace_core::Error>(())
 //! ```
 
+mod sorter;
+
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 use std::fs::File;
 use std::io::{Read, Seek, SeekFrom, Write};
 
 use crate::Error;
+pub use sorter::{Keyed, Sorter};
 
 /// Runs merged at once. More are merged into one first, so that buffers do not grow with the trace.
 const FAN_IN: usize = 64;

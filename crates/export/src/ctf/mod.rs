@@ -21,6 +21,7 @@ mod metadata;
 mod packets;
 mod sorted;
 
+use anytrace_core::runs::Sorter;
 use anytrace_core::span::{Edge, EdgeBatch, EdgeKind, Location, NameId, SpanSource, Track, TrackId};
 use anytrace_core::{Error, SpanSink};
 
@@ -29,7 +30,7 @@ use crate::timeline::clock::Clock;
 use crate::timeline::output::{Outlet, Timeline};
 use crate::timeline::words::{self, Fragments, shown};
 use packets::Packets;
-use sorted::Sorted;
+use sorted::At;
 
 /// The file of events.
 pub(crate) const STREAM: &str = "stream";
@@ -46,7 +47,7 @@ pub(crate) struct Ctf<'a> {
     /// Names and places as zero-terminated strings.
     names: Fragments,
     places: Fragments,
-    sorted: Sorted,
+    sorted: Sorter<At>,
     scratch: Vec<u8>,
 }
 
@@ -67,7 +68,7 @@ impl<'a> Ctf<'a> {
             tracks: Vec::new(),
             names: Fragments::default(),
             places: Fragments::default(),
-            sorted: Sorted::default(),
+            sorted: Sorter::default(),
             scratch: Vec::new(),
         }
     }
@@ -80,7 +81,7 @@ impl<'a> Ctf<'a> {
             self.scratch.clear();
             event::head(&mut self.scratch, event::TRACK, &track.context, cpu);
             self.scratch.extend_from_slice(&announcement);
-            self.sorted.push(time, &self.scratch)?;
+            self.sorted.push(At::new(time), &self.scratch)?;
         }
         let out = &mut self.scratch;
         out.clear();
@@ -95,7 +96,7 @@ impl<'a> Ctf<'a> {
         }
         event::flags(out, edge.flags);
         event::attributes(out, attributes.map(|(key, value)| (nonempty(self.names.get(key)), value)));
-        self.sorted.push(time, out)
+        self.sorted.push(At::new(time), out)
     }
 }
 
@@ -140,7 +141,7 @@ impl SpanSink for Ctf<'_> {
 impl Timeline for Ctf<'_> {
     fn finish(&mut self) -> Result<(), Error> {
         let packets = &mut self.packets;
-        std::mem::take(&mut self.sorted).each(&mut |time, event| packets.push(time, event))?;
+        std::mem::take(&mut self.sorted).each(&mut |at, event| packets.push(at.time, event))?;
         packets.finish()
     }
 

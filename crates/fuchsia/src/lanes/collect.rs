@@ -1,10 +1,11 @@
 //! Reads a trace to its end: events into the sorter, by row.
 
 use anytrace_core::hash::Map;
+use anytrace_core::runs::Sorter;
 use anytrace_core::span::{Items, Value};
 use anytrace_core::{Error, Place, Sink, Summary};
 
-use super::item::{Item, Kind, Sorter};
+use super::item::{Item, Kind};
 use crate::model::names::{CATEGORY, NameNumber, UNNAMED};
 use crate::model::session::{Go, Session, Thread, about, unreadable, walk};
 use crate::rules;
@@ -24,7 +25,7 @@ pub(super) enum Home {
 /// Everything that emitting needs.
 pub(super) struct Collected {
     pub(super) session: Session,
-    pub(super) sorter: Sorter,
+    pub(super) sorter: Sorter<Item>,
     /// The rows in the order of their first events, each with the name of that event.
     pub(super) rows: Vec<(Home, NameNumber)>,
     pub(super) start: Option<u64>,
@@ -33,7 +34,7 @@ pub(super) struct Collected {
 }
 
 struct Collector {
-    sorter: Sorter,
+    sorter: Sorter<Item>,
     index: Map<Home, u32>,
     rows: Vec<(Home, NameNumber)>,
     start: Option<u64>,

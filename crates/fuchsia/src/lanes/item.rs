@@ -1,8 +1,7 @@
 //! What of an event is needed for spans, sorted by row and time in bounded memory.
 
-use anytrace_core::Error;
 use anytrace_core::bytes::array_at;
-use anytrace_core::runs::{Runs, Stored};
+use anytrace_core::runs::{Keyed, Stored};
 
 use crate::model::names::NameNumber;
 
@@ -51,13 +50,17 @@ pub(super) struct Item {
 
 const ITEM_BYTES: usize = 37;
 
-impl Item {
-    /// Of durations that begin at one time, the longest encloses the others.
-    pub(super) fn key(&self) -> (u32, u64, u64, u64) {
-        let rank = if self.kind == Kind::Complete { u64::MAX - self.end } else { u64::MAX };
-        // Other events are in the order of the trace.
-        let rank = if self.kind == Kind::Complete && self.end > self.time { rank } else { u64::MAX };
-        (self.row, self.time, rank, self.seq)
+impl Keyed for Item {
+    type Key = (u32, u64, u64, u64);
+
+    /// Of durations that begin at one time, the longest encloses the others; other events are in the order of the trace.
+    fn key(&self) -> Self::Key {
+        let encloses = self.kind == Kind::Complete && self.end > self.time;
+        (self.row, self.time, if encloses { u64::MAX - self.end } else { u64::MAX }, self.seq)
+    }
+
+    fn with_payload(self, bytes: u32) -> Self {
+        Self { bytes, ..self }
     }
 }
 
@@ -88,74 +91,16 @@ impl Stored for Item {
     }
 }
 
-/// A chunk is written to a temporary file when it reaches this size.
-const CHUNK_BYTES: usize = 16 << 20;
-
-/// What receives items in order.
-pub(super) type Each<'a> = dyn FnMut(&Item, &[u8]) -> Result<(), Error> + 'a;
-
-/// Sorts items with their bytes.
-#[derive(Debug)]
-pub(super) struct Sorter {
-    items: Vec<(Item, usize)>,
-    arena: Vec<u8>,
-    runs: Runs,
-    chunk_bytes: usize,
-}
-
-impl Default for Sorter {
-    fn default() -> Self {
-        Self { items: Vec::new(), arena: Vec::new(), runs: Runs::default(), chunk_bytes: CHUNK_BYTES }
-    }
-}
-
-impl Sorter {
-    /// Adds an item.
-    #[inline]
-    pub(super) fn push(&mut self, mut item: Item, bytes: &[u8]) -> Result<(), Error> {
-        let Ok(length) = u32::try_from(bytes.len()) else { return Ok(()) };
-        item.bytes = length;
-        self.items.push((item, self.arena.len()));
-        self.arena.extend_from_slice(bytes);
-        let is_full = self.items.len() * size_of::<(Item, usize)>() + self.arena.len() >= self.chunk_bytes;
-        if is_full { self.spill() } else { Ok(()) }
-    }
-
-    /// Visits all items in order.
-    pub(super) fn each(mut self, visit: &mut Each<'_>) -> Result<(), Error> {
-        if self.runs.is_empty() {
-            self.items.sort_by_key(|(item, _)| item.key());
-            return self.sorted().try_for_each(|(item, bytes)| visit(item, bytes));
-        }
-        self.spill()?;
-        (self.items, self.arena) = (Vec::new(), Vec::new());
-        self.runs.each(Item::key, &mut |item, bytes| visit(item, bytes))
-    }
-
-    fn sorted(&self) -> impl Iterator<Item = (&Item, &[u8])> {
-        self.items.iter().map(|(item, at)| (item, self.arena.get(*at..*at + item.bytes as usize).unwrap_or_default()))
-    }
-
-    #[cold]
-    fn spill(&mut self) -> Result<(), Error> {
-        self.items.sort_by_key(|(item, _)| item.key());
-        let mut runs = std::mem::take(&mut self.runs);
-        runs.add(self.sorted(), Item::key)?;
-        self.runs = runs;
-        self.items.clear();
-        self.arena.clear();
-        Ok(())
-    }
-}
-
 #[cfg(test)]
 mod tests {
+    use anytrace_core::runs::Sorter;
+
     use super::*;
 
     #[test]
     fn what_fits_into_memory_does_not_change_the_order() {
         for chunk_bytes in [1, 300, 1 << 20] {
-            let mut sorter = Sorter { chunk_bytes, ..Sorter::default() };
+            let mut sorter = Sorter::with_chunks(chunk_bytes);
             for seq in 0..100_u64 {
                 let kind = KINDS[usize::try_from(seq % 9).unwrap()];
                 let (row, time) = ((seq % 3) as u32, seq * 37 % 20);

@@ -2,7 +2,7 @@
 
 use anytrace_core::Endian;
 use anytrace_core::bytes::array_at;
-use anytrace_core::runs::Stored;
+use anytrace_core::runs::{Keyed, Stored};
 
 use crate::model::session::{Entered, What};
 use crate::wire::bytes::{Bytes, Words};
@@ -16,9 +16,15 @@ pub(super) struct Item {
     pub(super) bytes: u32,
 }
 
-impl Item {
-    pub(super) fn key(&self) -> (u64, u64) {
+impl Keyed for Item {
+    type Key = (u64, u64);
+
+    fn key(&self) -> Self::Key {
         (self.time_ns, self.seq)
+    }
+
+    fn with_payload(self, bytes: u32) -> Self {
+        Self { bytes, ..self }
     }
 }
 
@@ -122,4 +128,31 @@ pub(super) fn decode(bytes: &[u8]) -> Option<Act<'_>> {
         3 => Act::Fork { process: bytes.u32()?, parent: bytes.u32()? },
         _ => Act::Exit { process: bytes.u32()?, thread: bytes.u32()? },
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use anytrace_core::runs::Sorter;
+
+    use super::*;
+
+    #[test]
+    fn what_fits_into_memory_does_not_change_the_order() {
+        for chunk_bytes in [1, 200, 1 << 20] {
+            let mut sorter = Sorter::with_chunks(chunk_bytes);
+            for seq in 0..100_u64 {
+                let item = Item { time_ns: seq * 37 % 20, seq, bytes: 0 };
+                sorter.push(item, &vec![7; usize::try_from(seq % 5).unwrap()]).unwrap();
+            }
+            let mut found = Vec::new();
+            sorter
+                .each(&mut |item, bytes| {
+                    assert_eq!(bytes.len() as u64, item.seq % 5);
+                    found.push(item.key());
+                    Ok(())
+                })
+                .unwrap();
+            assert!(found.len() == 100 && found.is_sorted(), "{chunk_bytes}: {found:?}");
+        }
+    }
 }

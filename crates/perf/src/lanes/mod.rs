@@ -7,8 +7,6 @@ mod emit;
 #[cfg(feature = "lanes")]
 mod item;
 #[cfg(feature = "lanes")]
-mod sorter;
-#[cfg(feature = "lanes")]
 mod space;
 #[cfg(feature = "lanes")]
 pub(crate) mod spans;

@@ -4,6 +4,7 @@
 //! understood, in a temporary file where they are many.
 
 use anytrace_core::hash::Map;
+use anytrace_core::runs::Sorter;
 use anytrace_core::span::{NameId, SpanOptions, Track};
 use anytrace_core::text::push_hex;
 use anytrace_core::{Error, Sink, SpanSink, Summary};
@@ -11,7 +12,6 @@ use anytrace_core::{Error, Sink, SpanSink, Summary};
 use super::chosen::{Chosen, say_limits};
 use super::emit::{At, Axis, Emitter, FRAMES_MAX};
 use super::item::{Act, Item, MARKS, decode, encode};
-use super::sorter::Sorter;
 use super::space::{KERNEL, Space};
 use crate::model::session::{Go, Session, What, about, walk};
 use crate::rules;
