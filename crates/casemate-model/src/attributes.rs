@@ -184,8 +184,8 @@ const TABLE_FREE: [u64; 2] = [free_bits(1, true), free_bits(2, true)];
 /// Registers that, besides the two values, decide about a change.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Registers {
-    /// TCR_EL2 or VTCR_EL2, by the entry's stage: the bits that any thread set.
-    pub(crate) control: u64,
+    /// The bits of PBHA, from bit 0 on, that any thread gave to the hardware.
+    pub(crate) hardware_bits: u64,
     /// True when both values of AttrIndx name the same type in every MAIR_EL2 that the trace wrote.
     pub(crate) is_same_type: bool,
     /// What changes of size need.
@@ -222,7 +222,7 @@ pub(crate) fn deciding(stage: u8, level: u8, old: u64, new: u64, registers: Regi
     if registers.bbm != BbmLevel::Zero && level < 3 && !loses_marker {
         deciding &= !NO_CONFLICT;
     }
-    deciding | (old ^ new) & PBHA & (registers.control >> 25 << 59)
+    deciding | (old ^ new) & PBHA & registers.hardware_bits << 59
 }
 
 /// Names of the fields of a block or page that contain some bits.
@@ -416,7 +416,7 @@ mod tests {
     use super::*;
 
     const REGISTERS: Registers = Registers {
-        control: 0,
+        hardware_bits: 0,
         is_same_type: false,
         bbm: BbmLevel::Zero,
         is_resized: false,

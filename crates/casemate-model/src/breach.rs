@@ -167,8 +167,8 @@ breaches! {
         "a system register that may change translation is not modelled: the verdict is unknown";
     doubt UNMODELLED_GEOMETRY "unmodelled-geometry" "this shape of tables is not modelled"
         "a tree starts at level -1, or in a part of a page, which is not modelled: the verdict is unknown";
-    doubt UNMODELLED_REGIME "unmodelled-regime" "tables of this translation regime are not modelled"
-        "a base register of tables that are not modelled is written: the verdict is unknown";
+    doubt UNMODELLED_REGIME "unmodelled-regime" "tables of this translation regime are not followed"
+        "tables of another translation regime are not in the trace, or not at the addresses that stage 2 gives them: the verdict is unknown";
 }
 
 #[cfg(test)]

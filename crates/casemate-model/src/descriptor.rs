@@ -151,6 +151,23 @@ pub struct Start {
     pub format: Format,
     /// Pages of 4 KiB that these tables occupy.
     pub pages: u16,
+    /// Bits of the input addresses.
+    pub bits: u8,
+}
+
+/// What TCR_EL1 counts as before it was written, for TTBR1: 48 bits, 4 KiB.
+pub(crate) const UPPER_CONTROL: u64 = 16 << 16 | 2 << 30;
+
+/// A TCR with the fields of TTBR1 (T1SZ, TG1) in the places of those of TTBR0 (T0SZ, TG0).
+pub(crate) fn upper_control(value: u64) -> u64 {
+    // TG1: 1 is 16 KiB, 2 is 4 KiB, 3 is 64 KiB.
+    let granule = match value >> 30 & 3 {
+        0 => 3,
+        1 => 2,
+        2 => 0,
+        _ => 1,
+    };
+    value & !(3 << 14 | 63) | value >> 16 & 63 | granule << 14
 }
 
 /// Why a geometry register permits no walk.
@@ -215,6 +232,10 @@ impl Control {
         if bits > size_max {
             return Err(BadGeometry::AddressSize);
         }
+        Ok(Start { bits: bits as u8, ..self.top(format, bits)? })
+    }
+
+    fn top(&self, format: Format, bits: u32) -> Result<Start, BadGeometry> {
         let index_bits = format.page_bits() - 3;
         let below_top = (bits - format.page_bits() - 1) / index_bits;
         let Some(level) = 3_u32.checked_sub(below_top).map(|level| level as u8) else { return Err(BadGeometry::Level) };
@@ -263,7 +284,7 @@ fn at(format: Format, level: u8, tables: u8, entries: u64) -> Start {
         Granule::K4 => u16::from(tables),
         _ => entries.div_ceil(512).clamp(1, 256) as u16,
     };
-    Start { level, tables, format, pages }
+    Start { level, tables, format, pages, bits: 0 }
 }
 
 #[cfg(test)]

@@ -11,6 +11,7 @@ use super::descriptor::{Descriptor, Format};
 use super::room;
 use super::sorted::Sorted;
 use super::table::Map;
+use super::tree::TreeKind;
 
 pub(crate) const PAGE_BYTES: u64 = 4096;
 pub(crate) const WORDS: usize = 512;
@@ -30,12 +31,17 @@ pub(crate) struct Table {
     /// The thread that put it into its tree.
     pub(crate) thread: u32,
     pub(crate) level: u8,
-    /// 1 or 2.
-    pub(crate) stage: u8,
+    pub(crate) kind: TreeKind,
     pub(crate) format: Format,
 }
 
 impl Table {
+    /// 1 or 2.
+    #[inline]
+    pub(crate) fn stage(self) -> u8 {
+        self.kind.stage()
+    }
+
     /// Reads the value of one of its entries.
     #[inline]
     pub(crate) fn decode(self, value: u64) -> Descriptor {

@@ -57,6 +57,8 @@ pub enum Quirk {
     GranuleUnsupported,
     /// A VMID has 16 bits and an ASID 16, whatever the registers say.
     IdsAreWide,
+    /// Trees of stage 1 of EL1&0 and of the upper half of EL2&0 are not followed.
+    OtherTreesUnknown,
 }
 
 /// A switch, described for people.
@@ -193,6 +195,10 @@ quirks! {
         "VMIDs and ASIDs have 16 bits"
         "a VMID has 16 bits only with VTCR_EL2.VS, an ASID of a host only with TCR_EL2.AS; the upper 8 bits are ignored otherwise"
         "Arm ARM D8.16 (TLB tags)";
+    compat OtherTreesUnknown "other-trees-unknown"
+        "a write of TTBR0_EL1, TTBR1_EL1 or TTBR1_EL2 makes the verdict unknown"
+        "their trees are followed"
+        "Arm ARM D8.2 (translation regimes); chapter, section Trees of EL1&0";
 }
 
 impl Quirk {
@@ -219,7 +225,7 @@ impl Quirks {
     /// document.
     pub const STRICT: Self = Self(Self::ARCHITECTURE.0 | 1 << Quirk::AnyAttribute as u32);
     /// All switches: the behavior of the reference.
-    pub const COMPAT: Self = Self((1 << 25) - 1);
+    pub const COMPAT: Self = Self((1 << 26) - 1);
 
     /// True when the reference's behavior is selected.
     #[inline]
@@ -284,7 +290,7 @@ mod tests {
 
     #[test]
     fn every_switch_has_one_row_and_is_on_in_compat() {
-        assert_eq!(QUIRKS.len(), 25);
+        assert_eq!(QUIRKS.len(), 26);
         for (at, row) in QUIRKS.iter().enumerate() {
             assert_eq!(row.quirk as usize, at, "{}", row.name);
             assert_eq!(Quirk::from_name(row.name), Some(row.quirk));

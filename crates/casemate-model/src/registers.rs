@@ -1,5 +1,7 @@
 //! System registers that are in no table of this crate, and whether they matter for translation.
 
+use crate::record::Sysreg;
+
 /// Beginnings of the names of registers that change no translation at EL2 or below it: vectors, syndromes, timers,
 /// interrupt controllers, performance monitors, debugging, traps, floating point, and the general ones of a context
 /// (Arm ARM D19, by the groups of its registers).
@@ -14,6 +16,18 @@ const HARMLESS: &[&str] = &[
 /// True when a write of the register cannot change how addresses are translated.
 pub(crate) fn is_harmless(name: &str) -> bool {
     HARMLESS.iter().any(|start| name.starts_with(start))
+}
+
+/// The register of EL1 that a name ending with `_el12` means: a host's names of EL1 are for EL2 (Arm ARM D8.3).
+pub(crate) fn of_guest(name: &str) -> Option<Sysreg> {
+    Some(match name {
+        "ttbr0_el12" => Sysreg::Ttbr0El1,
+        "ttbr1_el12" => Sysreg::Ttbr1El1,
+        "tcr_el12" => Sysreg::TcrEl1,
+        "sctlr_el12" => Sysreg::SctlrEl1,
+        "mair_el12" => Sysreg::MairEl1,
+        _ => return None,
+    })
 }
 
 #[cfg(test)]

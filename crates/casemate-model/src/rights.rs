@@ -9,6 +9,7 @@ use alloc::vec::Vec;
 use crate::record::Sysreg;
 
 use super::threads::Threads;
+use super::tree::TreeKind;
 
 const USER: u64 = 1 << 6;
 const WRITE: u64 = 1 << 7;
@@ -35,20 +36,16 @@ const NAMES: [(Rights, &str); 6] = [
 pub(crate) struct Regime {
     /// HD: an entry with DBM permits writes, because hardware makes it writable.
     has_dirty_state: bool,
-    /// HCR_EL2.E2H: stage 1 has permissions for EL0.
+    /// HCR_EL2.E2H, or EL1&0: stage 1 has permissions for EL0.
     has_user: bool,
 }
 
 impl Regime {
-    /// The regime of a stage, by what any thread wrote: a right that one thread has may be in a TLB.
-    pub(super) fn of(threads: &Threads, stage: u8) -> Self {
+    /// The regime of a tree, by what any thread wrote: a right that one thread has may be in a TLB.
+    pub(super) fn of(threads: &Threads, kind: TreeKind) -> Self {
         let has = |register, bit: u32| threads.all_of(register).any(|value| value >> bit & 1 != 0);
-        let has_user = stage == 1 && has(Sysreg::HcrEl2, 34);
-        let has_dirty_state = match (stage, has_user) {
-            (1, false) => has(Sysreg::TcrEl2, 22),
-            (1, true) => has(Sysreg::TcrEl2, 40),
-            _ => has(Sysreg::VtcrEl2, 22),
-        };
+        let has_user = kind.is_el1() || kind.stage() == 1 && has(Sysreg::HcrEl2, 34);
+        let has_dirty_state = has(kind.control(), if has_user { 40 } else { 22 });
         Self { has_dirty_state, has_user }
     }
 }

@@ -6,16 +6,29 @@ use super::descriptor::Format;
 use super::room;
 use super::sorted::Sorted;
 use super::table::Map;
+use super::tree::TreeKind;
 
 /// A registered root.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Root {
     /// 1 or 2.
     pub stage: u8,
+    /// What it translates.
+    pub kind: TreeKind,
     /// Address of the first table.
     pub base: u64,
-    /// VMID or ASID.
+    /// VMID or ASID: the last one, if there were several.
     pub id: u64,
+    /// In stage 1 of EL1&0 the VMID: the last one.
+    pub vmid: u64,
+    /// It was used with several ASIDs, and with several VMIDs: TLBs may contain its entries under each.
+    pub has_other_ids: bool,
+    /// The same for VMIDs.
+    pub has_other_vmids: bool,
+    /// In stage 1 of EL1&0, the root of stage 2 that translates the addresses of its tables, each to itself.
+    pub stage_two: Option<u64>,
+    /// First input address.
+    pub input: u64,
     /// How many threads use it.
     pub users: u64,
     /// Level of the first table.
@@ -36,9 +49,9 @@ pub(crate) struct Roots {
     pub(super) by_id: Map<(u64, u8), usize>,
 }
 
-/// The stage as part of a key, unless stages are not distinguished.
-fn key(stage: u8, is_blind: bool) -> u8 {
-    if is_blind { 0 } else { stage }
+/// The kind as part of a key, unless stages are not distinguished.
+fn key(kind: TreeKind, is_blind: bool) -> u8 {
+    if is_blind && kind.is_of_reference() { 0 } else { kind as u8 }
 }
 
 impl Roots {
@@ -46,28 +59,32 @@ impl Roots {
         self.slots.get(slot)?.as_ref().map(|root| root.id)
     }
 
-    pub(crate) fn of_base(&self, stage: u8, base: u64, is_blind: bool) -> Option<&Root> {
-        self.slots.get(self.slot_in(stage, base, is_blind)?)?.as_ref()
+    pub(crate) fn of_base(&self, kind: TreeKind, base: u64, is_blind: bool) -> Option<&Root> {
+        self.slots.get(self.slot_in(kind, base, is_blind)?)?.as_ref()
     }
 
-    pub(crate) fn id_of(&self, stage: u8, base: u64, is_blind: bool) -> Option<u64> {
-        self.of_base(stage, base, is_blind).map(|root| root.id)
+    pub(crate) fn id_of(&self, kind: TreeKind, base: u64, is_blind: bool) -> Option<u64> {
+        self.of_base(kind, base, is_blind).map(|root| root.id)
     }
 
-    /// The slot of a base of this stage.
-    pub(super) fn slot_in(&self, stage: u8, base: u64, is_blind: bool) -> Option<usize> {
-        self.by_base.get(&(base, key(stage, is_blind))).copied()
+    /// The slot of a base of this kind.
+    pub(super) fn slot_in(&self, kind: TreeKind, base: u64, is_blind: bool) -> Option<usize> {
+        self.by_base.get(&(base, key(kind, is_blind))).copied()
     }
 
-    /// True when a root of this stage has the identifier.
-    pub(super) fn has_id(&self, stage: u8, id: u64, is_blind: bool) -> bool {
-        self.by_id.contains_key(&(id, key(stage, is_blind)))
+    /// True when a root of this kind has the identifier.
+    pub(super) fn has_id(&self, kind: TreeKind, id: u64, is_blind: bool) -> bool {
+        self.by_id.contains_key(&(id, key(kind, is_blind)))
     }
 
-    /// The slot of a base of any stage.
+    /// The slot of a base of any kind.
     pub(super) fn slot_of(&self, base: u64, is_blind: bool) -> Option<usize> {
-        let find = |stage| self.by_base.get(&(base, stage)).copied();
-        if is_blind { find(0) } else { find(2).or(find(1)) }
+        use TreeKind::{El1, El1Upper, El2, El2Upper, StageTwo};
+        [StageTwo, El2, El2Upper, El1, El1Upper].into_iter().find_map(|kind| self.slot_in(kind, base, is_blind))
+    }
+
+    pub(super) fn root_mut(&mut self, slot: usize) -> Option<&mut Root> {
+        self.slots.get_mut(slot)?.as_mut()
     }
 
     pub(super) fn insert(&mut self, root: Root, is_blind: bool) -> usize {
@@ -78,15 +95,19 @@ impl Roots {
         if let Some(place) = self.slots.get_mut(slot) {
             *place = Some(root);
         }
-        self.by_base.insert((root.base, key(root.stage, is_blind)), slot);
-        self.by_id.insert((root.id, key(root.stage, is_blind)), slot);
+        self.by_base.insert((root.base, key(root.kind, is_blind)), slot);
+        if root.kind.is_of_reference() {
+            self.by_id.insert((root.id, key(root.kind, is_blind)), slot);
+        }
         slot
     }
 
     pub(super) fn remove(&mut self, slot: usize, is_blind: bool) {
         let Some(root) = self.slots.get_mut(slot).and_then(Option::take) else { return };
-        self.by_base.remove(&(root.base, key(root.stage, is_blind)));
-        self.by_id.remove(&(root.id, key(root.stage, is_blind)));
+        self.by_base.remove(&(root.base, key(root.kind, is_blind)));
+        if root.kind.is_of_reference() {
+            self.by_id.remove(&(root.id, key(root.kind, is_blind)));
+        }
         self.free.insert(slot, ());
     }
 

@@ -6,13 +6,14 @@ use crate::room;
 use crate::table::Map;
 
 use crate::record::Sysreg;
+use crate::tree::TreeKind;
 
 /// What is known of a thread.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct Thread {
     pub(super) registers: [Option<u64>; Sysreg::ALL.len()],
-    /// Slots of the current roots of stage 1 and 2.
-    pub(super) current: [Option<usize>; 2],
+    /// Slots of the current roots, by [`TreeKind::index`].
+    pub(super) current: [Option<usize>; TreeKind::ALL.len()],
     pub(super) dsbs: u64,
 }
 
@@ -55,8 +56,8 @@ impl Threads {
     }
 
     /// The slot of the current root.
-    pub(crate) fn current(&self, thread: u32, stage: u8) -> Option<usize> {
-        *self.get(thread)?.current.get(usize::from(stage) - 1)?
+    pub(crate) fn current(&self, thread: u32, kind: TreeKind) -> Option<usize> {
+        *self.get(thread)?.current.get(kind.index())?
     }
 
     /// The value of a register in each thread that wrote it.
@@ -83,7 +84,7 @@ impl Thread {
         self.registers.get(register as usize).copied().flatten()
     }
 
-    pub(crate) fn current(&self) -> [Option<usize>; 2] {
+    pub(crate) fn current(&self) -> [Option<usize>; TreeKind::ALL.len()] {
         self.current
     }
 }

@@ -292,9 +292,12 @@ impl TlbiRange {
     }
 
     /// The first address, and the length in bytes: (NUM+1) * 2^(5*SCALE+1) pages of the granule.
-    pub fn bytes(&self, has_wide_base: bool) -> (u64, u64) {
+    /// `is_signed`: addresses of stage 1 may be in the upper half.
+    pub fn bytes(&self, has_wide_base: bool, is_signed: bool) -> (u64, u64) {
         let bits = self.granule_bits.unwrap_or(12);
-        let base = self.base << if has_wide_base { 16 } else { bits };
+        let is_upper = is_signed && self.base >> 36 & 1 != 0;
+        let base = if is_upper { self.base | u64::MAX << 37 } else { self.base };
+        let base = base << if has_wide_base { 16 } else { bits };
         (base, self.pages << bits)
     }
 }
@@ -339,11 +342,12 @@ mod tests {
     fn a_range_has_num_plus_one_times_two_to_five_scale_plus_one_pages() {
         let range = TlbiRange::of(1 << 46 | 2 << 44 | 3 << 39 | 2 << 37 | 0x1234);
         assert_eq!((range.granule_bits, range.level), (Some(12), 2));
-        assert_eq!(range.bytes(false), (0x123_4000, 4 * 2048 * 4096));
-        assert_eq!(range.bytes(true), (0x1234_0000, 4 * 2048 * 4096));
-        assert_eq!(TlbiRange::of(2 << 46).bytes(false), (0, 2 * 0x4000));
-        assert_eq!(TlbiRange::of(3 << 46 | 3 << 44 | 31 << 39).bytes(false), (0, 32 * 65536 * 0x1_0000));
+        assert_eq!(range.bytes(false, true), (0x123_4000, 4 * 2048 * 4096));
+        assert_eq!(range.bytes(true, true), (0x1234_0000, 4 * 2048 * 4096));
+        assert_eq!(TlbiRange::of(2 << 46).bytes(false, false), (0, 2 * 0x4000));
+        assert_eq!(TlbiRange::of(3 << 46 | 3 << 44 | 31 << 39).bytes(false, false), (0, 32 * 65536 * 0x1_0000));
         assert_eq!(TlbiRange::of(5).granule_bits, None);
-        assert_eq!(TlbiRange::of(u64::MAX).bytes(true).0, ((1 << 37) - 1) << 16);
+        assert_eq!(TlbiRange::of(u64::MAX).bytes(true, false).0, ((1 << 37) - 1) << 16);
+        assert_eq!(TlbiRange::of(u64::MAX).bytes(true, true).0, u64::MAX << 16);
     }
 }

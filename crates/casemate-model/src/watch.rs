@@ -5,6 +5,7 @@ use super::attributes::LiveChange;
 use super::descriptor::Format;
 use super::memory::Table;
 use super::rights::Rights;
+use super::tree::TreeKind;
 use super::unclean::Progress;
 
 /// A change of one entry.
@@ -132,6 +133,8 @@ pub struct TablePlace {
     pub root: u64,
     /// 1 or 2.
     pub stage: u8,
+    /// What the tree translates.
+    pub kind: TreeKind,
     /// 0 to 3.
     pub level: u8,
     /// First input address of the table's or entry's range.
@@ -154,7 +157,8 @@ impl From<Table> for TablePlace {
         let parent = (table.parent != super::memory::NOWHERE).then_some(table.parent);
         Self {
             root: table.root,
-            stage: table.stage,
+            stage: table.stage(),
+            kind: table.kind,
             level: table.level,
             input: table.input,
             parent,

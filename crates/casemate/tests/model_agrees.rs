@@ -10,8 +10,10 @@ mod oracle;
 use std::collections::BTreeMap;
 use std::fmt::Write;
 
+use anytrace_casemate::Sysreg;
 use anytrace_casemate::model::{BbmLevel, Checker, Options, Quirk, Quirks};
-use oracle::{State, Step, Verdict, compare_states};
+use oracle::generate::Kind;
+use oracle::{State, Step, Verdict, compare_states, compare_states_of};
 
 /// The slow model's options as the engine's.
 fn options(theirs: &oracle::Options) -> Options {
@@ -43,6 +45,7 @@ fn options(theirs: &oracle::Options) -> Options {
         (Quirk::StaleIgnored, quirks.stale_ignored),
         (Quirk::GranuleUnsupported, quirks.granule_unsupported),
         (Quirk::IdsAreWide, quirks.ids_are_wide),
+        (Quirk::OtherTreesUnknown, quirks.other_trees_unknown),
     ];
     let quirks = switches.iter().fold(Quirks::ARCHITECTURE, |set, (quirk, is_on)| set.with(*quirk, *is_on));
     Options {
@@ -55,8 +58,17 @@ fn options(theirs: &oracle::Options) -> Options {
     }
 }
 
+fn root_words(root: &anytrace_casemate::model::Root) -> String {
+    use anytrace_casemate::model::TreeKind::{El2, StageTwo};
+    let (mark, other) = (if root.has_other_ids { "+" } else { "" }, if root.has_other_vmids { "+" } else { "" });
+    match root.kind {
+        El2 | StageTwo => format!("{:#x}/{}", root.base, root.id),
+        kind => format!("{:#x}/{}{mark}/{}{other}/{}", root.base, root.id, root.vmid, kind.base().name()),
+    }
+}
+
 fn state(checker: &Checker, thread: u32, doubts: &[&str]) -> State {
-    let roots: Vec<_> = checker.registered_roots().map(|root| format!("{:#x}/{}", root.base, root.id)).collect();
+    let roots: Vec<_> = checker.registered_roots().map(root_words).collect();
     let lock = |view: anytrace_casemate::model::LockView| {
         let mut text = format!("({:#x},{:#x}", view.root, view.lock);
         let held = view.held.filter(|held| held.0 == thread && !checker.options().is_racy);
@@ -261,4 +273,54 @@ fn generated_traces_clean_and_break_trees_of_every_granule() {
         }
     }
     assert!(counts.get("none: unmodelled-geometry").is_some_and(|count| *count >= 5), "{counts:#?}");
+}
+
+#[test]
+fn trees_of_guests_and_of_upper_halves_agree() {
+    let seeds = 6_000_000..6_000_000 + seeds();
+    compare_states_of(Kind::Guests, engine, seeds.clone(), oracle::Options::sound());
+    compare_states_of(Kind::Guests, engine, seeds.start..seeds.start + 1000, oracle::Options::strict());
+    compare_states_of(Kind::Guests, engine, seeds.start..seeds.start + 1000, oracle::Options::compat());
+}
+
+/// They are followed, with stage 2 and without it, and break rules.
+#[test]
+fn generated_traces_clean_and_break_trees_of_guests_and_of_upper_halves() {
+    let mut counts: BTreeMap<String, u64> = BTreeMap::new();
+    for seed in 6_000_000..6_000_000 + seeds() {
+        let mut checker = Checker::new(Options::ARCHITECTURE);
+        let mut unclean = 0;
+        for step in &oracle::generate::trace_of(Kind::Guests, seed) {
+            let found = checker.step(step.thread, &step.action).to_vec();
+            let root = checker.registered_roots().find(|root| root.kind.base() != Sysreg::VttbrEl2).copied();
+            let kind = root.map_or("none", |root| root.kind.base().name());
+            for one in &found {
+                *counts.entry(format!("{kind}: {}", one.breach.name())).or_default() += 1;
+            }
+            if found.iter().any(|found| found.is_error()) {
+                break;
+            }
+            let left = checker.unclean_entries().len();
+            let mut count = |what: &str, is_so: bool| {
+                *counts.entry(format!("{kind}: {what}")).or_default() += u64::from(is_so);
+            };
+            count("cleaned", left < unclean);
+            count("behind stage 2", root.is_some_and(|root| root.stage_two.is_some()));
+            count("several ASIDs", root.is_some_and(|root| root.has_other_ids));
+            count("several VMIDs", root.is_some_and(|root| root.has_other_vmids));
+            count("left", root.is_some_and(|root| root.users == 0));
+            unclean = left;
+        }
+    }
+    for kind in ["ttbr1_el2", "ttbr0_el1", "ttbr1_el1"] {
+        let mut wanted = vec!["cleaned", "bbm-unclean-valid", "bbm-valid-valid", "several ASIDs", "left"];
+        if kind != "ttbr1_el2" {
+            wanted.extend(["behind stage 2", "several VMIDs", "unmodelled-regime"]);
+        }
+        for what in wanted {
+            let key = format!("{kind}: {what}");
+            assert!(counts.get(&key).is_some_and(|count| *count >= 10), "{key}: {counts:#?}");
+        }
+    }
+    assert!(counts.get("none: unmodelled-regime").is_some_and(|count| *count >= 10), "{counts:#?}");
 }

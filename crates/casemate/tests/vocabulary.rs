@@ -12,8 +12,11 @@ use anytrace_casemate::{Layout, TlbiOp, parse};
 const PAGE: u64 = 0x13000;
 const TABLE: u64 = 0x12000;
 
-/// The stages, and the value of their pages: without the XS attribute, if MAIR_EL2 says so in stage 1.
-const STAGES: [(u64, u64); 2] = [(1, 0x50403), (2, 0x50c7f)];
+/// The stages, and the value of their pages: without the XS attribute, if MAIR says so in stage 1.
+const STAGES: [(u64, u64); 3] = [(1, 0x50403), (2, 0x50c7f), (GUEST, 0x50c03)];
+
+/// Stage 1 of EL1&0.
+const GUEST: u64 = 3;
 
 struct Machine(Checker);
 
@@ -21,7 +24,7 @@ impl Machine {
     /// An entry of a tree was made invalid, and a DSB waited for that.
     fn broken(stage: u64, entry: u64, page: u64, before: &str) -> Self {
         let mut machine = Self(Checker::new(Options::ARCHITECTURE));
-        let register = if stage == 1 { "ttbr0_el2" } else { "vttbr_el2" };
+        let register = ["ttbr0_el2", "vttbr_el2", "ttbr0_el1"][stage as usize - 1];
         machine.run(before);
         machine.run(&format!(
             "(mem-init 1 0 10000 6000)(hint 2 0 set_root_lock 10000 9000)(mem-write 3 0 plain 10000 11003)
@@ -74,7 +77,7 @@ fn effect(op: TlbiOp, stage: u64, entry: u64, before: &str) -> &'static str {
     match machine.progress() {
         Some(Progress::Tlbied) => "dropped",
         Some(Progress::TlbiIpa) => "stage 2",
-        _ if stage == 1 => "-",
+        _ if stage != 2 => "-",
         _ => {
             let mut machine = Machine::broken(stage, entry, page, before);
             let stage_two = form(TlbiOp::Ripas2e1, "is");
@@ -96,7 +99,7 @@ fn bases() -> impl Iterator<Item = TlbiOp> {
 }
 
 /// Write-back memory has no XS attribute.
-const WRITE_BACK: &str = "(sysreg-write 0 0 mair_el2 ff)";
+const WRITE_BACK: &str = "(sysreg-write 0 0 mair_el2 ff)(sysreg-write 0 0 mair_el1 ff)";
 /// HCR_EL2 with E2H and TGE.
 const HOST: &str = "(sysreg-write 0 0 hcr_el2 408000001)";
 
@@ -110,6 +113,8 @@ fn the_chapter_lists_what_each_tlbi_drops() {
             effect(1, PAGE, HOST),
             effect(2, PAGE, ""),
             effect(2, TABLE, ""),
+            effect(GUEST, PAGE, ""),
+            effect(GUEST, TABLE, ""),
         ];
         let names = match (op.takes_operand(), op.is_range(), op.base_name()) {
             (_, _, "aside1") => "ASID",
@@ -121,7 +126,7 @@ fn the_chapter_lists_what_each_tlbi_drops() {
     };
     let table: Vec<chapter::Row> = bases().map(row).collect();
     chapter::compare(
-        "| operation | operand | stage 1, page | stage 1, table | stage 1 of a host, page | stage 2, page | stage 2, table |",
+        "| operation | operand | stage 1, page | stage 1, table | stage 1 of a host, page | stage 2, page | stage 2, table | stage 1 of EL1&0, page | stage 1 of EL1&0, table |",
         &table,
     );
 }
@@ -141,7 +146,8 @@ fn the_forms_of_an_operation_differ_only_in_cores_and_xs() {
                 let local = effect(op, stage, entry, WRITE_BACK);
                 let is_for_it = match stage {
                     1 => op.base_name().ends_with("e2"),
-                    _ => op.base_name().ends_with("e1"),
+                    2 => op.base_name().ends_with("e1"),
+                    _ => op.base_name().ends_with("e1") && !op.base_name().contains("ipas2"),
                 };
                 assert_eq!(local, if is_for_it { "tlbi-local" } else { "-" }, "{} stage {stage}", op.name());
             }

@@ -11,6 +11,7 @@ use crate::memory::{NOWHERE, Table, position};
 use crate::quirk::Quirk;
 use crate::record::{MemoryOrder, Sysreg};
 use crate::rights::Rights;
+use crate::tree::TreeKind;
 use crate::watch::{Change, Watch};
 
 /// The state of an entry (section 2.1).
@@ -200,18 +201,27 @@ impl<W: Watch> Checker<W> {
     /// The changed bits that need a break by the architecture. If threads differ in a register, software is at fault: a
     /// break that one of them needs counts. `table`: the table of the entry, or one like it.
     pub(super) fn by_architecture(&self, table: Table, (old, new): (u64, u64), is_resized: bool) -> u64 {
-        let Table { stage, level, format, .. } = table;
-        let control = if stage == 1 { Sysreg::TcrEl2 } else { Sysreg::VtcrEl2 };
-        let control = match attributes::changes_pbha(old, new) {
-            true => self.threads.all_of(control).fold(0, |all, control| all | control),
-            false => 0,
-        };
+        let Table { kind, level, format, .. } = table;
+        let stage = kind.stage();
+        let hardware_bits = if attributes::changes_pbha(old, new) { self.hardware_bits(kind) } else { 0 };
         let is_same_type = stage == 1 && attributes::changes_attr_index(old, new) && {
-            let mut mairs = self.threads.all_of(Sysreg::MairEl2).peekable();
+            let mut mairs = self.threads.all_of(kind.types()).peekable();
             mairs.peek().is_some() && mairs.all(|mair| attributes::is_same_type(mair, old, new))
         };
-        let registers = Registers { control, is_same_type, bbm: self.bbm(), is_resized, format };
+        let registers = Registers { hardware_bits, is_same_type, bbm: self.bbm(), is_resized, format };
         attributes::deciding(stage, level, old, new, registers)
+    }
+
+    /// The bits of PBHA that some thread gave to the hardware: HWUn of VTCR_EL2 and TCR_EL2 are bits 28:25; those of
+    /// TCR_EL1, and of TCR_EL2 of a host, are bits 46:43 for the lower half and 50:47 for the upper one.
+    fn hardware_bits(&self, kind: TreeKind) -> u64 {
+        let is_host = kind == TreeKind::El2 && self.threads.all_of(Sysreg::HcrEl2).any(|hcr| hcr >> 34 & 1 != 0);
+        let first = match kind {
+            TreeKind::El2 | TreeKind::StageTwo if !is_host => 25,
+            TreeKind::El2Upper | TreeKind::El1Upper => 47,
+            _ => 43,
+        };
+        self.threads.all_of(kind.control()).fold(0, |all, control| all | control >> first & 0xf)
     }
 
     /// Valid to invalid.
@@ -229,7 +239,7 @@ impl<W: Watch> Checker<W> {
         if let Descriptor::Table(next) = table.decode(old) {
             self.traverse(thread, Visit::Freeze, next, table.below(word, at))?;
         }
-        Ok(())
+        self.check_nested(table, at)
     }
 
     /// Invalid and clean to valid.
@@ -336,6 +346,6 @@ impl<W: Watch> Checker<W> {
 }
 
 fn live_change(table: Table, (old, new): (u64, u64), deciding: u64, deciding_architecture: u64) -> LiveChange {
-    let Table { stage, level, format, .. } = table;
-    LiveChange { stage, level, format, old, new, deciding, deciding_architecture, obstacle: None }
+    let Table { kind, level, format, .. } = table;
+    LiveChange { stage: kind.stage(), level, format, old, new, deciding, deciding_architecture, obstacle: None }
 }

@@ -4,6 +4,7 @@
 mod entries;
 mod handover;
 mod locking;
+mod nested;
 mod registers;
 mod resize;
 mod stale;
@@ -19,10 +20,11 @@ use super::breach::{BREACH_COUNT, Breach, breach};
 use super::locks::Locks;
 use super::memory::{Memory, NOWHERE, PAGE_BYTES, Piece, WORDS, position, word_range};
 use super::quirk::{Options, Quirk};
-use super::registers::is_harmless;
+use super::registers::{is_harmless, of_guest};
 use super::room;
 use super::roots::Roots;
 use super::rule::Severity;
+use super::sorted::Sorted;
 use super::stale::StaleEntries;
 use super::table::Map;
 use super::threads::Threads;
@@ -90,6 +92,8 @@ pub struct Checker<W = ()> {
     uses: Vec<Use>,
     pub(crate) locks: Locks,
     pub(crate) roots: Roots,
+    /// Pages of tables of stage 1 that a root of stage 2 maps to themselves, with its base.
+    pub(crate) nested: Sorted<u64, u64>,
     pub(crate) threads: Threads,
     /// Some word was assigned to a thread.
     pub(crate) has_thread_owners: bool,
@@ -122,6 +126,7 @@ impl<W: Watch> Checker<W> {
             uses: Vec::new(),
             locks: Locks::default(),
             roots: Roots::default(),
+            nested: Sorted::default(),
             threads: Threads::default(),
             has_thread_owners: false,
             is_irregular: false,
@@ -180,7 +185,7 @@ impl<W: Watch> Checker<W> {
             Transition::Barrier(Barrier::Dsb(domain)) => self.dsb(thread, domain),
             Transition::Tlbi { op, operand } => self.tlbi(thread, op, operand),
             Transition::OtherTlbi { .. } => self.other_tlbi(),
-            Transition::OtherSysreg { name, .. } => self.other_register(name),
+            Transition::OtherSysreg { name, value } => self.other_register(thread, name, value),
             Transition::SysregWrite { register, value } => self.write_register(thread, register, value),
             Transition::Hint { hint, location, value } => self.hint(hint, thread, location, value),
             Transition::Lock { address } => self.lock(thread, address),
@@ -288,7 +293,10 @@ impl<W: Watch> Checker<W> {
     }
 
     #[cold]
-    fn other_register(&mut self, name: Name) -> Flow {
+    fn other_register(&mut self, thread: u32, name: Name, value: u64) -> Flow {
+        if let Some(register) = of_guest(name.as_str()).filter(|_| self.has_host_extensions(thread)) {
+            return self.write_of_guest(thread, register, value);
+        }
         if is_harmless(name.as_str()) { Ok(()) } else { self.fire(&breach::UNMODELLED_REGISTER, NOWHERE) }
     }
 

@@ -57,7 +57,7 @@ impl<W: Watch> Checker<W> {
 
     /// Compares what is below an entry with a block in its place. `table`: that of the entry, or one like it.
     fn compare(&self, (word, entry): (u64, u64), table: Table, block: u64, side: Side) -> Option<Obstacle> {
-        if table.stage == 1 && entry & TABLE_SPACE != 0 {
+        if table.stage() == 1 && entry & TABLE_SPACE != 0 {
             return Some(Obstacle::Differs { location: word, deciding: SPACE });
         }
         let Descriptor::Table(next) = table.decode(entry) else { return None };

@@ -17,6 +17,7 @@ use crate::rights::{Regime, Rights};
 use crate::room;
 use crate::stale::{Request, Stale};
 use crate::tlbi::Stages;
+use crate::tree::TreeKind;
 use crate::unclean::Progress;
 use crate::watch::{Change, Miss, Watch};
 
@@ -51,7 +52,7 @@ impl<W: Watch> Checker<W> {
     /// What a valid block or page permits; nothing for others.
     pub(super) fn rights(&self, table: Table, value: u64) -> Rights {
         match table.decode(value) {
-            Descriptor::Map(_) => Rights::of(table.stage, value, Regime::of(&self.threads, table.stage)),
+            Descriptor::Map(_) => Rights::of(table.stage(), value, Regime::of(&self.threads, table.kind)),
             _ => Rights::default(),
         }
     }
@@ -116,10 +117,10 @@ impl<W: Watch> Checker<W> {
     }
 
     /// True when TLBs may contain an entry of a tree in another size.
-    pub(super) fn has_resized(&self, root: u64, stage: u8) -> bool {
+    pub(super) fn has_resized(&self, root: u64, kind: TreeKind) -> bool {
         self.stale.cells.iter().any(|(cell, stale)| {
             let table = self.table_of(cell);
-            stale.is_resized && table.is_some_and(|table| (table.root, table.stage) == (root, stage))
+            stale.is_resized && table.is_some_and(|table| (table.root, table.kind) == (root, kind))
         })
     }
 
@@ -189,17 +190,16 @@ impl<W: Watch> Checker<W> {
     /// A broadcast TLBI counts from every thread, with or without the lock.
     fn tlbi_stale(&mut self, thread: u32, tlbi: &Tlbi) {
         let cells = room::collected(self.stale.cells.keys());
-        let named = self.named_id(thread, tlbi);
         for cell in cells {
             let (Some(table), Some(stale)) = (self.table_of(cell), self.stale.get(cell)) else { continue };
-            if let Some(miss) = self.stale_miss(tlbi, named, (cell, table), stale) {
+            if let Some(miss) = self.stale_miss(thread, tlbi, (cell, table), stale) {
                 if W::IS_ON {
                     self.watch.miss(cell, miss);
                 }
                 continue;
             }
             // What drops stage 1 drops both once stage 2 is gone.
-            let is_full = tlbi.stage == 1 || tlbi.drops != Stages::Two;
+            let is_full = table.stage() == 1 || tlbi.drops != Stages::Two;
             let is_plain = !tlbi.op.is_nxs();
             let Some(stale) = self.stale.cells.get_mut(&cell) else { continue };
             match stale.requests.iter_mut().find(|request| request.thread == thread) {
@@ -221,9 +221,9 @@ impl<W: Watch> Checker<W> {
     }
 
     /// Why a TLBI drops nothing of what TLBs may contain for an entry.
-    fn stale_miss(&self, tlbi: &Tlbi, named: Option<u64>, at: (u64, Table), stale: &Stale) -> Option<Miss> {
+    fn stale_miss(&self, thread: u32, tlbi: &Tlbi, at: (u64, Table), stale: &Stale) -> Option<Miss> {
         let (cell, table) = at;
-        if table.stage != tlbi.stage {
+        if !tlbi.concerns(table.kind) {
             return Some(Miss::WrongStage);
         }
         if !tlbi.is_broadcast {
@@ -235,11 +235,10 @@ impl<W: Watch> Checker<W> {
         if miss.is_some() || is_other {
             return miss.or(Some(Miss::WrongLevel));
         }
-        let id = || self.roots.id_of(table.stage, table.root, self.has(Quirk::StageBlindIds));
-        if self.needs_id(tlbi, stale.old) && (named.is_none() || named != id()) {
-            return Some(Miss::WrongId);
+        if let Some(miss) = self.id_miss(thread, tlbi, table, stale.old) {
+            return Some(miss);
         }
-        match (tlbi.stage, tlbi.drops) {
+        match (table.stage(), tlbi.drops) {
             _ if !stale.is_written => Some(Miss::NoBarrierBefore),
             (2, Stages::One) if !stale.is_stage_two_done => Some(Miss::StageOneOnly),
             (2, Stages::Two) if stale.is_stage_two_done => Some(Miss::StageTwoAgain),
@@ -274,7 +273,7 @@ impl<W: Watch> Checker<W> {
     /// A block or page of a tree has a value that it did not have before.
     #[inline]
     pub(super) fn map(&mut self, table: Table, value: u64) {
-        if self.stale.is_empty() || table.stage != 2 {
+        if self.stale.is_empty() || table.stage() != 2 {
             return;
         }
         if let Descriptor::Map(output) = table.decode(value) {
@@ -298,9 +297,11 @@ impl<W: Watch> Checker<W> {
             for cell in self.stale.mapping(one.first, one.end) {
                 let (Some(table), Some(stale)) = (self.table_of(cell), self.stale.get(cell)) else { continue };
                 let is_relied_on = match one.handover {
-                    Handover::Mapped { root } => table.stage == 1 || root != table.root,
+                    // Stage 1 of EL1&0 may map what stage 2 takes away.
+                    _ if table.kind.is_el1() => false,
+                    Handover::Mapped { root } => table.stage() == 1 || root != table.root,
                     // The hypervisor owns its tables itself.
-                    _ => table.stage == 2,
+                    _ => table.stage() == 2,
                 };
                 if !is_relied_on || stale.number >= one.before {
                     continue;
@@ -314,7 +315,7 @@ impl<W: Watch> Checker<W> {
                     old: stale.old,
                     new,
                     progress: stale.progress(),
-                    stage: table.stage,
+                    stage: table.stage(),
                 };
                 let fired = self.fire(&breach::STALE_PERMISSIONS, cell);
                 self.explain_stale(cell, found);

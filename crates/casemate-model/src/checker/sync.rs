@@ -1,7 +1,7 @@
 //! The barriers and TLBIs that advance unclean entries towards clean.
 
 use super::tlbi::Tlbi;
-use super::{Checker, Flow, Stop};
+use super::{Checker, Flow};
 use crate::breach::breach;
 use crate::memory::{Table, position};
 use crate::quirk::Quirk;
@@ -225,7 +225,7 @@ impl<W: Watch> Checker<W> {
     }
 
     fn tlbi_entry(&mut self, thread: u32, tlbi: &Tlbi, visited: &Visited) -> Flow {
-        if visited.table.stage != tlbi.stage {
+        if !tlbi.concerns(visited.table.kind) {
             return self.miss(visited, Miss::WrongStage);
         }
         if !tlbi.is_broadcast {
@@ -236,13 +236,16 @@ impl<W: Watch> Checker<W> {
         if let Some(miss) = self.scope_miss(tlbi, (visited.table, visited.at), visited.unclean.old) {
             return self.miss(visited, miss);
         }
-        if self.needs_id(tlbi, visited.unclean.old) && !self.names_id_of(thread, tlbi, visited)? {
-            return self.miss(visited, Miss::WrongId);
+        if let Some(miss) = self.id_miss(thread, tlbi, visited.table, visited.unclean.old) {
+            if self.lacks_vmid(thread, tlbi, visited.table) {
+                self.fire(&breach::NO_CURRENT_ROOT, visited.cell)?;
+            }
+            return self.miss(visited, miss);
         }
         if visited.unclean.thread != thread {
             return self.miss(visited, Miss::OtherThread);
         }
-        match (visited.unclean.progress, tlbi.stage, tlbi.drops) {
+        match (visited.unclean.progress, visited.table.stage(), tlbi.drops) {
             (Progress::Unguarded, ..) => self.miss(visited, Miss::NoBarrierBefore),
             (Progress::Dsbed, 1, _) | (Progress::Dsbed, _, Stages::Both) => {
                 self.advance_by(visited, tlbi, Progress::Tlbied)
@@ -253,20 +256,12 @@ impl<W: Watch> Checker<W> {
             (Progress::TlbiIpaDsbed, _, Stages::Two) => self.miss(visited, Miss::StageTwoAgain),
             (Progress::TlbiIpaDsbed, ..) => self.advance_by(visited, tlbi, Progress::Tlbied),
             // A DSB with nXS completes the second one.
-            (Progress::Tlbied, _, Stages::Both) if visited.unclean.is_plain && tlbi.op.is_nxs() => {
+            (Progress::Tlbied, stage, drops)
+                if (stage == 1 || drops == Stages::Both) && visited.unclean.is_plain && tlbi.op.is_nxs() =>
+            {
                 self.advance_by(visited, tlbi, Progress::Tlbied)
             }
             (Progress::Tlbied, ..) => self.miss(visited, Miss::AlreadyDone),
         }
-    }
-
-    /// True when the TLBI's VMID or ASID is that of the entry's root.
-    fn names_id_of(&mut self, thread: u32, tlbi: &Tlbi, visited: &Visited) -> Result<bool, Stop> {
-        let wanted = self.roots.id_of(visited.table.stage, visited.table.root, self.has(Quirk::StageBlindIds));
-        let named = self.named_id(thread, tlbi);
-        if named.is_none() && !self.has(Quirk::NoVttbrIsSlot0) {
-            self.fire(&breach::NO_CURRENT_ROOT, visited.cell)?;
-        }
-        Ok(named.is_some() && named == wanted)
     }
 }

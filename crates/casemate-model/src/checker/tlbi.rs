@@ -7,6 +7,7 @@ use crate::memory::Table;
 use crate::quirk::Quirk;
 use crate::record::{Operand, Sysreg};
 use crate::tlbi::{Regime, Stages, TlbiOp, TlbiRange, TlbiScope};
+use crate::tree::TreeKind;
 use crate::watch::{Miss, Watch};
 
 /// A TLBI, as it concerns the trees of tables that are followed.
@@ -14,8 +15,7 @@ use crate::watch::{Miss, Watch};
 pub(crate) struct Tlbi {
     pub(super) op: TlbiOp,
     pub(super) is_broadcast: bool,
-    /// The stage of the trees whose entries it drops; 0 for none.
-    pub(super) stage: u8,
+    regime: Option<Regime>,
     pub(super) drops: Stages,
     scope: TlbiScope,
     /// The register operand, where the operation has one.
@@ -26,14 +26,23 @@ impl Tlbi {
     /// `is_host`: operations on stage 1 of EL1&0 are for EL2&0, because HCR_EL2 has E2H and TGE set.
     pub(super) fn of(op: TlbiOp, operand: Operand, is_host: bool) -> Self {
         let is_of_host = is_host && op.stages() == Stages::One;
-        let (stage, drops) = match op.regime() {
-            Regime::El1 if is_of_host => (1, Stages::Both),
-            Regime::El1 => (2, op.stages()),
-            Regime::El2 => (1, Stages::Both),
-            Regime::El3 => (0, Stages::Both),
+        let (regime, drops) = match op.regime() {
+            Regime::El1 if is_of_host => (Some(Regime::El2), Stages::Both),
+            Regime::El1 => (Some(Regime::El1), op.stages()),
+            Regime::El2 => (Some(Regime::El2), Stages::Both),
+            Regime::El3 => (None, Stages::Both),
         };
         let scope = if is_of_host && op.scope() == TlbiScope::Vmid { TlbiScope::All } else { op.scope() };
-        Self { op, is_broadcast: op.is_broadcast(), stage, drops, scope, operand: operand.value().unwrap_or(0) }
+        Self { op, is_broadcast: op.is_broadcast(), regime, drops, scope, operand: operand.value().unwrap_or(0) }
+    }
+
+    /// True when it drops entries of such trees.
+    pub(super) fn concerns(&self, kind: TreeKind) -> bool {
+        match kind {
+            TreeKind::El2 | TreeKind::El2Upper => self.regime == Some(Regime::El2),
+            TreeKind::StageTwo => self.regime == Some(Regime::El1),
+            TreeKind::El1 | TreeKind::El1Upper => self.regime == Some(Regime::El1) && self.drops != Stages::Two,
+        }
     }
 
     fn is_by_address(&self) -> bool {
@@ -65,7 +74,7 @@ impl<W: Watch> Checker<W> {
     pub(super) fn scope_miss(&self, tlbi: &Tlbi, at: (Table, usize), old: u64) -> Option<Miss> {
         let is_table = at.0.decode(old).is_table();
         // What stage 2 and an address of stage 1 give together cannot be found by that address.
-        if tlbi.stage == 2 && tlbi.drops == Stages::One && tlbi.scope != TlbiScope::Vmid {
+        if at.0.kind == TreeKind::StageTwo && tlbi.drops == Stages::One && tlbi.scope != TlbiScope::Vmid {
             return Some(Miss::PartOfStageOne);
         }
         let miss = match (tlbi.is_by_address(), tlbi.op.is_range()) {
@@ -79,7 +88,8 @@ impl<W: Watch> Checker<W> {
         if miss.is_some() {
             return miss;
         }
-        let has_xs = || is_table || attributes::may_have_xs(at.0.stage == 1, old, self.threads.all_of(Sysreg::MairEl2));
+        let has_xs =
+            || is_table || attributes::may_have_xs(at.0.stage() == 1, old, self.threads.all_of(at.0.kind.types()));
         (tlbi.op.is_nxs() && has_xs()).then_some(Miss::XsAccesses)
     }
 
@@ -90,7 +100,8 @@ impl<W: Watch> Checker<W> {
         let (level, size, granule) = (table.level, table.entry_bytes(), table.format.granule as u64 + 1);
         let input = table.input.wrapping_add(size.wrapping_mul(at as u64));
         let address = (tlbi.operand & ((1 << 44) - 1)) << 12;
-        if address.wrapping_sub(input) >= size {
+        // Bits 63:56 of an address are those of bit 55.
+        if address.wrapping_sub(input) & ((1 << 56) - 1) >= size {
             return Some(Miss::WrongAddress);
         }
         if tlbi.op.is_last_level() && level != 3 && self.has(Quirk::LastLevelIs3) {
@@ -122,7 +133,7 @@ impl<W: Watch> Checker<W> {
         }
         let size = table.entry_bytes();
         let input = table.input.wrapping_add(size.wrapping_mul(at as u64));
-        let (first, bytes) = range.bytes(table.format.has_no_shareability());
+        let (first, bytes) = range.bytes(table.format.has_no_shareability(), table.stage() == 1);
         let (end, stop) = (first.saturating_add(bytes), input.saturating_add(size));
         if end <= input || stop <= first {
             return Some(Miss::WrongAddress);
@@ -144,24 +155,49 @@ impl<W: Watch> Checker<W> {
         }
     }
 
-    /// True when the TLBI drops an entry only if it names the identifier of its root.
-    pub(super) fn needs_id(&self, tlbi: &Tlbi, old: u64) -> bool {
-        match tlbi.scope {
+    /// Why the VMID or ASID that a TLBI names is not that of an entry's root.
+    pub(super) fn id_miss(&self, thread: u32, tlbi: &Tlbi, table: Table, old: u64) -> Option<Miss> {
+        let is_blind = self.has(Quirk::StageBlindIds);
+        let root = || self.roots.of_base(table.kind, table.root, is_blind);
+        if table.kind == TreeKind::StageTwo {
+            let is_named = match tlbi.scope {
+                TlbiScope::All | TlbiScope::AnyAsid => true,
+                TlbiScope::Vmid if self.has(Quirk::ByIdPromoted) => true,
+                _ => {
+                    let named = self.named_vmid(thread);
+                    named.is_some() && named == root().map(|root| root.id)
+                }
+            };
+            return (!is_named).then_some(Miss::WrongId);
+        }
+        let is_of_vmid = !table.kind.is_el1() || tlbi.scope == TlbiScope::All || {
+            let is_promoted = tlbi.scope == TlbiScope::Vmid && self.has(Quirk::ByIdPromoted);
+            is_promoted || root().is_some_and(|root| !root.has_other_vmids && root.vmid == self.vmid(thread))
+        };
+        let needs_asid = match tlbi.scope {
             TlbiScope::All | TlbiScope::AnyAsid => false,
-            TlbiScope::Vmid => !self.has(Quirk::ByIdPromoted),
+            TlbiScope::Vmid => !table.kind.is_el1() && !self.has(Quirk::ByIdPromoted),
             TlbiScope::Asid => true,
             // A global entry has no ASID, where there are ASIDs.
-            TlbiScope::Address => tlbi.stage != 1 || tlbi.op.is_el2() || old & NOT_GLOBAL != 0,
-        }
+            TlbiScope::Address => tlbi.op.is_el2() && table.kind == TreeKind::El2 || old & NOT_GLOBAL != 0,
+        };
+        let is_of_asid = || {
+            let named = if tlbi.op.takes_operand() { tlbi.operand >> 48 } else { 0 };
+            let named = if self.has(Quirk::IdsAsidZero) { 0 } else { named };
+            root().is_some_and(|root| !root.has_other_ids && root.id == named)
+        };
+        (!is_of_vmid || needs_asid && !is_of_asid()).then_some(Miss::WrongId)
     }
 
-    /// The VMID or ASID that a TLBI names; none without a current root.
-    pub(super) fn named_id(&self, thread: u32, tlbi: &Tlbi) -> Option<u64> {
-        if tlbi.stage == 1 {
-            let asid = if tlbi.op.takes_operand() { tlbi.operand >> 48 } else { 0 };
-            return Some(if self.has(Quirk::IdsAsidZero) { 0 } else { asid });
-        }
-        match self.threads.current(thread, 2).and_then(|slot| self.roots.id_in(slot)) {
+    /// True when a TLBI needs the current VMID, and its thread has none.
+    pub(super) fn lacks_vmid(&self, thread: u32, tlbi: &Tlbi, table: Table) -> bool {
+        let needs_vmid = table.kind == TreeKind::StageTwo && tlbi.scope != TlbiScope::All;
+        needs_vmid && !self.has(Quirk::NoVttbrIsSlot0) && self.named_vmid(thread).is_none()
+    }
+
+    /// The VMID that a TLBI of stage 2 names; none without a current root.
+    fn named_vmid(&self, thread: u32) -> Option<u64> {
+        match self.threads.current(thread, TreeKind::StageTwo).and_then(|slot| self.roots.id_in(slot)) {
             None if self.has(Quirk::NoVttbrIsSlot0) => self.roots.id_in(0),
             id => id,
         }

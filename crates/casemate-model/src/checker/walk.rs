@@ -8,11 +8,11 @@ use super::handover::Handover;
 use super::{Checker, Flow, Stop};
 use crate::bits::Bits;
 use crate::breach::breach;
-use crate::descriptor::{BadGeometry, Control, Descriptor, Granule, Start};
+use crate::descriptor::{BadGeometry, Control, Descriptor, Granule, Start, UPPER_CONTROL, upper_control};
 use crate::memory::{NOWHERE, PAGE_BYTES, Table, WORDS};
 use crate::quirk::Quirk;
-use crate::record::Sysreg;
 use crate::roots::Root;
+use crate::tree::TreeKind;
 use crate::watch::{TableChange, Watch};
 
 /// What a walk does with each entry.
@@ -56,6 +56,13 @@ impl<W: Watch> Checker<W> {
             self.fire(&breach::WALK_UNINITIALISED, address)?;
             return Ok(false);
         };
+        if table.kind.is_el1() {
+            match visit {
+                Visit::Mark if !self.enter_nested(address, table)? => return Ok(false),
+                Visit::Unmark => drop(self.nested.remove(&address)),
+                _ => {}
+            }
+        }
         if !self.stale.is_empty() {
             self.tables_and_stale(thread, visit, index, table)?;
         }
@@ -91,7 +98,7 @@ impl<W: Watch> Checker<W> {
         let same_place = || page.mixed.is_empty() && page.table.level == table.level;
         page.initialised.is_all()
             && page.owners.is_empty()
-            && !(self.options.no_sysreg && table.stage == 1)
+            && !(self.options.no_sysreg && table.stage() == 1)
             && match visit {
                 Visit::Mark => page.entry.is_empty(),
                 Visit::Unmark => page.entry.is_all() && page.unclean.is_empty() && same_place(),
@@ -239,22 +246,27 @@ impl<W: Watch> Checker<W> {
         let descriptor = table.decode(value);
         match descriptor {
             Descriptor::Bad => self.fire(&breach::BAD_ENCODING, word)?,
-            Descriptor::Map(_) if table.stage == 1 && self.options.no_sysreg => {
-                self.register(thread, Sysreg::MairEl2)?;
+            Descriptor::Map(_) if table.stage() == 1 && self.options.no_sysreg => {
+                self.register(thread, table.kind.types())?;
             }
             _ => {}
         }
         Ok(descriptor)
     }
 
-    /// Where a walk of a stage starts for a thread.
-    pub(crate) fn geometry(&mut self, thread: u32, stage: u8) -> Result<Option<Start>, Stop> {
-        let register = if stage == 1 { Sysreg::TcrEl2 } else { Sysreg::VtcrEl2 };
+    /// Where a walk of a tree starts for a thread.
+    pub(crate) fn geometry(&mut self, thread: u32, kind: TreeKind) -> Result<Option<Start>, Stop> {
+        let register = kind.control();
+        let is_set = self.threads.get(thread).is_some_and(|thread| thread.register(register).is_some());
         let Some(value) = self.register(thread, register)? else { return Ok(None) };
+        let value = match kind.is_upper() {
+            true => upper_control(if is_set { value } else { UPPER_CONTROL }),
+            false => value,
+        };
         let control = Control {
             value,
-            stage,
-            is_host: self.has_host_extensions(thread),
+            stage: kind.stage(),
+            is_host: kind.is_el1() || self.has_host_extensions(thread),
             no_concatenated: self.has(Quirk::ConcatenatedUnsupported),
             no_other_granule: self.has(Quirk::GranuleUnsupported),
         };
@@ -278,12 +290,12 @@ impl<W: Watch> Checker<W> {
     fn shape(&mut self, thread: u32, table: Table) -> Result<Option<Start>, Stop> {
         if !self.has(Quirk::ActingGeometry) {
             let is_blind = self.has(Quirk::StageBlindIds);
-            if let Some(root) = self.roots.of_base(table.stage, table.root, is_blind) {
+            if let Some(root) = self.roots.of_base(table.kind, table.root, is_blind) {
                 let Root { level, tables, format, pages, .. } = *root;
-                return Ok(Some(Start { level, tables, format, pages }));
+                return Ok(Some(Start { level, tables, format, pages, bits: 0 }));
             }
         }
-        self.geometry(thread, table.stage)
+        self.geometry(thread, table.kind)
     }
 
     /// Walks a tree from its root, including all tables of a concatenated start. `pages`: the pages of 4 KiB there.

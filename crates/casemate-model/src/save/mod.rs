@@ -30,6 +30,10 @@ impl Checker {
         self.locks.save(out);
         self.roots.save(out);
         self.threads.save(out);
+        out.list(self.nested.iter().collect::<Vec<_>>().into_iter(), |out, (page, root)| {
+            out.number(page);
+            out.number(*root);
+        });
         out.flag(self.has_thread_owners);
         out.flag(self.is_irregular);
         out.list(sorted(&self.shown).into_iter(), |out, (cell, value)| {
@@ -47,6 +51,9 @@ impl Checker {
         checker.locks.restore(input)?;
         checker.roots.restore(input)?;
         checker.threads.restore(input)?;
+        for (page, root) in input.list(|input| Some((input.number()?, input.number()?)))? {
+            checker.nested.insert(page, root);
+        }
         checker.has_thread_owners = input.flag()?;
         checker.is_irregular = input.flag()?;
         for (cell, value) in input.list(|input| Some((input.number()?, input.number()?)))? {

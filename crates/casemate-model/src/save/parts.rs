@@ -10,6 +10,7 @@ use crate::rights::Rights;
 use crate::roots::{Root, Roots};
 use crate::stale::{Request, Stale, StaleEntries};
 use crate::threads::Threads;
+use crate::tree::TreeKind;
 use crate::unclean::{List, Owner, Progress, Unclean, UncleanEntries};
 
 fn save_format(format: Format, out: &mut Out) {
@@ -22,8 +23,14 @@ fn restore_format(input: &mut In<'_>) -> Option<Format> {
     Some(Format { granule, has_wide_addresses: input.flag()? })
 }
 
-fn stage(input: &mut In<'_>) -> Option<u8> {
-    input.small::<u8>().filter(|stage| *stage < 3)
+fn kind(input: &mut In<'_>) -> Option<TreeKind> {
+    let number = input.small::<u8>()?;
+    TreeKind::ALL.into_iter().find(|kind| *kind as u8 == number)
+}
+
+/// A kind of tree as part of a key; 0 where stages are not distinguished.
+fn key(input: &mut In<'_>) -> Option<u8> {
+    input.small::<u8>().filter(|key| usize::from(*key) <= TreeKind::ALL.len())
 }
 
 fn progress(input: &mut In<'_>) -> Option<Progress> {
@@ -33,7 +40,7 @@ fn progress(input: &mut In<'_>) -> Option<Progress> {
 
 impl Table {
     fn save(&self, out: &mut Out) {
-        for number in [self.root, self.input, self.parent, self.thread.into(), self.level.into(), self.stage.into()] {
+        for number in [self.root, self.input, self.parent, self.thread.into(), self.level.into(), self.kind as u64] {
             out.number(number);
         }
         save_format(self.format, out);
@@ -46,7 +53,7 @@ impl Table {
             parent: input.number()?,
             thread: input.small()?,
             level: input.small()?,
-            stage: stage(input)?,
+            kind: kind(input)?,
             format: restore_format(input)?,
         })
     }
@@ -262,10 +269,14 @@ impl Roots {
         out.list(self.slots.iter(), |out, slot| {
             out.flag(slot.is_some());
             let Some(root) = slot else { return };
-            let numbers = [root.base, root.id, root.users, root.stage.into(), root.level.into(), root.tables.into()];
+            let numbers = [root.base, root.id, root.vmid, root.users, root.input, root.kind as u64];
             numbers.into_iter().for_each(|number| out.number(number));
+            [root.level, root.tables].into_iter().for_each(|number| out.number(number.into()));
             save_format(root.format, out);
             out.number(root.pages.into());
+            out.flag(root.has_other_ids);
+            out.flag(root.has_other_vmids);
+            out.option(root.stage_two);
         });
         for index in [&self.by_base, &self.by_id] {
             out.list(sorted(index).into_iter(), |out, ((number, stage), slot)| {
@@ -279,16 +290,30 @@ impl Roots {
             if !input.flag()? {
                 return Some(None);
             }
-            let (base, id, users) = (input.number()?, input.number()?, input.number()?);
-            let (stage, level, tables) = (stage(input)?, input.small()?, input.small()?);
-            let format = restore_format(input)?;
-            Some(Some(Root { stage, base, id, users, level, tables, format, pages: input.small()? }))
+            let (base, id, vmid) = (input.number()?, input.number()?, input.number()?);
+            let (users, first, kind) = (input.number()?, input.number()?, kind(input)?);
+            Some(Some(Root {
+                stage: kind.stage(),
+                kind,
+                base,
+                id,
+                vmid,
+                users,
+                input: first,
+                level: input.small()?,
+                tables: input.small()?,
+                format: restore_format(input)?,
+                pages: input.small()?,
+                has_other_ids: input.flag()?,
+                has_other_vmids: input.flag()?,
+                stage_two: input.option()?,
+            }))
         })?;
         for (at, _) in self.slots.iter().enumerate().filter(|(_, slot)| slot.is_none()) {
             self.free.insert(at, ());
         }
         for index in [&mut self.by_base, &mut self.by_id] {
-            for (key, slot) in input.list(|input| Some(((input.number()?, stage(input)?), input.small()?)))? {
+            for (key, slot) in input.list(|input| Some(((input.number()?, key(input)?), input.small()?)))? {
                 index.insert(key, slot);
             }
         }

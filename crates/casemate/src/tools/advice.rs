@@ -84,6 +84,10 @@ fn cleaning(cell: &Cell, from: Progress) -> Vec<String> {
     let page = cell.place.input >> 12;
     let is_table = cell.descriptor().is_table();
     let full = match (cell.place.stage, is_table) {
+        _ if cell.place.kind.is_el1() && is_table => "tlbi vmalle1is".to_owned(),
+        _ if cell.place.kind.is_el1() => {
+            format!("tlbi vae1is (or vaae1is) with page number {:#x}, or vmalle1is", page & ((1 << 44) - 1))
+        }
         (1, true) => "tlbi alle2is".to_owned(),
         (1, false) if cell.place.level == 3 => {
             format!("tlbi vae2is (or vale2is) with page number {page:#x}, or alle2is")

@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use super::checkpoints::StateAt;
 use super::explain::{descriptor_words, place_words};
 use super::render::hex;
-use crate::model::{Format, Root};
+use crate::model::{Format, Root, TreeKind};
 
 /// The state as text for people. `with_tables` lists the valid and unclean entries of every table.
 pub fn state_text(state: &StateAt, with_tables: bool) -> String {
@@ -26,8 +26,8 @@ fn write_state(state: &StateAt, with_tables: bool, out: &mut String) -> std::fmt
     writeln!(out, "roots")?;
     for root in checker.registered_roots() {
         let name = if root.stage == 1 { "ASID" } else { "VMID" };
-        let (base, stage, id, users) = (root.base, root.stage, root.id, root.users);
-        let format = unusual(root);
+        let (base, stage, users) = (root.base, root.stage, root.users);
+        let (id, format) = (identifier(root), unusual(root));
         writeln!(
             out,
             "  {base:#x}: stage {stage}, {name} {id}, level {}{format}, used by {users} threads",
@@ -38,6 +38,9 @@ fn write_state(state: &StateAt, with_tables: bool, out: &mut String) -> std::fmt
     for thread in checker.thread_views() {
         let current = |at: usize| thread.current[at].map_or("-".to_owned(), |base| format!("{base:#x}"));
         write!(out, "  {}: stage 1 {}, stage 2 {}", thread.thread, current(0), current(1))?;
+        for (kind, base) in TreeKind::ALL.into_iter().zip(thread.current).skip(2) {
+            base.map_or(Ok(()), |base| write!(out, ", tables of {} {base:#x}", kind.base().name()))?;
+        }
         for (register, value) in &thread.registers {
             write!(out, ", {} {value:#x}", register.name())?;
         }
@@ -94,6 +97,20 @@ fn write_state(state: &StateAt, with_tables: bool, out: &mut String) -> std::fmt
     Ok(())
 }
 
+/// The VMID or ASID of a root, and what else TLBs may contain its entries under.
+fn identifier(root: &Root) -> String {
+    let mut words = root.id.to_string();
+    words.push_str(if root.has_other_ids { " and others" } else { "" });
+    if root.kind.is_el1() {
+        let others = if root.has_other_vmids { " and others" } else { "" };
+        words.push_str(&format!(", VMID {}{others}", root.vmid));
+    }
+    if !matches!(root.kind, TreeKind::El2 | TreeKind::StageTwo) {
+        words.push_str(&format!(", of {}", root.kind.base().name()));
+    }
+    words
+}
+
 /// The layout of a root's descriptors, if it is not the usual one.
 pub fn unusual(root: &Root) -> String {
     if root.format == Format::default() { String::new() } else { format!(", {}", root.format.words()) }
@@ -105,7 +122,8 @@ pub fn state_json(state: &StateAt) -> Value {
     let roots: Vec<Value> = checker
         .registered_roots()
         .map(|root| {
-            json!({"base": hex(root.base), "stage": root.stage, "id": root.id, "users": root.users,
+            json!({"base": hex(root.base), "register": root.kind.base().name(), "stage": root.stage, "id": root.id,
+                   "vmid": root.kind.is_el1().then_some(root.vmid), "users": root.users,
                    "level": root.level, "tables": root.tables, "granule_bytes": root.format.entry_bytes(3),
                    "wide_addresses": root.format.has_wide_addresses})
         })
@@ -116,7 +134,11 @@ pub fn state_json(state: &StateAt) -> Value {
         .map(|thread| {
             let registers: serde_json::Map<String, Value> =
                 thread.registers.iter().map(|(register, value)| (register.name().to_owned(), hex(*value))).collect();
+            let bases = TreeKind::ALL.into_iter().zip(thread.current);
+            let bases: serde_json::Map<String, Value> =
+                bases.filter_map(|(kind, base)| Some((kind.base().name().to_owned(), hex(base?)))).collect();
             json!({"thread": thread.thread, "stage_1": thread.current[0].map(hex), "stage_2": thread.current[1].map(hex),
+                   "current": bases,
                    "registers": registers})
         })
         .collect();

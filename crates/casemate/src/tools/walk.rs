@@ -6,7 +6,7 @@ use anytrace_core::Error;
 use serde_json::{Value, json};
 
 use super::render::hex;
-use crate::model::{CellState, Checker, Descriptor, Format, Root};
+use crate::model::{CellState, Checker, Descriptor, Format, Root, Sysreg};
 
 /// Most entries of a tree that are printed.
 const ENTRIES_MAX: usize = 1 << 20;
@@ -87,9 +87,11 @@ impl<'a> Tree<'a> {
             let known: Vec<_> = checker.registered_roots().map(|root| format!("{:#x}", root.base)).collect();
             Error::usage(format!("no root at {base:#x}; roots: {}", known.join(", ")))
         })?;
-        let mair = checker.thread_views().iter().find_map(|thread| {
-            thread.registers.iter().find(|(register, _)| register.name() == "mair_el2").map(|r| r.1)
-        });
+        let types = if root.kind.is_el1() { Sysreg::MairEl1 } else { Sysreg::MairEl2 };
+        let mair = checker
+            .thread_views()
+            .iter()
+            .find_map(|thread| thread.registers.iter().find(|(register, _)| *register == types).map(|r| r.1));
         Ok(Self { checker, root, mair: mair.unwrap_or(0) })
     }
 
@@ -119,7 +121,8 @@ impl<'a> Tree<'a> {
         let mut entries = Vec::new();
         let (mut level, mut table) = (self.root.level, self.root.base);
         let format = self.root.format;
-        let top = address >> format.shift(level);
+        let Some(offset) = address.checked_sub(self.root.input) else { return entries };
+        let top = offset >> format.shift(level);
         let mut at = top;
         if at >= 512 * u64::from(self.root.pages) {
             return entries;
@@ -147,8 +150,8 @@ impl<'a> Tree<'a> {
     /// Visits the entries that are valid or unclean, each before those below it; stops after about a million.
     pub fn entries(&self) -> Vec<Entry> {
         let mut found = Vec::new();
-        let Root { base, level, pages, .. } = self.root;
-        self.below(base, level, (0, 512 * u64::from(pages)), &mut found);
+        let Root { base, level, pages, input, .. } = self.root;
+        self.below(base, level, (input, 512 * u64::from(pages)), &mut found);
         found
     }
 

@@ -125,7 +125,7 @@ fn is_in_entry(word: u64, unclean: &Unclean, op: TlbiOp, value: u64) -> bool {
         return !unclean.is_table() && address.wrapping_sub(start) < 1 << shift;
     }
     let range = TlbiRange::of(value);
-    let (first, bytes) = range.bytes(false);
+    let (first, bytes) = range.bytes(false, false);
     let (end, stop) = (first.saturating_add(bytes), start.saturating_add(1 << shift));
     let is_hit = match unclean.is_table() {
         true => !op.is_last_level() && range.level == 0 && first <= start && end >= stop,

@@ -2,7 +2,7 @@
 
 use anytrace_casemate::{Domain, Sysreg, TlbiOp};
 
-use super::descriptor::{Shape, Stage};
+use super::descriptor::Shape;
 use super::maintenance::maintenance;
 use super::memory::{Automaton, Cell, Lis};
 use super::model::{Act, Model};
@@ -120,7 +120,7 @@ impl Model {
         self.tlbi_pending(act, &tlbi);
         for address in self.unclean.clone() {
             let Some((cell, invalidator, lis)) = self.unclean_cell(address) else { continue };
-            let Some(desc) = cell.desc.filter(|desc| Some(desc.stage) == tlbi.visits) else { continue };
+            let Some(desc) = cell.desc.filter(|desc| tlbi.visits(desc.stage)) else { continue };
             if !self.is_locked(act, &cell) {
                 continue;
             }
@@ -134,7 +134,7 @@ impl Model {
             if !self.reaches(act, &tlbi, address, &cell, &desc, old) || invalidator != act.thread {
                 continue;
             }
-            let is_one_stage = desc.stage == Stage::One;
+            let is_one_stage = desc.stage.is_one();
             let next = match (lis, is_one_stage, tlbi.one, tlbi.two) {
                 (Lis::Dsbed, true, ..) | (Lis::Dsbed, false, true, true) => Lis::Tlbied,
                 (Lis::Dsbed, false, false, true) => Lis::TlbiIpa,

@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use super::generate::{Rng, kind, trace};
+use super::generate::{Kind, Rng, kind, trace, trace_of};
 use super::options::{Options, QUIRKS};
 use super::spell::spell;
 use super::step::Step;
@@ -50,6 +50,7 @@ pub(crate) fn compare(mut engine: impl FnMut(&[u8], &[Step], &Options) -> Verdic
     differ(
         &mut |bytes, steps, options| (engine(bytes, steps, options), None),
         &|steps, options| (verdict(steps, options), None),
+        &trace,
         seeds,
         base,
     );
@@ -60,7 +61,29 @@ pub(crate) fn compare(mut engine: impl FnMut(&[u8], &[Step], &Options) -> Verdic
 /// # Panics
 /// As [`compare`].
 pub(crate) fn compare_states(
+    engine: impl FnMut(&[u8], &[Step], &Options) -> (Verdict, State),
+    seeds: Range<u64>,
+    base: Options,
+) {
+    states(engine, &trace, seeds, base);
+}
+
+/// The same over traces of one kind.
+///
+/// # Panics
+/// As [`compare`].
+pub(crate) fn compare_states_of(
+    kind: Kind,
+    engine: impl FnMut(&[u8], &[Step], &Options) -> (Verdict, State),
+    seeds: Range<u64>,
+    base: Options,
+) {
+    states(engine, &|seed| trace_of(kind, seed), seeds, base);
+}
+
+fn states(
     mut engine: impl FnMut(&[u8], &[Step], &Options) -> (Verdict, State),
+    make: &dyn Fn(u64) -> Vec<Step>,
     seeds: Range<u64>,
     base: Options,
 ) {
@@ -73,14 +96,21 @@ pub(crate) fn compare_states(
             let (verdict, state) = final_state(steps, options);
             (verdict, Some(in_any_order(state)))
         },
+        make,
         seeds,
         base,
     );
 }
 
-fn differ(engine: &mut Engine<'_>, model: &dyn Fn(&[Step], &Options) -> Answer, seeds: Range<u64>, base: Options) {
+fn differ(
+    engine: &mut Engine<'_>,
+    model: &dyn Fn(&[Step], &Options) -> Answer,
+    make: &dyn Fn(u64) -> Vec<Step>,
+    seeds: Range<u64>,
+    base: Options,
+) {
     for seed in seeds {
-        let (steps, options) = (trace(seed), options_of(seed, base));
+        let (steps, options) = (make(seed), options_of(seed, base));
         let spelling = seed ^ seed >> 7;
         let (ours, theirs) = (model(&steps, &options), engine(&spell(&steps, spelling), &steps, &options));
         if ours == theirs {

@@ -1,5 +1,7 @@
 //! Descriptors (2.2), and those of other granules and of 52-bit addresses.
 
+use anytrace_casemate::Sysreg;
+
 use super::verdict::{ENCODING, Fault};
 
 /// Bytes in a page of the smallest granule.
@@ -85,10 +87,42 @@ impl Layout {
 /// A translation stage.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Stage {
-    /// The stage of EL2 itself.
+    /// The stage of EL2 itself, or the lower half of a host's addresses.
     One,
     /// The stage of the guest.
     Two,
+    /// The upper half of a host's addresses.
+    OneUpper,
+    /// Stage 1 of EL1, lower half.
+    Guest,
+    /// Stage 1 of EL1, upper half.
+    GuestUpper,
+}
+
+impl Stage {
+    pub(crate) fn is_one(self) -> bool {
+        self != Self::Two
+    }
+
+    pub(crate) fn is_guest(self) -> bool {
+        [Self::Guest, Self::GuestUpper].contains(&self)
+    }
+
+    pub(crate) fn is_upper(self) -> bool {
+        [Self::OneUpper, Self::GuestUpper].contains(&self)
+    }
+
+    /// Registers: the base, the shape, the switch, the types.
+    pub(crate) fn registers(self) -> [Sysreg; 4] {
+        use Sysreg::{HcrEl2, MairEl1, MairEl2, SctlrEl1, SctlrEl2, TcrEl1, TcrEl2, VtcrEl2, VttbrEl2};
+        match self {
+            Self::One => [Sysreg::Ttbr0El2, TcrEl2, SctlrEl2, MairEl2],
+            Self::Two => [VttbrEl2, VtcrEl2, HcrEl2, MairEl2],
+            Self::OneUpper => [Sysreg::Ttbr1El2, TcrEl2, SctlrEl2, MairEl2],
+            Self::Guest => [Sysreg::Ttbr0El1, TcrEl1, SctlrEl1, MairEl1],
+            Self::GuestUpper => [Sysreg::Ttbr1El1, TcrEl1, SctlrEl1, MairEl1],
+        }
+    }
 }
 
 /// The kind of a descriptor.
@@ -135,7 +169,8 @@ impl Descriptor {
 
     /// True when `address` lies in the entry's input range.
     pub(crate) fn covers(&self, address: u64) -> bool {
-        address >= self.input && address - self.input < self.bytes()
+        // Addresses have 56 bits and a sign.
+        (address >> 12).wrapping_sub(self.input >> 12) % (1 << 44) < self.bytes() >> 12
     }
 }
 
@@ -173,7 +208,7 @@ pub(crate) struct Judgement<'a> {
     pub(crate) any_attribute: bool,
     /// A TLB may contain the old mapping with AF=1, though AF is 0 now.
     pub(crate) was_accessed: bool,
-    /// TCR_EL2 or VTCR_EL2, and MAIR_EL2, of every thread that wrote them.
+    /// The bits 62:59 that TCR or VTCR gives to hardware, and MAIR, of every thread that wrote them.
     pub(crate) controls: &'a [u64],
     pub(crate) mairs: &'a [u64],
     /// Level of FEAT_BBM.
@@ -233,11 +268,11 @@ pub(crate) fn bits_need_bbm(
 /// hardware to use where a control register lets it, `m` an index into MAIR, `g` the bit that makes an entry
 /// non-global.
 fn layout(stage: Stage, is_leaf: bool) -> &'static str {
-    match (stage, is_leaf) {
-        (Stage::One, true) => ".hhhh......x..rraaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaag.xx..xmmmxx",
-        (Stage::Two, true) => ".hhhh......x.rrraaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaax.xx..xxxxxx",
-        (Stage::One, false) => "x............rrraaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa..........xx",
-        (Stage::Two, false) => "rrrrr........rrraaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa..........xx",
+    match (stage.is_one(), is_leaf) {
+        (true, true) => ".hhhh......x..rraaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaag.xx..xmmmxx",
+        (false, true) => ".hhhh......x.rrraaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaax.xx..xxxxxx",
+        (true, false) => "x............rrraaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa..........xx",
+        (false, false) => "rrrrr........rrraaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa..........xx",
     }
 }
 
@@ -249,7 +284,7 @@ fn bit_needs_bbm(stage: Stage, is_leaf: bool, bit: usize, old: u64, new: u64, ju
     }
     match layout.get(63 - bit) {
         Some(b'.') => false,
-        Some(b'h') => judgement.controls.iter().any(|control| control >> (bit - 59 + 25) & 1 == 1),
+        Some(b'h') => judgement.controls.iter().any(|control| control >> (bit - 59) & 1 == 1),
         // A global entry may not join a non-global one; the other way round is fine.
         Some(b'g') => new >> bit & 1 == 0,
         Some(b'm') => {

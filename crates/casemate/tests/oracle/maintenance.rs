@@ -1,6 +1,6 @@
 //! What a TLBI names (2.6, and the chapter's section "TLB maintenance"): read from its name, letter by letter.
 
-use anytrace_casemate::Sysreg;
+use std::collections::BTreeSet;
 
 use super::descriptor::{Descriptor, Layout, Shape, Stage};
 use super::memory::Cell;
@@ -22,8 +22,8 @@ pub(crate) enum Method {
 /// The columns of the table of 2.6.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Maintenance {
-    /// The trees whose entries it concerns.
-    pub(crate) visits: Option<Stage>,
+    /// The regime whose entries it concerns: 1 or 2.
+    regime: Option<u8>,
     /// Stages it drops.
     pub(crate) one: bool,
     pub(crate) two: bool,
@@ -59,10 +59,10 @@ pub(crate) fn maintenance(name: &str, operand: u64, is_host: bool) -> Maintenanc
         other => panic!("no such TLBI: {other}"),
     };
     let is_of_host = level == "1" && is_host && one && !two;
-    let visits = match level {
-        "1" if is_of_host => Some(Stage::One),
-        "1" => Some(Stage::Two),
-        "2" => Some(Stage::One),
+    let regime = match level {
+        "1" if is_of_host => Some(2),
+        "1" => Some(1),
+        "2" => Some(2),
         _ => None,
     };
     let method = match (method, is_range, is_of_host) {
@@ -71,10 +71,19 @@ pub(crate) fn maintenance(name: &str, operand: u64, is_host: bool) -> Maintenanc
         (Method::ById, _, true) => Method::All,
         (method, ..) => method,
     };
-    Maintenance { visits, one, two, is_broadcast, is_nxs, method, last_level, any_asid, is_of_host, operand }
+    Maintenance { regime, one, two, is_broadcast, is_nxs, method, last_level, any_asid, is_of_host, operand }
 }
 
 impl Maintenance {
+    /// Does it concern trees of this kind?
+    pub(crate) fn visits(&self, stage: Stage) -> bool {
+        match stage {
+            Stage::One | Stage::OneUpper => self.regime == Some(2),
+            Stage::Two => self.regime == Some(1),
+            Stage::Guest | Stage::GuestUpper => self.regime == Some(1) && self.one,
+        }
+    }
+
     /// The level hint; 0 for none.
     pub(crate) fn hinted_level(&self) -> u64 {
         match self.method {
@@ -85,12 +94,15 @@ impl Maintenance {
     }
 
     /// The first address of a range, and the one after its last, for tables of a layout.
-    fn range(&self, layout: &Layout) -> Option<(u64, u64)> {
+    fn range(&self, layout: &Layout, stage: Stage) -> Option<(u128, u128)> {
         let field = |high: u32, low: u32| self.operand >> low & ((1 << (high - low + 1)) - 1);
         let pages = (field(43, 39) + 1) * 2_u64.pow(5 * field(45, 44) as u32 + 1);
         let granule = [0, 4096, 16384, 65536][field(47, 46) as usize];
         let unit = if layout.is_wide { 65536 } else { granule };
-        (granule == layout.page).then(|| (field(36, 0) * unit, field(36, 0) * unit + pages * granule))
+        // The highest bit is a sign where there are two halves.
+        let sign = if stage.is_one() && field(36, 36) == 1 { u64::MAX << 37 } else { 0 };
+        let first = u128::from((sign | field(36, 0)).wrapping_mul(unit));
+        (granule == layout.page).then(|| (first, first + u128::from(pages * granule)))
     }
 }
 
@@ -113,6 +125,9 @@ impl Model {
         let is_last = !tlbi.last_level || desc.level == 3 || !self.options.quirks.last_level_is_3;
         match tlbi.method {
             Method::All => true,
+            Method::ById if desc.stage.is_guest() => {
+                self.options.quirks.by_id_promoted || self.vmid_matches(act, cell, desc)
+            }
             Method::ById => self.options.quirks.by_id_promoted || self.id_matches(act, tlbi, cell, desc),
             Method::Asid => desc.shape == Shape::Map && old >> 11 & 1 == 1 && self.id_matches(act, tlbi, cell, desc),
             Method::Address => {
@@ -132,8 +147,8 @@ impl Model {
     }
 
     fn range_reaches(&self, tlbi: &Maintenance, cell: u64, desc: &Descriptor) -> bool {
-        let Some((first, end)) = tlbi.range(desc.layout) else { return false };
-        let (from, to) = (desc.input, desc.input + desc.bytes());
+        let Some((first, end)) = tlbi.range(desc.layout, desc.stage) else { return false };
+        let (from, to) = (u128::from(desc.input), u128::from(desc.input) + u128::from(desc.bytes()));
         if desc.shape != Shape::Map {
             // Everything below the table goes with it.
             return first <= from && to <= end && !tlbi.last_level && tlbi.hinted_level() == 0;
@@ -144,15 +159,22 @@ impl Model {
                 0 => true,
                 _ if self.options.quirks.ttl_ignored => true,
                 level => {
-                    first % desc.layout.entry_bytes(level) == 0 && level == desc.level && !self.is_in_old_block(cell)
+                    first % u128::from(desc.layout.entry_bytes(level)) == 0
+                        && level == desc.level
+                        && !self.is_in_old_block(cell)
                 }
             }
     }
 
     /// By address: the identifier counts, unless the operation is for all, or the entry of the host is global.
     fn is_named(&self, act: Act, tlbi: &Maintenance, cell: &Cell, desc: &Descriptor, old: u64) -> bool {
-        let is_global = tlbi.is_of_host && old >> 11 & 1 == 0;
-        tlbi.any_asid || is_global || self.id_matches(act, tlbi, cell, desc)
+        let has_halves = tlbi.is_of_host || desc.stage.is_guest() || desc.stage.is_upper();
+        let is_global = has_halves && old >> 11 & 1 == 0;
+        let is_free = tlbi.any_asid || is_global;
+        if is_free && desc.stage.is_guest() {
+            return self.vmid_matches(act, cell, desc);
+        }
+        is_free || self.id_matches(act, tlbi, cell, desc)
     }
 
     /// TTL: granule in bits 3:2 (0 none, then 4, 16, 64 KiB), level in bits 1:0 (0 none; 1 is none too where 16 KiB have
@@ -173,9 +195,10 @@ impl Model {
         let quirks = self.options.quirks;
         let Some(slot) = self.root_slot(desc.stage, |root| root.base == cell.owner) else { return false };
         let id = self.roots[slot].id;
-        if desc.stage == Stage::One {
+        if desc.stage.is_one() {
             let asid = if quirks.ids_asid_zero { 0 } else { tlbi.operand >> 48 };
-            return asid == id;
+            let is_of_vmid = !desc.stage.is_guest() || self.vmid_matches(act, cell, desc);
+            return asid == id && self.roots[slot].ids.len() == 1 && is_of_vmid;
         }
         let current = self.current.get(&(act.thread, Stage::Two)).copied().flatten();
         match current {
@@ -183,6 +206,12 @@ impl Model {
             None if quirks.no_vttbr_is_slot_0 => self.roots.first().map_or(0, |root| root.id) == id,
             None => false,
         }
+    }
+
+    /// Is the thread's VMID the only one under which the tree was used?
+    fn vmid_matches(&self, act: Act, cell: &Cell, desc: &Descriptor) -> bool {
+        let Some(slot) = self.root_slot(desc.stage, |root| root.base == cell.owner) else { return false };
+        self.roots[slot].vmids == BTreeSet::from([self.vmid(act)])
     }
 
     /// May accesses by the entry have the XS attribute? In a table of types: write-back memory and three encodings have
@@ -194,7 +223,7 @@ impl Model {
         if desc.stage == Stage::Two {
             return old >> 11 & 1 == 0;
         }
-        let mairs = self.values_of(Sysreg::MairEl2);
+        let mairs = self.values_of(desc.stage.registers()[3]);
         let kinds = mairs.iter().map(|mair| mair.to_le_bytes()[(old >> 2 & 7) as usize]);
         let back = [0x5, 0x6, 0x7, 0xc, 0xd, 0xe, 0xf];
         let is_free = |kind: u8| match kind {

@@ -52,7 +52,7 @@ mod step;
 mod tables;
 mod verdict;
 
-pub(crate) use compare::{compare, compare_states, options_of, shrink};
+pub(crate) use compare::{compare, compare_states, compare_states_of, options_of, shrink};
 pub(crate) use options::{Options, QUIRKS};
 pub(crate) use spell::{SPELLINGS, spell};
 pub(crate) use step::{Step, read};

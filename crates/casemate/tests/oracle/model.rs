@@ -66,6 +66,8 @@ pub(crate) struct Model {
     pub(crate) old_values: BTreeMap<u64, u64>,
     /// Unclean entries whose last TLBI was one with nXS.
     pub(crate) sent_nxs: BTreeSet<u64>,
+    /// Pages of tables of a guest that stage 2 maps to themselves, and the root that does.
+    pub(crate) nested: BTreeMap<u64, u64>,
     /// What the model does not know, in order.
     pub(crate) doubts: Vec<&'static str>,
 }
@@ -88,6 +90,7 @@ impl Model {
             clock: 0,
             old_values: BTreeMap::new(),
             sent_nxs: BTreeSet::new(),
+            nested: BTreeMap::new(),
             doubts: Vec::new(),
         }
     }
@@ -121,7 +124,12 @@ impl Model {
                 self.unknown_tlbi();
                 Ok(())
             }
-            Transition::OtherSysreg { name, .. } => {
+            Transition::OtherSysreg { name, value } => {
+                let guest = name.as_str().strip_suffix("_el12").map(|name| format!("{name}_el1"));
+                let guest = guest.and_then(|name| Sysreg::from_name(&name)).filter(|_| self.has_asids(act));
+                if let Some(register) = guest {
+                    return self.write_register(act, register, value);
+                }
                 if !["vbar", "tpidr", "cntvoff"].iter().any(|start| name.as_str().starts_with(start)) {
                     self.doubts.push("unmodelled-register");
                 }
@@ -203,6 +211,7 @@ impl Model {
     /// The automaton (2.3, step 5).
     fn change_entry(&mut self, act: Act, address: u64, cell: &Cell, value: u64) -> Result<(), Fault> {
         let Some(place) = cell.desc else { return Ok(()) };
+        let was_live = cell.automaton == Automaton::Valid && !is_valid(value);
         let next = match (cell.automaton, is_valid(value)) {
             (Automaton::Valid, true) => return self.change_live(act, address, &place, cell.value, value),
             (Automaton::Valid, false) => {
@@ -234,6 +243,9 @@ impl Model {
         if let Some(cell) = self.memory.get_mut(address) {
             cell.automaton = next;
         }
+        if was_live {
+            self.lose_nested(cell.owner, &place);
+        }
         Ok(())
     }
 
@@ -245,7 +257,6 @@ impl Model {
 
     fn change_live(&mut self, act: Act, address: u64, place: &Descriptor, old: u64, new: u64) -> Result<(), Fault> {
         let quirks = self.options.quirks;
-        let control = if place.stage == Stage::One { Sysreg::TcrEl2 } else { Sysreg::VtcrEl2 };
         let old = (old, self.explode(act, place, old)?.shape);
         let exploded = self.explode(act, place, new)?;
         let new = (new, exploded.shape);
@@ -255,8 +266,8 @@ impl Model {
             identical_table: quirks.identical_table_rewrite,
             any_attribute: quirks.any_attribute,
             was_accessed: self.memory.get(address).is_some_and(|cell| cell.was_accessed),
-            controls: &self.values_of(control),
-            mairs: &self.values_of(Sysreg::MairEl2),
+            controls: &self.hardware_bits(place.stage),
+            mairs: &self.values_of(place.stage.registers()[3]),
             bbm: self.options.bbm,
             is_resized: self.pending(address).is_some_and(|pending| pending.is_resized),
             may_resize: is_size && self.may_resize(address, place, old, new),
@@ -365,7 +376,8 @@ impl Model {
         let slot = self.root_slot(desc.stage, |root| root.base == location);
         // Only a registered root has more than one table at its top.
         let kept = slot.and_then(|slot| self.roots[slot].geometry).map_or(1, |geometry| geometry.pages);
-        let geometry = Geometry { level: desc.level, pages: kept, layout: desc.layout };
+        let first = slot.and_then(|slot| self.roots[slot].geometry).map_or(0, |geometry| geometry.first);
+        let geometry = Geometry { level: desc.level, pages: kept, layout: desc.layout, first };
         let tree = Tree { root: cell.owner, stage: desc.stage, layout: desc.layout };
         let is_unclean = self.walk_tables(act, tree, geometry, Visit::FindUnclean)?;
         let is_resized = self.pending.iter().filter(|pending| pending.is_resized).any(|pending| {
@@ -443,7 +455,7 @@ impl Model {
     /// What the reference would print, from the viewpoint of a thread.
     pub(crate) fn state(&self, thread: u32) -> State {
         let present = self.roots.iter().filter(|root| root.present);
-        let roots = present.map(|root| format!("{:#x}/{}", root.base, root.id));
+        let roots = present.map(Root::words);
         let unclean = self.unclean.iter().filter_map(|at| match self.memory.pte(*at)?.automaton {
             Automaton::Unclean { invalidator, lis } => Some(format!("{at:#x}={}/{invalidator}", lis.letters())),
             _ => None,

@@ -91,6 +91,8 @@ quirks! {
         "tables are of 4 KiB with 48 bits of address; off: as TG0, DS and PS say";
     ids_are_wide "ids-are-wide" "DDI 0487 D8: VTCR_EL2.VS, TCR_EL2.AS"
         "a VMID or ASID has 16 bits; off: 8 unless VS or AS is set";
+    other_trees_unknown "other-trees-unknown" "DDI 0487 D8: translation regimes"
+        "writes of TTBR0_EL1, TTBR1_EL1, TTBR1_EL2 are not known; off: their trees are followed";
     unread_base_aborts "unread-base-aborts" "2.1 defaults, 2.7"
         "turning a regime on before its base was written ends the process; off: there is nothing to activate";
 }

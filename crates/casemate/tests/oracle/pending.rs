@@ -81,8 +81,8 @@ impl Model {
             letters += ["xX", "X", "", "x"][(value >> 53 & 3) as usize];
             return letters.chars().collect();
         }
-        let is_host = any(Sysreg::HcrEl2, 34);
-        let sets_dirty = bit(51) && any(Sysreg::TcrEl2, if is_host { 40 } else { 22 });
+        let is_host = stage.is_guest() || any(Sysreg::HcrEl2, 34);
+        let sets_dirty = bit(51) && any(stage.registers()[1], if is_host { 40 } else { 22 });
         let writes = !bit(7) || sets_dirty;
         letters += if writes { "rw" } else { "r" };
         if is_host {
@@ -212,7 +212,7 @@ impl Model {
         let mut all = self.pending.clone();
         for pending in all.iter_mut().filter(|pending| pending.written && tlbi.is_broadcast) {
             let Some(entry) = self.memory.pte(pending.cell).copied() else { continue };
-            let Some(desc) = entry.desc.filter(|desc| Some(desc.stage) == tlbi.visits) else { continue };
+            let Some(desc) = entry.desc.filter(|desc| tlbi.visits(desc.stage)) else { continue };
             let Ok(first) = desc.with(pending.first) else { continue };
             if !self.reaches(act, tlbi, pending.cell, &entry, &first, pending.first) {
                 continue;
@@ -221,7 +221,7 @@ impl Model {
             if hint != 0 && !self.options.quirks.ttl_ignored && pending.levels != BTreeSet::from([hint]) {
                 continue;
             }
-            let is_last = match (desc.stage == Stage::One || tlbi.one && tlbi.two, tlbi.one, pending.stage_two) {
+            let is_last = match (desc.stage.is_one() || tlbi.one && tlbi.two, tlbi.one, pending.stage_two) {
                 (true, ..) | (_, true, true) => true,
                 (_, false, false) => false,
                 _ => continue,
@@ -276,7 +276,8 @@ impl Model {
                 let first = desc.output(entry.value);
                 let last = first + desc.bytes() - 1;
                 let is_other = match handed.mapped_by {
-                    Some(root) => desc.stage == Stage::One || root != entry.owner,
+                    _ if desc.stage.is_guest() => false,
+                    Some(root) => desc.stage.is_one() || root != entry.owner,
                     None => desc.stage == Stage::Two,
                 };
                 if is_other && first <= handed.last && handed.first <= last {

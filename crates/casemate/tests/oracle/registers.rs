@@ -1,10 +1,12 @@
 //! System registers, the geometry they give, and roots (2.1, 2.2, 2.7).
 
+use std::collections::BTreeSet;
+
 use anytrace_casemate::Sysreg;
 
-use super::descriptor::{LAYOUTS, Layout, Stage};
+use super::descriptor::{Descriptor, LAYOUTS, Layout, PAGE, Shape, Stage, WORDS, explode};
 use super::model::{Act, Model};
-use super::tables::Visit;
+use super::tables::{Tree, Visit};
 use super::verdict::{
     ASID, ASSERT_CONCATENATED, ASSERT_FALSE, ASSERT_GRANULE, DUPLICATE_ID, Fault, INPUT_SIZE, MANY_ROOTS, OTHER_ID,
     UNSET,
@@ -23,10 +25,18 @@ pub(crate) struct Geometry {
     pub(crate) pages: u64,
     /// The layout of its descriptors.
     pub(crate) layout: &'static Layout,
+    /// First input address.
+    pub(crate) first: u64,
+}
+
+/// TCR with T1SZ and TG1 where T0SZ and TG0 are.
+fn other_half(value: u64) -> u64 {
+    let granule = [3, 2, 0, 1][(value >> 30 & 3) as usize];
+    value >> 16 & 63 | granule << 14 | value & !0xffff | value & 0x3fc0
 }
 
 /// A slot of the table of roots.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone)]
 pub(crate) struct Root {
     /// Whether the slot is in use.
     pub(crate) present: bool,
@@ -36,34 +46,228 @@ pub(crate) struct Root {
     pub(crate) base: u64,
     /// VMID or ASID.
     pub(crate) id: u64,
+    /// VMID of stage 1 of EL1.
+    pub(crate) vmid: u64,
+    /// Every ASID and VMID under which it was used.
+    pub(crate) ids: BTreeSet<u64>,
+    pub(crate) vmids: BTreeSet<u64>,
+    /// The root of stage 2 that translates its tables' addresses.
+    pub(crate) translator: Option<u64>,
     /// Threads whose current root it is.
     pub(crate) refcount: i64,
     /// Shape at its registration.
     pub(crate) geometry: Option<Geometry>,
 }
 
+impl Root {
+    /// `base/id`, for trees that the reference does not follow with more.
+    pub(crate) fn words(&self) -> String {
+        let mark = |is_more: bool| if is_more { "+" } else { "" };
+        match self.stage {
+            Stage::One | Stage::Two => format!("{:#x}/{}", self.base, self.id),
+            stage => format!(
+                "{:#x}/{}{}/{}{}/{}",
+                self.base,
+                self.id,
+                mark(self.ids.len() > 1),
+                self.vmid,
+                mark(self.vmids.len() > 1),
+                stage.registers()[0].name()
+            ),
+        }
+    }
+}
+
 impl Model {
-    /// A write of a register.
+    /// A write of a register, by a name that a host uses for another one.
     pub(crate) fn sysreg_write(&mut self, act: Act, register: Sysreg, value: u64) -> Result<(), Fault> {
-        let is_host = self.recorded(act, Sysreg::HcrEl2).unwrap_or(0) >> 34 & 1 == 1;
         let register = match register.name().strip_suffix("_el1") {
-            Some(name) if is_host => Sysreg::from_name(&format!("{name}_el2")).unwrap_or(register),
+            Some(name) if self.has_asids(act) => Sysreg::from_name(&format!("{name}_el2")).unwrap_or(register),
             _ => register,
         };
+        self.write_register(act, register, value)
+    }
+
+    /// A write of a register.
+    pub(crate) fn write_register(&mut self, act: Act, register: Sysreg, value: u64) -> Result<(), Fault> {
+        let others = [Stage::OneUpper, Stage::Guest, Stage::GuestUpper];
+        let before = others.map(|stage| self.in_use(act, stage));
+        let is_followed = !self.options.quirks.other_trees_unknown;
         match register {
-            Sysreg::Ttbr1El2 | Sysreg::Ttbr0El1 | Sysreg::Ttbr1El1 => self.doubts.push("unmodelled-regime"),
+            Sysreg::Ttbr1El2 | Sysreg::Ttbr0El1 | Sysreg::Ttbr1El1 if !is_followed => {
+                self.doubts.push("unmodelled-regime");
+            }
             Sysreg::VttbrEl2 if self.is_enabled(act, Stage::Two) => self.activate(act, Stage::Two, value)?,
             Sysreg::Ttbr0El2 if self.is_enabled(act, Stage::One) => self.activate(act, Stage::One, value)?,
             Sysreg::HcrEl2 if !self.is_enabled(act, Stage::Two) && value & 1 == 1 => {
+                // What is activated sees the new value.
+                self.registers.insert((act.thread, register.name()), value);
                 self.activate_recorded(act, Stage::Two, Sysreg::VttbrEl2)?;
             }
             Sysreg::SctlrEl2 if !self.is_enabled(act, Stage::One) && value & 1 == 1 => {
+                self.registers.insert((act.thread, register.name()), value);
                 self.activate_recorded(act, Stage::One, Sysreg::Ttbr0El2)?;
             }
             _ => {}
         }
         self.registers.insert((act.thread, register.name()), value);
+        for (stage, before) in others.into_iter().zip(before).filter(|_| is_followed) {
+            let is_base = stage.registers()[0] == register;
+            let after = self.in_use(act, stage);
+            if after && (is_base || !before) {
+                self.use_other(act, stage)?;
+            }
+            if before && !after {
+                self.leave(act, stage);
+            }
+        }
         Ok(())
+    }
+
+    /// May the thread walk a tree of a kind that the reference does not know?
+    fn in_use(&self, act: Act, stage: Stage) -> bool {
+        let [_, control, switch, _] = stage.registers();
+        let hcr = self.recorded(act, Sysreg::HcrEl2).unwrap_or(0);
+        let [e2h, tge, dc] = [34, 27, 12].map(|bit| hcr >> bit & 1 == 1);
+        let epd = if stage.is_upper() { 23 } else { 7 };
+        let is_on = self.recorded(act, switch).unwrap_or(u64::from(!self.options.no_sysreg)) & 1 == 1;
+        let exists = if stage.is_guest() { !tge && !dc } else { e2h };
+        exists && is_on && self.recorded(act, control).is_none_or(|control| control >> epd & 1 == 0)
+    }
+
+    fn leave(&mut self, act: Act, stage: Stage) {
+        if let Some(slot) = self.current.insert((act.thread, stage), None).flatten() {
+            self.roots[slot].refcount -= 1;
+        }
+    }
+
+    /// The thread walks the tree of the base register of one of these kinds.
+    fn use_other(&mut self, act: Act, stage: Stage) -> Result<(), Fault> {
+        let [register, control, ..] = stage.registers();
+        let Some(value) = self.recorded(act, register) else { return Ok(()) };
+        let base = value & BITS_47_1;
+        let control = self.recorded(act, control).unwrap_or(0);
+        let half = if control >> 22 & 1 == 1 { "ttbr1" } else { "ttbr0" };
+        let level = if stage.is_guest() { "el1" } else { "el2" };
+        let holder = Sysreg::from_name(&format!("{half}_{level}")).expect("both halves have a base");
+        let mut id = self.recorded(act, holder).unwrap_or(0) >> 48;
+        if control >> 36 & 1 == 0 && !self.options.quirks.ids_are_wide {
+            id %= 256;
+        }
+        let vmid = if stage.is_guest() { self.vmid(act) } else { 0 };
+        let known = self.root_slot(stage, |root| root.base == base);
+        let slot = match known {
+            Some(slot) => Some(slot),
+            None => {
+                let two = self.translator(act);
+                let page = base & !0xfff;
+                let words: Vec<_> = (0..512).map(|i| self.memory.get(page + 8 * i)).collect();
+                let is_seen = words.iter().flatten().any(|cell| cell.initialised);
+                let is_free = !words.iter().flatten().any(|cell| cell.initialised && cell.is_pte);
+                let is_reached = match two {
+                    _ if !stage.is_guest() => true,
+                    Some(two) => two.is_none_or(|root| self.is_identity(root, base)),
+                    None => false,
+                };
+                if !is_seen || !is_free || !is_reached {
+                    self.doubts.push("unmodelled-regime");
+                    None
+                } else {
+                    self.register(act, stage, base, id, two.flatten().filter(|_| stage.is_guest()))?
+                }
+            }
+        };
+        self.leave(act, stage);
+        let Some(slot) = slot else { return Ok(()) };
+        let root = &mut self.roots[slot];
+        root.refcount += 1;
+        (root.id, root.vmid) = (id, vmid);
+        root.ids.insert(id);
+        root.vmids.insert(vmid);
+        self.current.insert((act.thread, stage), Some(slot));
+        Ok(())
+    }
+
+    /// The root of stage 2 behind stage 1 of EL1 for a thread: none if stage 2 is off; nothing if it is not known.
+    fn translator(&self, act: Act) -> Option<Option<u64>> {
+        let has_base = self.recorded(act, Sysreg::VttbrEl2).is_some();
+        let by_default = u64::from(has_base && !self.options.no_sysreg);
+        if self.recorded(act, Sysreg::HcrEl2).unwrap_or(by_default) & 1 == 0 {
+            return Some(None);
+        }
+        let slot = self.current.get(&(act.thread, Stage::Two)).copied().flatten()?;
+        self.roots[slot].present.then(|| Some(self.roots[slot].base))
+    }
+
+    pub(crate) fn vmid(&self, act: Act) -> u64 {
+        let base = self.translator(act).flatten();
+        let slot = base.and_then(|base| self.root_slot(Stage::Two, |root| root.base == base));
+        slot.map_or(0, |slot| self.roots[slot].id)
+    }
+
+    /// Does a tree of stage 2 map an address to itself?
+    fn is_identity(&self, root: u64, address: u64) -> bool {
+        let Some(slot) = self.root_slot(Stage::Two, |one| one.base == root) else { return false };
+        let Some(Geometry { level, pages, layout, .. }) = self.roots[slot].geometry else { return false };
+        let mut entry = address / layout.entry_bytes(level);
+        if entry >= pages * WORDS {
+            return false;
+        }
+        let mut table = root;
+        for level in level..4 {
+            let value = self.memory.initialised(table.wrapping_add(8 * entry)).map_or(0, |cell| cell.value);
+            let Ok(desc) = explode(layout, 0, value, level, Stage::Two) else { return false };
+            match desc.shape {
+                Shape::Invalid => return false,
+                Shape::Map => return desc.output(value) + address % desc.bytes() == address,
+                Shape::Table(next) => table = next,
+            }
+            entry = address / layout.entry_bytes((level + 1).min(3)) % layout.entries();
+        }
+        false
+    }
+
+    /// A page of a guest's table is visited; false if its address is not its own.
+    pub(crate) fn visit_nested(&mut self, tree: Tree, page: u64, visit: Visit) -> bool {
+        match visit {
+            Visit::Mark => {
+                let slot = self.root_slot(tree.stage, |root| root.base == tree.root);
+                let Some(two) = slot.and_then(|slot| self.roots[slot].translator) else { return true };
+                if !self.is_identity(two, page) {
+                    self.doubts.push("unmodelled-regime");
+                    return false;
+                }
+                self.nested.insert(page, two);
+            }
+            Visit::Unmark => drop(self.nested.remove(&page)),
+            _ => {}
+        }
+        true
+    }
+
+    /// An entry of stage 2 became invalid.
+    pub(crate) fn lose_nested(&mut self, root: u64, place: &Descriptor) {
+        let last = place.input + (place.bytes() - 1);
+        let is_gone = |page: u64, by: u64| by == root && page + (PAGE - 1) >= place.input && page <= last;
+        let before = self.nested.len();
+        if place.stage == Stage::Two {
+            self.nested.retain(|page, by| !is_gone(*page, *by));
+        }
+        if self.nested.len() < before {
+            self.doubts.push("unmodelled-regime");
+        }
+    }
+
+    /// The bits 62:59 that the control register of each thread gives to hardware.
+    pub(crate) fn hardware_bits(&self, stage: Stage) -> Vec<u64> {
+        let is_host = self.values_of(Sysreg::HcrEl2).iter().any(|hcr| hcr >> 34 & 1 == 1);
+        let first = match stage {
+            Stage::Two => 25,
+            Stage::One if !is_host => 25,
+            Stage::One | Stage::Guest => 43,
+            Stage::OneUpper | Stage::GuestUpper => 47,
+        };
+        self.values_of(stage.registers()[1]).iter().map(|control| control >> first & 15).collect()
     }
 
     pub(crate) fn recorded(&self, act: Act, register: Sysreg) -> Option<u64> {
@@ -77,7 +281,7 @@ impl Model {
     }
 
     fn is_enabled(&self, act: Act, stage: Stage) -> bool {
-        let register = if stage == Stage::One { Sysreg::SctlrEl2 } else { Sysreg::HcrEl2 };
+        let register = stage.registers()[2];
         let default = u64::from(!self.options.no_sysreg);
         self.recorded(act, register).unwrap_or(default) & 1 == 1
     }
@@ -91,20 +295,22 @@ impl Model {
         }
     }
 
-    /// A mapping of stage 1 was decoded: its attributes come from MAIR_EL2.
-    pub(crate) fn read_mair(&self, act: Act) -> Result<(), Fault> {
-        let unset = self.options.no_sysreg && self.recorded(act, Sysreg::MairEl2).is_none();
+    /// A mapping of stage 1 was decoded: its attributes come from MAIR.
+    pub(crate) fn read_mair(&self, act: Act, stage: Stage) -> Result<(), Fault> {
+        let unset = self.options.no_sysreg && self.recorded(act, stage.registers()[3]).is_none();
         if unset { Err(Fault::Fire(UNSET)) } else { Ok(()) }
     }
 
     /// The geometry that the thread's registers specify for a tree; none if it is not modelled.
     pub(crate) fn acting_geometry(&mut self, act: Act, stage: Stage) -> Result<Option<Geometry>, Fault> {
-        let register = if stage == Stage::One { Sysreg::TcrEl2 } else { Sysreg::VtcrEl2 };
+        let register = stage.registers()[1];
         let value = match self.recorded(act, register) {
             Some(value) => value,
             None if self.options.no_sysreg => return Err(Fault::Fire(UNSET)),
+            None if stage.is_upper() => 16 << 16 | 2 << 30,
             None => DEFAULT_GEOMETRY,
         };
+        let value = if stage.is_upper() { other_half(value) } else { value };
         let bits = 64 - (value & 63);
         let is_small = self.options.quirks.granule_unsupported;
         if bits < 21 || bits > if is_small { 48 } else { 52 } {
@@ -117,7 +323,7 @@ impl Model {
             1 => 65536,
             _ => 16384,
         };
-        let has_asids = self.has_asids(act) && stage == Stage::One;
+        let has_asids = stage.is_guest() || self.has_asids(act) && stage.is_one();
         let is_wide = match (granule, has_asids) {
             (65536, true) => value >> 32 & 7 == 6,
             (65536, false) => value >> 16 & 7 == 6,
@@ -142,11 +348,12 @@ impl Model {
             return Ok(None);
         };
         let entries = |level: u64| (size / layout.entry_bytes(level)).max(1);
+        let first = if stage.is_upper() { 0_u64.wrapping_sub(size) } else { 0 };
         let geometry = |level: u64, tables: u64, entries: u64| {
             let pages = if layout.page == 4096 { tables } else { entries.div_ceil(512) };
-            Ok(Some(Geometry { level, pages, layout }))
+            Ok(Some(Geometry { level, pages, layout, first }))
         };
-        if stage == Stage::One {
+        if stage.is_one() {
             return geometry(level, 1, entries(level));
         }
         let is_reference = self.options.quirks.concatenated_unsupported;
@@ -168,22 +375,29 @@ impl Model {
     }
 
     /// E2H of HCR_EL2.
-    fn has_asids(&self, act: Act) -> bool {
+    pub(crate) fn has_asids(&self, act: Act) -> bool {
         self.recorded(act, Sysreg::HcrEl2).unwrap_or(0) >> 34 & 1 == 1
     }
 
     /// The slot of a root; `stage` counts unless lookups are blind to it.
     pub(crate) fn root_slot(&self, stage: Stage, is_it: impl Fn(&Root) -> bool) -> Option<usize> {
         let is_blind = self.options.quirks.stage_blind_ids;
-        self.roots.iter().position(|root| root.present && (is_blind || root.stage == stage) && is_it(root))
+        self.roots.iter().position(|root| {
+            let is_either = is_blind && [root.stage, stage].iter().all(|one| [Stage::One, Stage::Two].contains(one));
+            root.present && (is_either || root.stage == stage) && is_it(root)
+        })
     }
 
     fn activate(&mut self, act: Act, stage: Stage, value: u64) -> Result<(), Fault> {
-        let (base, mut id) = (value & BITS_47_1, value >> 48);
+        let base = value & BITS_47_1;
+        let has_halves = stage == Stage::One && self.has_asids(act) && !self.options.quirks.other_trees_unknown;
+        let a1 = self.recorded(act, Sysreg::TcrEl2).unwrap_or(0) >> 22 & 1 == 1;
+        let other = self.recorded(act, Sysreg::Ttbr1El2).unwrap_or(0);
+        let mut id = if has_halves && a1 { other } else { value } >> 48;
         let has_asids = self.has_asids(act);
         let is_wide = match stage {
             Stage::One => !has_asids || self.recorded(act, Sysreg::TcrEl2).unwrap_or(0) >> 36 & 1 == 1,
-            Stage::Two => self.recorded(act, Sysreg::VtcrEl2).unwrap_or(0) >> 19 & 1 == 1,
+            _ => self.recorded(act, Sysreg::VtcrEl2).unwrap_or(0) >> 19 & 1 == 1,
         };
         if !is_wide && !self.options.quirks.ids_are_wide {
             id %= 256;
@@ -195,7 +409,7 @@ impl Model {
             Some(slot) if self.roots[slot].id == id => slot,
             Some(_) => return Err(Fault::Fire(OTHER_ID)),
             None if self.root_slot(stage, |root| root.id == id).is_some() => return Err(Fault::Fire(DUPLICATE_ID)),
-            None => match self.register(act, stage, base, id)? {
+            None => match self.register(act, stage, base, id, None)? {
                 Some(slot) => slot,
                 None => return Ok(()),
             },
@@ -208,7 +422,14 @@ impl Model {
         Ok(())
     }
 
-    fn register(&mut self, act: Act, stage: Stage, base: u64, id: u64) -> Result<Option<usize>, Fault> {
+    fn register(
+        &mut self,
+        act: Act,
+        stage: Stage,
+        base: u64,
+        id: u64,
+        translator: Option<u64>,
+    ) -> Result<Option<usize>, Fault> {
         let free = self.roots.iter().position(|root| !root.present).unwrap_or(self.roots.len());
         if self.options.quirks.limits && free >= ROOTS_MAX {
             return Err(Fault::Fire(MANY_ROOTS));
@@ -218,7 +439,10 @@ impl Model {
             self.doubts.push("unmodelled-geometry");
             return Ok(None);
         }
-        let root = Root { present: true, stage, base, id, refcount: 0, geometry: Some(geometry) };
+        let ids = BTreeSet::from([id]);
+        let geometry = Some(geometry);
+        let vmids = BTreeSet::new();
+        let root = Root { present: true, stage, base, id, vmid: 0, ids, vmids, translator, refcount: 0, geometry };
         match self.roots.get_mut(free) {
             Some(slot) => *slot = root,
             None => self.roots.push(root),

@@ -2,9 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use anytrace_casemate::Sysreg;
-
-use super::descriptor::{ACCESS_FLAG, Descriptor, Judgement, Shape, Stage, bits_need_bbm, explode};
+use super::descriptor::{ACCESS_FLAG, Descriptor, Judgement, Shape, bits_need_bbm, explode};
 use super::memory::Automaton;
 use super::model::{Act, Model};
 use super::pending::{Changed, Rights};
@@ -39,7 +37,7 @@ impl Model {
         if self.options.quirks.af_inverted || !is_marked || self.pending(cell).is_some_and(|one| one.is_resized) {
             return false;
         }
-        if place.stage == Stage::One && table.0 >> 63 == 1 {
+        if place.stage.is_one() && table.0 >> 63 == 1 {
             return false;
         }
         let mut parts = Vec::new();
@@ -63,7 +61,7 @@ impl Model {
             let is_cached = value & ACCESS_FLAG != 0 || found.is_some_and(|cell| cell.is_pte && cell.was_accessed);
             match explode(layout, 0, value, level, stage).map(|desc| desc.shape) {
                 Ok(Shape::Table(next)) => {
-                    !(stage == Stage::One && value >> 63 == 1) && self.parts(place, next, level + 1, offset, parts)
+                    !(stage.is_one() && value >> 63 == 1) && self.parts(place, next, level + 1, offset, parts)
                 }
                 shape => {
                     let is_mapped = shape.is_ok_and(|shape| shape == Shape::Map) || value & 1 == 1;
@@ -89,14 +87,13 @@ impl Model {
         let address = layout.field(layout.address(part.value, bytes));
         let as_part = block & !whole & !3 | address | part.value & 3;
         let (old, new) = if to_table { (as_part, part.value) } else { (part.value, as_part) };
-        let control = if place.stage == Stage::One { Sysreg::TcrEl2 } else { Sysreg::VtcrEl2 };
         let judgement = Judgement {
             af_inverted: false,
             identical_table: false,
             any_attribute: false,
             was_accessed: true,
-            controls: &self.values_of(control),
-            mairs: &self.values_of(Sysreg::MairEl2),
+            controls: &self.hardware_bits(place.stage),
+            mairs: &self.values_of(place.stage.registers()[3]),
             bbm: self.options.bbm,
             is_resized: false,
             may_resize: false,

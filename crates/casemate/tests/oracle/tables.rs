@@ -36,8 +36,8 @@ impl Model {
     /// Decodes a descriptor; a mapping of stage 1 needs MAIR_EL2.
     pub(crate) fn explode(&self, act: Act, place: &Descriptor, value: u64) -> Result<Descriptor, Fault> {
         let desc = place.with(value)?;
-        if desc.shape == Shape::Map && desc.stage == Stage::One {
-            self.read_mair(act)?;
+        if desc.shape == Shape::Map && desc.stage.is_one() {
+            self.read_mair(act, desc.stage)?;
         }
         Ok(desc)
     }
@@ -72,6 +72,10 @@ impl Model {
                     return Err(Fault::Assert(ASSERT_TABLE));
                 }
                 if self.memory.get(address).is_some() {
+                    if tree.stage.is_guest() && !self.visit_nested(tree, address, visit) {
+                        left = Some(i / WORDS);
+                        continue;
+                    }
                     match visit {
                         Visit::Mark => self.hand_table(act, tree, address, level),
                         Visit::Unmark => self.settle_page(act, address)?,
@@ -169,7 +173,7 @@ impl Model {
         geometry: Geometry,
         visit: Visit,
     ) -> Result<bool, Fault> {
-        self.traverse_words(act, tree, (tree.root, 0, geometry.level), geometry.pages * WORDS, visit)
+        self.traverse_words(act, tree, (tree.root, geometry.first, geometry.level), geometry.pages * WORDS, visit)
     }
 
     /// Walks what an entry's cached descriptor points to, if it is a table.

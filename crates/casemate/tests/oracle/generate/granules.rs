@@ -8,19 +8,41 @@ use super::world::PAGE;
 use crate::oracle::step::Step;
 
 /// A tree of one chain of tables, from its first level to a page or block.
-struct Shape {
-    stage: u64,
+pub(super) struct Shape {
+    /// The register of its base.
+    pub(super) register: Sysreg,
     /// Bytes of a page.
-    page: u64,
-    is_wide: bool,
+    pub(super) page: u64,
+    pub(super) is_wide: bool,
     /// The level of the root's tables.
-    first: u64,
-    bits: u64,
+    pub(super) first: u64,
+    pub(super) bits: u64,
 }
 
 impl Shape {
+    pub(super) fn is_stage_one(&self) -> bool {
+        self.register != Sysreg::VttbrEl2
+    }
+
+    pub(super) fn is_upper(&self) -> bool {
+        matches!(self.register, Sysreg::Ttbr1El2 | Sysreg::Ttbr1El1)
+    }
+
+    /// The layout of TCR_EL1.
+    pub(super) fn has_halves(&self) -> bool {
+        !matches!(self.register, Sysreg::VttbrEl2 | Sysreg::Ttbr0El2)
+    }
+
+    fn control(&self) -> Sysreg {
+        match self.register {
+            Sysreg::VttbrEl2 => Sysreg::VtcrEl2,
+            Sysreg::Ttbr0El2 | Sysreg::Ttbr1El2 => Sysreg::TcrEl2,
+            _ => Sysreg::TcrEl1,
+        }
+    }
+
     /// Bytes that an entry of a level maps, as a power of two.
-    fn power(&self, level: u64) -> u64 {
+    pub(super) fn power(&self, level: u64) -> u64 {
         let page = u64::from(self.page.ilog2());
         page + (page - 3) * (3 - level)
     }
@@ -39,7 +61,7 @@ impl Shape {
 pub(super) fn granules(rng: &mut Rng) -> Vec<Step> {
     let mut recipe = Recipe::new(rng);
     recipe.base = recipe.base & !0x3f_ffff | 0x40_0000;
-    let shape = recipe.shape();
+    let shape = recipe.shape(&[Sysreg::Ttbr0El2, Sysreg::VttbrEl2]);
     recipe.tree(&shape);
     for _ in 0..1 + recipe.rng.below(4) {
         recipe.round(&shape);
@@ -48,27 +70,27 @@ pub(super) fn granules(rng: &mut Rng) -> Vec<Step> {
 }
 
 impl Recipe<'_> {
-    fn shape(&mut self) -> Shape {
-        let stage = 1 + self.rng.below(2);
+    pub(super) fn shape(&mut self, registers: &[Sysreg]) -> Shape {
+        let register = self.rng.pick(registers);
         let page = self.rng.pick(&[4096, 16384, 16384, 65536, 65536]);
         let is_wide = self.rng.chance(35);
         let bits = self.rng.pick(&[48, 48, 47, 42, 40, 39, 36, 33, 30]) + if is_wide { self.rng.below(5) } else { 0 };
-        let mut shape = Shape { stage, page, is_wide, first: 0, bits: bits.min(52) };
+        let mut shape = Shape { register, page, is_wide, first: 0, bits: bits.min(52) };
         let is_enough = |level: &u64| shape.power(*level) + u64::from(page.ilog2()) - 3 >= shape.bits;
         shape.first = (0..4).rev().find(is_enough).unwrap_or(0);
         let entries = 1_u64 << shape.bits.saturating_sub(shape.power(shape.first)).min(20);
-        if stage == 2 && entries <= 16 && self.rng.chance(85) {
+        if !shape.is_stage_one() && entries <= 16 && self.rng.chance(85) {
             shape.first = (shape.first + 1).min(3);
         }
         shape
     }
 
     /// The tables one after the other from the base on, with room for concatenated ones at the top.
-    fn table(&self, shape: &Shape, level: u64) -> u64 {
+    pub(super) fn table(&self, shape: &Shape, level: u64) -> u64 {
         if level <= shape.first { self.base } else { self.base + (16 + level) * shape.page }
     }
 
-    fn place(&self, shape: &Shape, level: u64) -> u64 {
+    pub(super) fn place(&self, shape: &Shape, level: u64) -> u64 {
         let slot = self.slots.get(usize::try_from(level).unwrap_or(0)).copied().unwrap_or(0);
         self.table(shape, level) + 8 * (slot % self.top_entries(shape, level))
     }
@@ -81,23 +103,30 @@ impl Recipe<'_> {
     fn first_input(&self, shape: &Shape) -> u64 {
         let part =
             |level: u64| ((self.place(shape, level) - self.table(shape, level)) / 8) << shape.power(level).min(63);
-        (shape.first..4).map(part).sum()
+        let first = if shape.is_upper() { u64::MAX << shape.bits } else { 0 };
+        first.wrapping_add((shape.first..4).map(part).sum())
     }
 
-    fn tree(&mut self, shape: &Shape) {
+    pub(super) fn tree(&mut self, shape: &Shape) {
         self.slots = std::array::from_fn(|_| self.rng.below(8192));
         let stated = match (shape.page, shape.first) {
             _ if self.rng.chance(12) => self.rng.below(4),
             (4096, level) => [2, 1, 0, 3][level as usize],
             (_, level) => 3 - level,
         };
-        let size = if shape.is_wide && shape.page == 65536 { 6 << 16 } else { 0 };
-        let wide = if shape.is_wide && shape.page != 65536 { 1 << 32 } else { 0 };
-        let control = (64 - shape.bits) | stated << 6 | shape.granules().0 << 14 | size | wide;
-        let registers = match shape.stage {
-            1 => [Sysreg::TcrEl2, Sysreg::Ttbr0El2],
-            _ => [Sysreg::VtcrEl2, Sysreg::VttbrEl2],
-        };
+        let (size, wide) = if shape.has_halves() { (6 << 32, 1 << 59) } else { (6 << 16, 1 << 32) };
+        let size = if shape.is_wide && shape.page == 65536 { size } else { 0 };
+        let wide = if shape.is_wide && shape.page != 65536 { wide } else { 0 };
+        let common = if shape.has_halves() { self.rng.below(2) << 36 | self.rng.below(2) << 22 } else { stated << 6 };
+        let control = size | wide | common;
+        let control = control
+            | match (shape.is_upper(), shape.page) {
+                (false, _) => (64 - shape.bits) | shape.granules().0 << 14,
+                (true, page) => {
+                    (64 - shape.bits) << 16 | if page == 4096 { 2 } else { shape.granules().1 * 2 % 3 } << 30
+                }
+            };
+        let registers = [shape.control(), shape.register];
         let number = if self.rng.chance(90) { 20 * shape.page / PAGE } else { self.rng.below(20 * shape.page / PAGE) };
         self.init(self.base, number);
         for level in shape.first..3 {
@@ -109,11 +138,11 @@ impl Recipe<'_> {
         self.write(entry, leaf);
         self.hint(HintKind::SetRootLock, self.base, self.base + 0x3_0000);
         self.sysreg(registers[0], control);
-        let id = if shape.stage == 1 { 0 } else { self.rng.pick(&[1, 1, 0x101, 0x100]) };
+        let id = if shape.register == Sysreg::Ttbr0El2 { 0 } else { self.rng.pick(&[1, 1, 0x101, 0x100]) };
         let odd = if self.rng.chance(3) { 0x200 } else { 0 };
         self.sysreg(registers[1], id << 48 | self.base | odd);
         self.act(Transition::Lock { address: self.base + 0x3_0000 });
-        if self.rng.chance(20) {
+        if self.rng.chance(20) && !shape.has_halves() {
             let vs = self.rng.below(2) << 19;
             self.sysreg(registers[0], control | vs);
             let id = self.rng.pick(&[1, 0x101, 2]);
@@ -122,7 +151,7 @@ impl Recipe<'_> {
     }
 
     /// A block or page with some address, whose high bits a wide layout has elsewhere.
-    fn leaf(&mut self, shape: &Shape, level: u64) -> u64 {
+    pub(super) fn leaf(&mut self, shape: &Shape, level: u64) -> u64 {
         let output = (1 + self.rng.below(7)) << shape.power(level).min(44);
         let high = match (shape.is_wide, shape.page) {
             (false, _) => 0,
@@ -134,7 +163,7 @@ impl Recipe<'_> {
     }
 
     /// An entry is changed in place, or broken, cleaned by its address or entirely, and made again.
-    fn round(&mut self, shape: &Shape) {
+    pub(super) fn round(&mut self, shape: &Shape) {
         let level = if self.rng.chance(70) { 3 } else { shape.first + self.rng.below(4 - shape.first) };
         let entry = self.place(shape, level);
         if self.rng.chance(20) {
@@ -145,7 +174,8 @@ impl Recipe<'_> {
         self.dsb();
         let input = self.first_input(shape);
         if self.rng.chance(25) {
-            self.tlbi(if shape.stage == 1 { TlbiOp::Alle2is } else { TlbiOp::Vmalls12e1is });
+            let all = self.all_of(shape);
+            self.tlbi(all);
         } else {
             self.by_address(shape, level, input);
         }
@@ -164,6 +194,29 @@ impl Recipe<'_> {
         }
     }
 
+    /// An operation for all of a tree.
+    fn all_of(&mut self, shape: &Shape) -> TlbiOp {
+        match shape.register {
+            Sysreg::VttbrEl2 => TlbiOp::Vmalls12e1is,
+            Sysreg::Ttbr0El2 | Sysreg::Ttbr1El2 => TlbiOp::Alle2is,
+            _ => self.rng.pick(&[TlbiOp::Vmalls12e1is, TlbiOp::Vmalle1is, TlbiOp::Alle1is, TlbiOp::Alle2is]),
+        }
+    }
+
+    /// The name of an operation for an address of a tree.
+    fn one_of(&mut self, shape: &Shape) -> &'static str {
+        match shape.register {
+            Sysreg::VttbrEl2 => "ipas2e1is",
+            Sysreg::Ttbr0El2 => "vae2is",
+            Sysreg::Ttbr1El2 => self.rng.pick(&["vae2is", "vale2is"]),
+            _ => self.rng.pick(&["vae1is", "vae1is", "vale1is", "vaae1is", "vaale1is", "vae2is", "ipas2e1is"]),
+        }
+    }
+
+    pub(super) fn asid(&mut self) -> u64 {
+        self.rng.pick(&[1, 1, 1, 0x101, 2, 0])
+    }
+
     fn by_address(&mut self, shape: &Shape, level: u64, input: u64) {
         let granule = if self.rng.chance(90) { shape.granules().1 } else { self.rng.below(4) };
         let hint = if self.rng.chance(70) { 0 } else { self.rng.pick(&[level, level, 1, 2, 3]) };
@@ -174,14 +227,16 @@ impl Recipe<'_> {
             let first = self.rng.pick(&[input, input & !(bytes - 1), input & !(bytes - 1), 0]) / unit;
             granule << 46 | scale << 44 | number << 39 | hint << 37 | first & 0x1f_ffff_ffff
         } else {
-            (if hint == 0 { 0 } else { granule << 46 | hint << 44 }) | input >> 12
+            (if hint == 0 { 0 } else { granule << 46 | hint << 44 }) | input >> 12 & ((1 << 44) - 1)
         };
-        let is_range = operand >> 46 != 0 && hint == 0 || operand >> 37 & 3 == hint && hint != 0 && self.rng.chance(50);
-        let base = if shape.stage == 1 { "vae2is" } else { "ipas2e1is" };
+        let is_range =
+            operand >> 46 & 3 != 0 && hint == 0 || operand >> 37 & 3 == hint && hint != 0 && self.rng.chance(50);
+        let base = self.one_of(shape);
+        let operand = if shape.has_halves() { operand & !(0xffff << 48) | self.asid() << 48 } else { operand };
         let name = if is_range { format!("r{base}") } else { base.to_owned() };
         let op = TlbiOp::from_name(&name).unwrap_or(TlbiOp::Vae2is);
         self.act(Transition::Tlbi { op, operand: Operand::Value(operand) });
-        if shape.stage == 2 {
+        if !shape.is_stage_one() {
             self.dsb();
             self.tlbi(TlbiOp::Vmalle1is);
         }

@@ -4,6 +4,7 @@
 mod chain;
 mod chaos;
 mod granules;
+mod guests;
 mod in_place;
 mod mutate;
 mod recipes;
@@ -29,6 +30,8 @@ pub(crate) enum Kind {
     InPlace,
     /// Trees of other granules and sizes.
     Granules,
+    /// Trees of stage 1 of guests, and of the upper half of a host.
+    Guests,
 }
 
 /// The kind of trace a seed makes.
@@ -38,8 +41,9 @@ pub(crate) fn kind(seed: u64) -> Kind {
         20..65 => Kind::Buggy,
         65..78 => Kind::Chaos,
         78..90 => Kind::Recipe,
-        90..96 => Kind::InPlace,
-        _ => Kind::Granules,
+        90..94 => Kind::InPlace,
+        94..97 => Kind::Granules,
+        _ => Kind::Guests,
     }
 }
 
@@ -61,6 +65,7 @@ pub(crate) fn trace_of(kind: Kind, seed: u64) -> Vec<Step> {
         Kind::Recipe => recipes::recipe(&mut rng),
         Kind::InPlace => in_place::in_place(&mut rng),
         Kind::Granules => granules::granules(&mut rng),
+        Kind::Guests => guests::guests(&mut rng),
     };
     renumber(&mut steps);
     steps

@@ -1,0 +1,227 @@
+//! Trees of stage 1 of EL1&0 and of the upper half of EL2&0, their identifiers and shapes: the chapter's table, and what
+//! it does not show.
+
+#![cfg(feature = "tools")]
+#![allow(clippy::unwrap_used, clippy::indexing_slicing, clippy::panic, reason = "a test may panic")]
+
+mod chapter;
+
+use anytrace_casemate::model::{Checker, Options, TreeKind};
+use anytrace_casemate::{Layout, parse};
+
+/// The rule sets in the order of the table.
+const SETS: [Options; 3] = [Options::ARCHITECTURE, Options::STRICT, Options::COMPAT];
+
+/// The first page's entry, and that of the table above it, in [`tree`].
+const PAGE: u64 = 0x13000;
+const TABLE: u64 = 0x12000;
+
+/// A page that is not global, one that is, and the entry of a table.
+const PRIVATE: u64 = 0x50c03;
+const GLOBAL: u64 = 0x50403;
+
+/// The records of a log, as a checker processes them: the code of the first violation, or whether it is not known.
+fn verdict(checker: &mut Checker, log: &str) -> &'static str {
+    let mut verdict = "ok";
+    let mut rest = log.trim_ascii_start().as_bytes();
+    while !rest.is_empty() {
+        let (record, used) = parse(rest, &Layout::default()).unwrap();
+        let found = checker.step(record.thread, &record.transition);
+        if let Some(found) = found.iter().find(|found| found.is_error()) {
+            return if verdict == "ok" { found.breach.name() } else { verdict };
+        }
+        if found.iter().any(|found| found.breach.is_doubt) {
+            verdict = "unknown";
+        }
+        rest = rest[used..].trim_ascii_start();
+    }
+    verdict
+}
+
+fn verdict_of(log: &str, options: Options) -> &'static str {
+    verdict(&mut Checker::new(options), log)
+}
+
+/// A tree of four levels whose first page maps something, at 10000, under the lock 9000, which thread 0 holds.
+fn tree(register: &str, id: u64, page: u64) -> String {
+    format!("{}(sysreg-write 7 0 {register} {:x})(lock 8 0 9000)", tables(page), id << 48 | 0x10000)
+}
+
+/// Its memory.
+fn tables(page: u64) -> String {
+    format!(
+        "(mem-init 1 0 10000 6000)(hint 2 0 set_root_lock 10000 9000)(mem-write 3 0 plain 10000 11003)
+         (mem-write 4 0 plain 11000 12003)(mem-write 5 0 plain 12000 13003)(mem-write 6 0 plain 13000 {page:x})"
+    )
+}
+
+/// An entry is made invalid, cleaned by a TLBI, and made valid again.
+fn broken(entry: u64, tlbi: &str, value: u64) -> String {
+    format!(
+        "(mem-write 20 0 plain {entry:x} 0)(barrier 21 0 dsb ish)(tlbi 22 0 {tlbi})(barrier 23 0 dsb ish)
+         (mem-write 24 0 plain {entry:x} {value:x})"
+    )
+}
+
+/// EL2&0 of a host.
+const HOST: &str = "(sysreg-write 0 0 hcr_el2 400000000)";
+
+/// Stage 2 with VMID 3: one gigabyte, to itself or to another place. Its first entry is at 30000.
+fn stage_two(block: u64) -> String {
+    format!(
+        "(mem-init 10 0 30000 1000)(hint 11 0 set_root_lock 30000 39000)(mem-write 12 0 plain 30000 {block:x})
+         (sysreg-write 13 0 vtcr_el2 59)(sysreg-write 14 0 vttbr_el2 3000000030000)(lock 15 0 39000)"
+    )
+}
+
+/// The operand of a TLBI by address for the first page of an upper half of 48 bits, with the ASID 0: TTBR1 has none
+/// without A1.
+const UPPER: u64 = (0xffff_0000_0000_0000 >> 12) & ((1 << 44) - 1);
+
+/// A row of the table: what the trace does, the trace, its verdicts.
+struct Row(&'static str, String, [&'static str; 3]);
+
+fn rows_of_regimes() -> Vec<Row> {
+    let valid = ["bbm-valid-valid", "bbm-valid-valid", "unknown"];
+    let unclean = ["bbm-unclean-valid", "bbm-unclean-valid", "unknown"];
+    let fine = ["ok", "ok", "unknown"];
+    let moved = |log: String| format!("{log}(mem-write 20 0 plain 13000 60c03)");
+    let with = |log: String, tlbi: &str| format!("{log}{}", broken(PAGE, tlbi, 0x60c03));
+    let el1 = |id, page| tree("ttbr0_el1", id, page);
+    let el1_upper = |page| tree("ttbr1_el1", 1, page);
+    let nested = |block| format!("{}{}", stage_two(block), el1(1, PRIVATE));
+    vec![
+        Row("a live page of `ttbr0_el1` gets another output address", moved(el1(1, PRIVATE)), valid),
+        Row("a live page of `ttbr1_el1` does", moved(el1_upper(PRIVATE)), valid),
+        Row("a live page of `ttbr1_el2` does (E2H)", format!("{HOST}{}", moved(tree("ttbr1_el2", 0, PRIVATE))), valid),
+        Row(
+            "a live page of `ttbr1_el1` loses a permission",
+            format!("{}(mem-write 20 0 plain 13000 50c83)", el1_upper(PRIVATE)),
+            ["ok", "bbm-valid-valid", "unknown"],
+        ),
+        Row("it is cleaned by `vae1is` with its address and ASID", with(el1(1, PRIVATE), "vae1is 1000000000000"), fine),
+        Row("by `vae1is` with another ASID", with(el1(1, PRIVATE), "vae1is 2000000000000"), unclean),
+        Row("the same, of a global page", with(el1(1, GLOBAL), "vae1is 2000000000000"), fine),
+        Row("by `vaae1is` with any ASID", with(el1(1, PRIVATE), "vaae1is 2000000000000"), fine),
+        Row("by `aside1is` with its ASID", with(el1(1, PRIVATE), "aside1is 1000000000000"), fine),
+        Row("by `aside1is`, of a global page", with(el1(1, GLOBAL), "aside1is 1000000000000"), unclean),
+        Row("by `vmalle1is`", with(el1(1, PRIVATE), "vmalle1is"), fine),
+        Row("by `vae2is`, an operation of EL2", with(el1(1, PRIVATE), "vae2is 0"), unclean),
+        Row("by `ipas2e1is`, an operation of stage 2", with(el1(1, PRIVATE), "ipas2e1is 0"), unclean),
+        Row(
+            "a page of the upper half, by `vae1is` with its address",
+            with(el1_upper(PRIVATE), &format!("vae1is {:x}", UPPER)),
+            fine,
+        ),
+        Row("by `vae1is` with the address without its sign", with(el1_upper(PRIVATE), "vae1is 0"), unclean),
+        Row(
+            "by the range `rvae1is` of the upper half",
+            with(el1_upper(PRIVATE), &format!("rvae1is {:x}", 1_u64 << 46 | UPPER & ((1 << 37) - 1))),
+            fine,
+        ),
+        Row(
+            "a table of `ttbr0_el1` is cleaned by `vmalle1is`",
+            format!("{}{}", el1(1, PRIVATE), broken(TABLE, "vmalle1is", 0x14003)),
+            fine,
+        ),
+        Row("by `vae1is`", format!("{}{}", el1(1, PRIVATE), broken(TABLE, "vae1is 1000000000000", 0x14003)), unclean),
+        Row(
+            "a tree of two ASIDs is cleaned by one of them",
+            with(format!("{}(sysreg-write 9 1 ttbr0_el1 2000000010000)", el1(1, PRIVATE)), "vae1is 1000000000000"),
+            unclean,
+        ),
+        Row("stage 2 maps the tables to themselves", with(nested(0x7fd), "vae1is 1000000000000"), fine),
+        Row("stage 2 maps them to another place", with(nested(0x4000_07fd), "vmalle1is"), ["unknown"; 3]),
+        Row("it no longer maps them", format!("{}(mem-write 20 0 plain 30000 0)", nested(0x7fd)), ["unknown"; 3]),
+        Row(
+            "by `vmalle1is` under another VMID",
+            with(
+                format!("{}(mem-init 16 0 40000 1000)(sysreg-write 17 0 vttbr_el2 4000000040000)", nested(0x7fd)),
+                "vmalle1is",
+            ),
+            unclean,
+        ),
+        Row("the tables are not in the trace", "(sysreg-write 1 0 ttbr0_el1 10000)".to_owned(), ["unknown"; 3]),
+        Row(
+            "EPD0 is set: the tables are not walked",
+            moved(format!("(sysreg-write 0 0 tcr_el1 90){}", el1(1, PRIVATE))),
+            fine,
+        ),
+    ]
+}
+
+fn rows() -> Vec<Row> {
+    rows_of_regimes()
+}
+
+#[test]
+fn the_chapters_table_matches_its_logs() {
+    let mut table = Vec::new();
+    for Row(what, log, expected) in rows() {
+        let found = SETS.map(|set| verdict_of(&log, set));
+        assert_eq!(found, expected, "{what}\n{log}");
+        let cells = found.map(|word| if word.contains('-') { format!("`{word}`") } else { word.to_owned() });
+        table.push((format!("| {what} | {} |", cells.join(" | ")), String::new()));
+    }
+    chapter::compare("| what the trace does | architecture | strict | compat |", &table);
+}
+
+#[test]
+fn what_turns_a_regime_off_and_on_again_ends_and_begins_the_use_of_its_trees() {
+    let users = |log: &str| {
+        let mut checker = Checker::new(Options::ARCHITECTURE);
+        assert_eq!(verdict(&mut checker, log), "ok", "{log}");
+        let root = checker.registered_roots().find(|root| root.kind != TreeKind::El2).copied();
+        root.map_or(0, |root| root.users)
+    };
+    let el1 = tree("ttbr0_el1", 1, PRIVATE);
+    let host = format!("{HOST}{}", tree("ttbr1_el2", 0, PRIVATE));
+    assert_eq!(users(&el1), 1);
+    for off in ["sctlr_el1 0", "hcr_el2 8000000", "hcr_el2 1000", "tcr_el1 90"] {
+        let (register, _) = off.split_once(' ').unwrap();
+        let log = format!("{el1}(sysreg-write 30 0 {off})");
+        assert_eq!(users(&log), 0, "{off}");
+        let on = if register == "sctlr_el1" { "1" } else { "0" };
+        let on = if register == "tcr_el1" { "10" } else { on };
+        assert_eq!(users(&format!("{log}(sysreg-write 31 0 {register} {on})")), 1, "{off}");
+    }
+    assert_eq!(users(&host), 1);
+    for off in ["sctlr_el2 0", "hcr_el2 0", "tcr_el2 800000"] {
+        assert_eq!(users(&format!("{host}(sysreg-write 30 0 {off})")), 0, "{off}");
+    }
+    let written_before = format!("{}(sysreg-write 30 0 hcr_el2 400000000)", tree("ttbr1_el2", 0, PRIVATE));
+    assert_eq!(users(&written_before), 1, "E2H makes the register count");
+}
+
+#[test]
+fn a_hosts_names_of_guests_registers_are_of_el1() {
+    let log = format!("{HOST}{}", tree("ttbr0_el12", 5, PRIVATE));
+    let mut checker = Checker::new(Options::ARCHITECTURE);
+    assert_eq!(verdict(&mut checker, &log), "ok");
+    let root = checker.registered_roots().next().unwrap();
+    assert_eq!((root.kind, root.id), (TreeKind::El1, 5));
+    for name in ["ttbr1_el12", "tcr_el12", "sctlr_el12", "mair_el12"] {
+        let value = if name == "ttbr1_el12" { "0" } else { "1" };
+        let log = format!("{HOST}(mem-init 1 0 0 1000)(sysreg-write 2 0 {name} {value})");
+        assert_eq!(verdict_of(&log, Options::ARCHITECTURE), "ok", "{name}");
+        assert_eq!(verdict_of(&log.replace(HOST, ""), Options::ARCHITECTURE), "unknown", "{name} without E2H");
+    }
+}
+
+#[test]
+fn the_fields_of_tcr_el1_give_the_shape_of_both_halves() {
+    // T0SZ 25, TG0 4 KiB; T1SZ 16, TG1 16 KiB, A1: TTBR1 has the ASID.
+    let tcr = 25_u64 | 16 << 16 | 1 << 30 | 1 << 22 | 1 << 36;
+    let log = format!(
+        "(sysreg-write 0 0 tcr_el1 {tcr:x})(mem-init 1 0 10000 8000)(sysreg-write 2 0 ttbr1_el1 123000000014000)
+         (sysreg-write 3 0 ttbr0_el1 7000000010000)"
+    );
+    let mut checker = Checker::new(Options::ARCHITECTURE);
+    assert_eq!(verdict(&mut checker, &log), "ok");
+    let shown: Vec<_> = checker
+        .registered_roots()
+        .map(|root| (root.kind, root.level, root.format.entry_bytes(3), root.input, root.id))
+        .collect();
+    let upper = 0xffff_0000_0000_0000;
+    assert_eq!(shown, [(TreeKind::El1Upper, 0, 16384, upper, 0x123), (TreeKind::El1, 1, 4096, 0, 0x123)]);
+}
