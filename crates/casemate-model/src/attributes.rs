@@ -197,7 +197,7 @@ pub(crate) struct Registers {
 }
 
 /// The changed bits that need break-before-make; 0 if the change may be made in place.
-pub(crate) fn deciding(stage: u8, level: u8, old: u64, new: u64, registers: Registers) -> u64 {
+pub(crate) fn deciding(stage: u8, level: i8, old: u64, new: u64, registers: Registers) -> u64 {
     let is_table = |value| Descriptor::decode(registers.format, level, value).is_table();
     let stage_at = usize::from(stage != 1);
     if is_table(old) != is_table(new) {
@@ -258,8 +258,8 @@ pub(crate) fn is_same_type(mair: u64, old: u64, new: u64) -> bool {
 pub struct LiveChange {
     /// 1 or 2.
     pub stage: u8,
-    /// 0 to 3.
-    pub level: u8,
+    /// -1 to 3.
+    pub level: i8,
     /// The layout of the descriptors.
     pub format: Format,
     /// The value that TLBs may contain.
@@ -393,7 +393,7 @@ fn type_has_xs(kind: u64) -> bool {
 }
 
 /// The block or page of the next level that maps the same as a part of a block: `at` is its number.
-pub(crate) fn part(format: Format, block: u64, level: u8, at: usize) -> u64 {
+pub(crate) fn part(format: Format, block: u64, level: i8, at: usize) -> u64 {
     let kind = if level == 2 { 3 } else { 1 };
     let first = match Descriptor::decode(format, level, block) {
         Descriptor::Map(first) => first,
@@ -405,7 +405,7 @@ pub(crate) fn part(format: Format, block: u64, level: u8, at: usize) -> u64 {
 }
 
 /// The output address of a block or page.
-fn output_mask(format: Format, level: u8) -> u64 {
+fn output_mask(format: Format, level: i8) -> u64 {
     let high = format.address_bits() & !(ADDRESS_MASK & u64::MAX << 16);
     let wide = if format.has_wide_addresses { high } else { 0 };
     ADDRESS_MASK & u64::MAX << format.shift(level.max(1)) | wide

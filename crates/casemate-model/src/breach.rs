@@ -107,6 +107,10 @@ breaches! {
         "a root is used with a second VMID or ASID";
     fire DUPLICATE_ROOT_ID "duplicate-root-id" "duplicate (VM/AS)ID"
         "two roots share a VMID or ASID";
+    fire ID_REUSED "id-reused" "(VM/AS)ID reused without TLB maintenance"
+        "a tree gets a VMID or ASID while TLBs may contain entries of another tree under it";
+    fire GLOBAL_KEPT "global-entries-kept" "global entries of another tree may be in TLBs"
+        "a tree is used while TLBs may contain global entries of another tree, which match every ASID";
     fire TOO_MANY_ROOTS "too-many-roots" "too many roots"
         "the reference's 64 roots are used up";
     fire UNSET_REGISTER "unset-register"
@@ -166,7 +170,7 @@ breaches! {
     doubt UNMODELLED_REGISTER "unmodelled-register" "a system register is not modelled"
         "a system register that may change translation is not modelled: the verdict is unknown";
     doubt UNMODELLED_GEOMETRY "unmodelled-geometry" "this shape of tables is not modelled"
-        "a tree starts at level -1, or in a part of a page, which is not modelled: the verdict is unknown";
+        "a tree starts in a part of a page, which is not modelled: the verdict is unknown";
     doubt UNMODELLED_REGIME "unmodelled-regime" "tables of this translation regime are not followed"
         "tables of another translation regime are not in the trace, or not at the addresses that stage 2 gives them: the verdict is unknown";
 }

@@ -26,12 +26,12 @@ pub enum Descriptor {
 }
 
 impl Descriptor {
-    /// Reads a descriptor of a level from 0 to 3.
+    /// Reads a descriptor of a level from -1 to 3.
     #[inline]
-    pub fn decode(format: Format, level: u8, value: u64) -> Self {
+    pub fn decode(format: Format, level: i8, value: u64) -> Self {
         match (value & 3, level) {
             (0 | 2, _) => Self::Invalid,
-            (3, 0..=2) => Self::Table(format.address(value, format.page_bits())),
+            (3, ..=2) => Self::Table(format.address(value, format.page_bits())),
             (3, _) => Self::Map(format.address(value, format.page_bits())),
             _ if format.has_block(level) => Self::Map(format.address(value, format.shift(level))),
             _ => Self::Bad,
@@ -82,20 +82,20 @@ impl Format {
 
     /// Bits of an address inside what an entry of a level covers.
     #[inline]
-    pub const fn shift(self, level: u8) -> u32 {
-        let below = if level > 3 { 0 } else { 3 - level as u32 };
+    pub const fn shift(self, level: i8) -> u32 {
+        let below = if level > 3 { 0 } else { (3 - level) as u32 };
         self.page_bits() + (self.page_bits() - 3) * below
     }
 
     /// The number of bytes that one entry of a level covers.
     #[inline]
-    pub const fn entry_bytes(self, level: u8) -> u64 {
+    pub const fn entry_bytes(self, level: i8) -> u64 {
         1 << self.shift(level)
     }
 
     /// True for levels that have blocks, besides tables.
     #[inline]
-    fn has_block(self, level: u8) -> bool {
+    fn has_block(self, level: i8) -> bool {
         match self.granule {
             Granule::K4 => (1..3).contains(&level) || level == 0 && self.has_wide_addresses,
             Granule::K16 | Granule::K64 => level == 2 || level == 1 && self.has_wide_addresses,
@@ -144,7 +144,7 @@ impl Format {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Start {
     /// The level of the first table.
-    pub level: u8,
+    pub level: i8,
     /// How many tables are adjacent there.
     pub tables: u8,
     /// The layout of the descriptors.
@@ -177,8 +177,6 @@ pub(crate) enum BadGeometry {
     Granule,
     ReservedGranule,
     Concatenated,
-    /// The walk would start at level -1.
-    Level,
 }
 
 /// What a geometry register is, and what may be in it.
@@ -238,7 +236,8 @@ impl Control {
     fn top(&self, format: Format, bits: u32) -> Result<Start, BadGeometry> {
         let index_bits = format.page_bits() - 3;
         let below_top = (bits - format.page_bits() - 1) / index_bits;
-        let Some(level) = 3_u32.checked_sub(below_top).map(|level| level as u8) else { return Err(BadGeometry::Level) };
+        // 52 bits of 4 KiB begin at level -1.
+        let level = 3 - below_top as i8;
         let entries = 1_u64 << bits.saturating_sub(format.shift(level));
         if self.stage == 1 {
             return Ok(at(format, level, 1, entries));
@@ -255,9 +254,13 @@ impl Control {
 
     /// The start level that SL0 and SL2 of VTCR_EL2 state. A field of 0 is that of a register that no trace set: for
     /// 4 KiB it is not taken as level 2, which the size then decides.
-    fn stated_level(&self, format: Format) -> Option<u8> {
+    fn stated_level(&self, format: Format) -> Option<i8> {
         if self.no_concatenated {
             return None;
+        }
+        // SL2, where DS is set.
+        if format.granule == Granule::K4 && format.has_wide_addresses && self.bit(33) {
+            return (self.value >> 6 & 3 == 0).then_some(-1);
         }
         match (format.granule, self.value >> 6 & 3) {
             (Granule::K4, 0) => None,
@@ -272,14 +275,14 @@ impl Control {
 }
 
 /// A start that VTCR_EL2 states, if the size agrees with it: at most 16 tables, and more than one entry.
-fn stated_start(format: Format, bits: u32, level: u8) -> Option<Start> {
+fn stated_start(format: Format, bits: u32, level: i8) -> Option<Start> {
     let entries = 1_u64 << bits.checked_sub(format.shift(level)).filter(|bits| *bits > 0)?;
     let tables = entries.div_ceil(format.entries());
     (tables <= 16).then(|| at(format, level, tables as u8, entries))
 }
 
 /// Tables of 4 KiB are walked entirely, whatever the size of the input addresses is, as the reference does.
-fn at(format: Format, level: u8, tables: u8, entries: u64) -> Start {
+fn at(format: Format, level: i8, tables: u8, entries: u64) -> Start {
     let pages = match format.granule {
         Granule::K4 => u16::from(tables),
         _ => entries.div_ceil(512).clamp(1, 256) as u16,
@@ -298,7 +301,7 @@ mod tests {
         Control { value, stage, is_host: false, no_concatenated, no_other_granule }.start()
     }
 
-    fn shown(value: u64, stage: u8) -> Option<(u8, u8, u32, u16)> {
+    fn shown(value: u64, stage: u8) -> Option<(i8, u8, u32, u16)> {
         let start = start(value, stage, false).ok()?;
         Some((start.level, start.tables, start.format.page_bits(), start.pages))
     }
@@ -374,9 +377,16 @@ mod tests {
         assert_eq!(shown(22 | 1 << 14, 1), Some((2, 1, 16, 16)));
         assert_eq!(shown(12 | 1 << 14, 1), Some((1, 1, 16, 2)));
         assert_eq!(shown(20 | 1 << 14 | 1 << 6, 2), Some((2, 4, 16, 64)));
-        // DS permits 52 bits; 4 KiB would start at level -1.
+        // DS permits 52 bits; 4 KiB start at level -1.
         assert_eq!(start(12, 1, false), Err(BadGeometry::AddressSize));
-        assert_eq!(start(12 | 1 << 32, 1, false), Err(BadGeometry::Level));
+        assert_eq!(shown(12 | 1 << 32, 1), Some((-1, 1, 12, 1)));
+        assert_eq!(shown(15 | 1 << 32, 1), Some((-1, 1, 12, 1)));
+        assert_eq!(shown(16 | 1 << 32, 1), Some((0, 1, 12, 1)));
+        // Stage 2: 16 tables of level 0, or SL2 states level -1.
+        assert_eq!(shown(12 | 1 << 32, 2), Some((0, 16, 12, 16)));
+        assert_eq!(shown(12 | 1 << 32 | 1 << 33, 2), Some((-1, 1, 12, 1)));
+        assert_eq!(shown(12 | 1 << 32 | 2 << 6, 2), Some((0, 16, 12, 16)));
+        assert_eq!(shown(16 | 1 << 32 | 1 << 33, 2), Some((1, 1, 12, 1)), "the size does not agree");
         assert_eq!(shown(12 | 2 << 14 | 1 << 32, 1), Some((0, 1, 14, 1)));
         let host = Control {
             value: 12 | 2 << 14 | 1 << 59,

@@ -35,6 +35,7 @@ mod save;
 mod sorted;
 mod stale;
 mod table;
+mod tags;
 mod threads;
 mod tlbi;
 mod tree;
@@ -46,7 +47,7 @@ pub mod words;
 
 pub use attributes::{BbmLevel, FieldChange, LiveChange, Obstacle, may_have_xs};
 pub use breach::{BREACH_COUNT, BREACHES, Breach};
-pub use checker::{Checker, Handover, StaleUse, Violation};
+pub use checker::{Checker, Handover, Reuse, StaleUse, Violation};
 pub use descriptor::{Descriptor, Format, Granule, Start};
 pub use name::Name;
 pub use quirk::{Options, QUIRKS, Quirk, QuirkRow, Quirks};

@@ -30,7 +30,7 @@ pub(crate) struct Table {
     pub(crate) parent: u64,
     /// The thread that put it into its tree.
     pub(crate) thread: u32,
-    pub(crate) level: u8,
+    pub(crate) level: i8,
     pub(crate) kind: TreeKind,
     pub(crate) format: Format,
 }

@@ -59,6 +59,8 @@ pub enum Quirk {
     IdsAreWide,
     /// Trees of stage 1 of EL1&0 and of the upper half of EL2&0 are not followed.
     OtherTreesUnknown,
+    /// VMIDs and ASIDs belong to their roots as long as those are registered, and are free at once then.
+    ReuseIgnored,
 }
 
 /// A switch, described for people.
@@ -199,6 +201,10 @@ quirks! {
         "a write of TTBR0_EL1, TTBR1_EL1 or TTBR1_EL2 makes the verdict unknown"
         "their trees are followed"
         "Arm ARM D8.2 (translation regimes); chapter, section Trees of EL1&0";
+    compat ReuseIgnored "reuse-ignored"
+        "a VMID or ASID belongs to a registered root, and is free once the root is released"
+        "another tree may have it once no thread uses the root and TLBs dropped its entries"
+        "Arm ARM D8.16 (TLB tags); chapter, section Identifiers that are used again";
 }
 
 impl Quirk {
@@ -225,7 +231,7 @@ impl Quirks {
     /// document.
     pub const STRICT: Self = Self(Self::ARCHITECTURE.0 | 1 << Quirk::AnyAttribute as u32);
     /// All switches: the behavior of the reference.
-    pub const COMPAT: Self = Self((1 << 26) - 1);
+    pub const COMPAT: Self = Self((1 << 27) - 1);
 
     /// True when the reference's behavior is selected.
     #[inline]
@@ -290,7 +296,7 @@ mod tests {
 
     #[test]
     fn every_switch_has_one_row_and_is_on_in_compat() {
-        assert_eq!(QUIRKS.len(), 26);
+        assert_eq!(QUIRKS.len(), 27);
         for (at, row) in QUIRKS.iter().enumerate() {
             assert_eq!(row.quirk as usize, at, "{}", row.name);
             assert_eq!(Quirk::from_name(row.name), Some(row.quirk));

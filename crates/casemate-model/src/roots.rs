@@ -32,13 +32,15 @@ pub struct Root {
     /// How many threads use it.
     pub users: u64,
     /// Level of the first table.
-    pub level: u8,
+    pub level: i8,
     /// How many tables are adjacent there.
     pub tables: u8,
     /// The layout of the descriptors.
     pub format: Format,
     /// Pages of 4 KiB that the first tables occupy.
     pub pages: u16,
+    /// Which registration it is, from 0 on.
+    pub serial: u64,
 }
 
 #[derive(Debug, Clone, Default)]
@@ -72,9 +74,13 @@ impl Roots {
         self.by_base.get(&(base, key(kind, is_blind))).copied()
     }
 
-    /// True when a root of this kind has the identifier.
-    pub(super) fn has_id(&self, kind: TreeKind, id: u64, is_blind: bool) -> bool {
-        self.by_id.contains_key(&(id, key(kind, is_blind)))
+    /// The slot of the root that had an identifier last.
+    pub(super) fn slot_of_id(&self, kind: TreeKind, id: u64, is_blind: bool) -> Option<usize> {
+        self.by_id.get(&(id, key(kind, is_blind))).copied()
+    }
+
+    pub(super) fn set_id(&mut self, kind: TreeKind, id: u64, is_blind: bool, slot: usize) {
+        self.by_id.insert((id, key(kind, is_blind)), slot);
     }
 
     /// The slot of a base of any kind.
@@ -87,7 +93,8 @@ impl Roots {
         self.slots.get_mut(slot)?.as_mut()
     }
 
-    pub(super) fn insert(&mut self, root: Root, is_blind: bool) -> usize {
+    /// `is_exclusive`: identifiers belong to their roots until those are released.
+    pub(super) fn insert(&mut self, root: Root, is_blind: bool, is_exclusive: bool) -> usize {
         let slot = self.free.pop_first().unwrap_or(self.slots.len());
         if slot == self.slots.len() {
             room::push(&mut self.slots, None);
@@ -96,16 +103,17 @@ impl Roots {
             *place = Some(root);
         }
         self.by_base.insert((root.base, key(root.kind, is_blind)), slot);
-        if root.kind.is_of_reference() {
+        if root.kind.is_of_reference() && is_exclusive {
             self.by_id.insert((root.id, key(root.kind, is_blind)), slot);
         }
         slot
     }
 
-    pub(super) fn remove(&mut self, slot: usize, is_blind: bool) {
+    pub(super) fn remove(&mut self, slot: usize, is_blind: bool, is_exclusive: bool) {
         let Some(root) = self.slots.get_mut(slot).and_then(Option::take) else { return };
         self.by_base.remove(&(root.base, key(root.kind, is_blind)));
-        if root.kind.is_of_reference() {
+        let is_own = is_exclusive || self.slot_of_id(root.kind, root.id, is_blind) == Some(slot);
+        if root.kind.is_of_reference() && is_own {
             self.by_id.remove(&(root.id, key(root.kind, is_blind)));
         }
         self.free.insert(slot, ());

@@ -59,6 +59,11 @@ impl Stale {
     }
 }
 
+/// A level as a bit.
+pub(super) fn level_bit(level: i8) -> u8 {
+    1 << (level + 1 & 7)
+}
+
 /// The sizes of blocks and pages of all granules, largest first.
 const SHIFTS: [u8; 10] = [42, 39, 36, 30, 29, 25, 21, 16, 14, 12];
 

@@ -14,6 +14,8 @@ pub(crate) struct Thread {
     pub(super) registers: [Option<u64>; Sysreg::ALL.len()],
     /// Slots of the current roots, by [`TreeKind::index`].
     pub(super) current: [Option<usize>; TreeKind::ALL.len()],
+    /// The identifiers under which it uses them, as in [`crate::tags::Tags::key`].
+    pub(super) tags: [Option<u64>; TreeKind::ALL.len()],
     pub(super) dsbs: u64,
 }
 

@@ -237,7 +237,7 @@ impl<W: Watch> Checker<W> {
         while let Some(above) = parent.and_then(|address| self.cell(address)) {
             parent = above.place.parent;
             parents.push(above);
-            if parents.len() >= 4 {
+            if parents.len() >= 5 {
                 break;
             }
         }

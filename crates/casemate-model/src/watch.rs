@@ -135,8 +135,8 @@ pub struct TablePlace {
     pub stage: u8,
     /// What the tree translates.
     pub kind: TreeKind,
-    /// 0 to 3.
-    pub level: u8,
+    /// -1 to 3.
+    pub level: i8,
     /// First input address of the table's or entry's range.
     pub input: u64,
     /// The entry that points at the table; `None` for a root.

@@ -11,7 +11,7 @@ use std::collections::BTreeMap;
 use std::fmt::Write;
 
 use anytrace_casemate::Sysreg;
-use anytrace_casemate::model::{BbmLevel, Checker, Options, Quirk, Quirks};
+use anytrace_casemate::model::{BbmLevel, Checker, Options, Quirk, Quirks, TreeKind};
 use oracle::generate::Kind;
 use oracle::{State, Step, Verdict, compare_states, compare_states_of};
 
@@ -45,6 +45,7 @@ fn options(theirs: &oracle::Options) -> Options {
         (Quirk::StaleIgnored, quirks.stale_ignored),
         (Quirk::GranuleUnsupported, quirks.granule_unsupported),
         (Quirk::IdsAreWide, quirks.ids_are_wide),
+        (Quirk::ReuseIgnored, quirks.reuse_ignored),
         (Quirk::OtherTreesUnknown, quirks.other_trees_unknown),
     ];
     let quirks = switches.iter().fold(Quirks::ARCHITECTURE, |set, (quirk, is_on)| set.with(*quirk, *is_on));
@@ -253,12 +254,19 @@ fn generated_traces_clean_and_break_trees_of_every_granule() {
             let left = checker.unclean_entries().len();
             if left < unclean {
                 *counts.entry(format!("{shape}: cleaned")).or_default() += 1;
+                if let Some(root) = root.filter(|root| root.level < 0) {
+                    *counts.entry(format!("level -1 of stage {}", root.stage)).or_default() += 1;
+                }
             }
             unclean = left;
             if root.is_some_and(|root| root.tables > 1) {
                 *counts.entry(format!("{shape}: concatenated")).or_default() += 1;
             }
         }
+    }
+    for stage in [1, 2] {
+        let key = format!("level -1 of stage {stage}");
+        assert!(counts.get(&key).is_some_and(|count| *count >= 5), "{key}: {counts:#?}");
     }
     for granule in ["4 KiB", "16 KiB", "64 KiB"] {
         for wide in ["", ", 52-bit addresses"] {
@@ -323,4 +331,50 @@ fn generated_traces_clean_and_break_trees_of_guests_and_of_upper_halves() {
         }
     }
     assert!(counts.get("none: unmodelled-regime").is_some_and(|count| *count >= 10), "{counts:#?}");
+}
+
+#[test]
+fn identifiers_that_are_used_again_agree() {
+    compare_states_of(Kind::Reuse, engine, 7_000_000..7_000_000 + 4 * seeds(), oracle::Options::sound());
+    compare_states_of(Kind::Reuse, engine, 8_000_000..8_000_000 + seeds() / 2, oracle::Options::compat());
+}
+
+#[test]
+fn generated_traces_use_identifiers_again_rightly_and_wrongly() {
+    let mut counts: BTreeMap<String, u64> = BTreeMap::new();
+    for seed in 7_000_000..7_000_000 + 4 * seeds() {
+        let mut owners: BTreeMap<(TreeKind, u64, u64), u64> = BTreeMap::new();
+        let mut checker = Checker::new(Options::ARCHITECTURE);
+        for step in &oracle::generate::trace_of(Kind::Reuse, seed) {
+            let found = checker.step(step.thread, &step.action).iter().find(|found| found.is_error()).cloned();
+            if let Some(found) = found {
+                if let Some(reuse) = found.reuse {
+                    let direct = if reuse.is_direct { ", directly" } else { "" };
+                    *counts.entry(format!("{} {:?}{direct}", found.breach.name(), reuse.kind)).or_default() += 1;
+                }
+                break;
+            }
+            for root in checker.registered_roots().filter(|root| root.users > 0) {
+                let before = owners.insert((root.kind, root.vmid, root.id), root.serial);
+                let is_other = before.is_some_and(|before| before != root.serial);
+                *counts.entry(format!("again {:?}", root.kind)).or_default() += u64::from(is_other);
+            }
+        }
+    }
+    for what in [
+        "again StageTwo",
+        "again El2",
+        "again El1",
+        "again El1Upper",
+        "id-reused StageTwo",
+        "id-reused El2",
+        "id-reused El1",
+        "id-reused El1Upper",
+        "id-reused El1, directly",
+        "global-entries-kept El1",
+        "global-entries-kept El1Upper, directly",
+        "global-entries-kept El2",
+    ] {
+        assert!(counts.get(what).is_some_and(|count| *count >= 10), "{what}: {counts:#?}");
+    }
 }

@@ -113,9 +113,23 @@ const CASES: &[(&str, bool, &str, &str)] = &[
     ("too-many-pages", false, "(mem-init 1 0 0 2001000)", "compat"),
     ("no-base-register", false, "(sysreg-write 1 0 hcr_el2 0)(sysreg-write 2 0 hcr_el2 1)", "compat"),
     ("read-mismatch", false, "(mem-init 1 0 1000 1000)(mem-read 2 0 1000 1)", ""),
+    (
+        "id-reused",
+        true,
+        "(mem-init 20 0 10000 2000)(sysreg-write 21 0 vttbr_el2 7000000010000)(sysreg-write 22 0 vttbr_el2 1000000011000)",
+        "",
+    ),
+    (
+        "global-entries-kept",
+        false,
+        "(mem-init 1 0 10000 2000)(sysreg-write 2 0 tcr_el1 19)(mem-write 3 0 plain 10000 401)
+         (mem-write 4 0 plain 11000 401)(sysreg-write 5 0 ttbr0_el1 1000000010000)
+         (sysreg-write 6 0 ttbr0_el1 2000000011000)",
+        "",
+    ),
     ("unmodelled-tlbi", true, "(mem-write 20 0 plain 4000 0)(barrier 21 0 dsb ish)(tlbi 22 0 vmallws2e1is)", ""),
     ("unmodelled-register", true, "(sysreg-write 20 0 tcr2_el2 1)", ""),
-    ("unmodelled-geometry", false, "(sysreg-write 1 0 tcr_el2 10000000c)(sysreg-write 2 0 ttbr0_el2 1000)", ""),
+    ("unmodelled-geometry", false, "(sysreg-write 1 0 tcr_el2 8018)(sysreg-write 2 0 ttbr0_el2 1200)", ""),
     ("unmodelled-regime", true, "(sysreg-write 20 0 ttbr0_el1 5000)", ""),
     (
         "tlbi-without-root",

@@ -12,8 +12,8 @@ use anytrace_casemate::{Operand, Transition};
 use anytrace_core::testing::shared_corpus;
 use oracle::generate::{Kind, trace, trace_of};
 use oracle::{
-    MESSAGES, Options, QUIRKS, SPELLINGS, Step, Verdict, compare, compare_states, final_state, options_of, read,
-    shrink, spell, verdict, wrong_reads,
+    MESSAGES, Options, QUIRKS, SPELLINGS, Step, Verdict, compare, compare_states, compare_states_of, final_state,
+    options_of, read, shrink, spell, verdict, wrong_reads,
 };
 
 /// Rows of a table without its first line.
@@ -175,6 +175,8 @@ fn meaning(step: &Step) -> Step {
 fn a_checker_that_agrees_passes_the_comparison() {
     compare(|bytes, _, options| verdict(&read(bytes), options), 0..300, Options::compat());
     compare_states(|bytes, _, options| final_state(&read(bytes), options), 0..300, Options::sound());
+    let agrees = |bytes: &[u8], _: &[Step], options: &Options| final_state(&read(bytes), options);
+    compare_states_of(Kind::Reuse, agrees, 0..300, Options::sound());
 }
 
 #[test]

@@ -150,8 +150,127 @@ fn rows_of_regimes() -> Vec<Row> {
     ]
 }
 
+/// Two trees of one table, at 10000 and 11000, with a block that is global or not; the first one is used under an
+/// identifier.
+fn two_trees(register: &str, block: u64, id: u64) -> String {
+    let control = match register {
+        "vttbr_el2" => "vtcr_el2 59",
+        "ttbr0_el2" => "tcr_el2 19",
+        _ => "tcr_el1 80190019",
+    };
+    format!(
+        "(sysreg-write 1 0 {control})(mem-init 2 0 10000 3000)(mem-write 3 0 plain 10000 {block:x})
+         (mem-write 4 0 plain 11000 {block:x})(sysreg-write 5 0 {register} {:x})",
+        id << 48 | 0x10000
+    )
+}
+
+fn rows_of_reuse() -> Vec<Row> {
+    let use_of = |register: &str, id: u64, base: u64| format!("(sysreg-write 30 0 {register} {:x})", id << 48 | base);
+    let two = |steps: &str, id| {
+        let away = use_of("vttbr_el2", 9, 0x12000);
+        format!("{}{away}{steps}{}", two_trees("vttbr_el2", 0x7fd, 1), use_of("vttbr_el2", id, 0x11000))
+    };
+    let el1 = |block: u64, away: &str, steps: &str, id: u64| {
+        let last = use_of("ttbr0_el1", id, 0x11000);
+        format!("{}{away}{steps}{last}", two_trees("ttbr0_el1", block, 1))
+    };
+    let (private, global) = (0xc01, 0x401);
+    let empty = use_of("ttbr0_el1", 0, 0x12000);
+    let empty = empty.as_str();
+    let all = |word| [word, word, "unknown"];
+    let taken = ["id-reused", "id-reused", "duplicate-root-id"];
+    let kept = ["ok", "ok", "duplicate-root-id"];
+    let freed = |steps: &str| two(&format!("(hint 31 0 release_table 10000 0){steps}"), 1);
+    let flush = |tlbi: &str| format!("(tlbi 40 0 {tlbi})(barrier 41 0 dsb ish)");
+    vec![
+        Row("a tree of stage 2 gets the VMID of another one, which no thread uses", two("", 1), taken),
+        Row("after `vmalls12e1is` by a thread with another VMID and `dsb ish`", two(&flush("vmalls12e1is"), 1), taken),
+        Row("after `alle1is` and `dsb ish`", two(&flush("alle1is"), 1), kept),
+        Row("after `alle1is` without a DSB", two("(tlbi 40 0 alle1is)", 1), taken),
+        Row("after `alle1` and `dsb nsh`, for this thread", two("(tlbi 40 0 alle1)(barrier 41 0 dsb nsh)", 1), kept),
+        Row("after `vmalle1is`, which leaves stage 2", two(&flush("vmalle1is"), 1), taken),
+        Row("another VMID", two("", 2), ["ok"; 3]),
+        Row("the VMID of a tree that was released", freed(""), ["id-reused", "id-reused", "ok"]),
+        Row("after `alle1is` and `dsb ish`", freed(&flush("alle1is")), ["ok"; 3]),
+        Row(
+            "the VMID of a tree that is in use",
+            format!("{}{}", two_trees("vttbr_el2", 0x7fd, 1), use_of("vttbr_el2", 1, 0x11000)),
+            ["duplicate-root-id"; 3],
+        ),
+        Row(
+            "with VMIDs of 8 bits, one that differs in the upper byte",
+            format!("{}{}", two_trees("vttbr_el2", 0x7fd, 0x101), use_of("vttbr_el2", 1, 0x11000)),
+            ["duplicate-root-id", "duplicate-root-id", "ok"],
+        ),
+        Row("a tree of `ttbr0_el1` gets the ASID of another one", el1(private, empty, "", 1), all("id-reused")),
+        Row("directly after it", el1(private, "", &flush("aside1is 1000000000000"), 1), all("id-reused")),
+        Row("after `aside1is` and `dsb ish`", el1(private, empty, &flush("aside1is 1000000000000"), 1), all("ok")),
+        Row(
+            "after `aside1is` of another ASID",
+            el1(private, empty, &flush("aside1is 2000000000000"), 1),
+            all("id-reused"),
+        ),
+        Row("after `vmalle1is` and `dsb ish`", el1(private, empty, &flush("vmalle1is"), 1), all("ok")),
+        Row("another ASID", el1(private, "", "", 2), all("ok")),
+        Row("another ASID, after a tree with global entries", el1(global, empty, "", 2), all("global-entries-kept")),
+        Row("after `aside1is`", el1(global, empty, &flush("aside1is 1000000000000"), 2), all("global-entries-kept")),
+        Row("after `vmalle1is`", el1(global, empty, &flush("vmalle1is"), 2), all("ok")),
+        Row("tables that map nothing", el1(private, empty, &use_of("ttbr0_el1", 1, 0x12000), 2), all("ok")),
+        Row(
+            "with ASIDs of 16 bits (AS), one that differs in the upper byte",
+            el1(private, empty, "(sysreg-write 40 0 tcr_el1 1080190019)", 0x101),
+            all("ok"),
+        ),
+        Row("with ASIDs of 8 bits", el1(private, empty, "", 0x101), all("id-reused")),
+        Row(
+            "the same by another thread",
+            format!(
+                "{}(sysreg-write 29 1 tcr_el1 19)(sysreg-write 30 1 ttbr0_el1 1000000011000)",
+                two_trees("ttbr0_el1", private, 1)
+            ),
+            all("ok"),
+        ),
+    ]
+}
+
+/// A tree of five levels with 52 bits of addresses, whose first page maps something at 14000.
+fn five_levels(control: &str, register: &str, page: u64) -> String {
+    let chain = (0..4).map(|level| {
+        let table = 0x10000 + 0x1000 * level;
+        format!("(mem-write 3 0 plain {table:x} {:x})", table + 0x1003)
+    });
+    let chain: String = chain.collect();
+    format!(
+        "(sysreg-write 0 0 {control})(mem-init 1 0 10000 6000)(hint 2 0 set_root_lock 10000 9000){chain}
+         (mem-write 6 0 plain 14000 {page:x})(sysreg-write 7 0 {register} 10000)(lock 8 0 9000)"
+    )
+}
+
+fn rows_of_shapes() -> Vec<Row> {
+    let unclean = ["bbm-unclean-valid", "bbm-unclean-valid", "unsupported-address-size"];
+    let fine = ["ok", "ok", "unsupported-address-size"];
+    let one = || five_levels("tcr_el2 10000000c", "ttbr0_el2", 0x50403);
+    let two = || five_levels("vtcr_el2 30000000c", "vttbr_el2", 0x50cff);
+    vec![
+        Row("a page of 52 bits (DS), five levels below the root", one() + &broken(0x14000, "vae2is 0", 0x60403), fine),
+        Row(
+            "without maintenance",
+            format!("{}(mem-write 20 0 plain 14000 0)(mem-write 21 0 release 14000 60403)", one()),
+            unclean,
+        ),
+        Row("a table of level 0 there", one() + &broken(0x10000, "alle2is", 0), fine),
+        Row("stage 2 from level -1 (SL2)", two() + &broken(0x14000, "alle1is", 0x60cff), fine),
+        Row(
+            "a block at level -1",
+            five_levels("tcr_el2 10000000c", "ttbr0_el2", 0x50403) + &broken(0x10000, "alle2is", 0x401),
+            ["invalid-descriptor", "invalid-descriptor", "unsupported-address-size"],
+        ),
+    ]
+}
+
 fn rows() -> Vec<Row> {
-    rows_of_regimes()
+    rows_of_regimes().into_iter().chain(rows_of_reuse()).chain(rows_of_shapes()).collect()
 }
 
 #[test]

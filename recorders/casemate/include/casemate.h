@@ -93,7 +93,8 @@ enum casemate_rule {
     CASEMATE_RULE_STALE_IGNORED = 1 << 22,
     CASEMATE_RULE_GRANULE_UNSUPPORTED = 1 << 23,
     CASEMATE_RULE_IDS_ARE_WIDE = 1 << 24,
-    CASEMATE_RULE_OTHER_TREES_UNKNOWN = 1 << 25
+    CASEMATE_RULE_OTHER_TREES_UNKNOWN = 1 << 25,
+    CASEMATE_RULE_REUSE_IGNORED = 1 << 26
 };
 
 struct casemate_options {
@@ -243,7 +244,8 @@ enum casemate_hint {
     CASEMATE_SET_PTE_THREAD_OWNER = 3
 };
 
-/* Instead of an operation or a register: one that is not above and may matter. The verdict becomes unknown. */
+/* Instead of an operation or a register: one that is not above and may matter. The verdict becomes unknown. Give its name to
+ * casemate_sysreg_name or casemate_tlbi_name instead: most registers do not matter. */
 #define CASEMATE_OTHER UINT32_MAX
 
 /*
@@ -272,6 +274,12 @@ struct casemate_step {
 
 /* Checks a step. */
 int casemate_step(struct casemate_checker *checker, const struct casemate_step *step);
+
+/* Checks a step whose TLBI (0) or register (1) is given by its name in any case, as a trace has it. A name that the checker
+ * does not know is taken as in a trace: registers that change no translation, such as vbar_el2, are accepted, and others
+ * make the verdict unknown. A name has at most 23 letters, digits and `_`. */
+int casemate_step_name(struct casemate_checker *checker, uint32_t thread, int is_register, const char *name,
+                       uint64_t value);
 
 /* The verdict of all steps until now: the first of them that was not CASEMATE_OK, or CASEMATE_OK. */
 int casemate_verdict(struct casemate_checker *checker);
@@ -359,6 +367,18 @@ static inline int casemate_tlbi(struct casemate_checker *checker, uint32_t threa
 static inline int casemate_sysreg(struct casemate_checker *checker, uint32_t thread, uint32_t sysreg, uint64_t value)
 {
     return casemate_take(checker, CASEMATE_SYSREG_WRITE, thread, sysreg, 0, value, 0);
+}
+
+static inline int casemate_tlbi_name(struct casemate_checker *checker, uint32_t thread, const char *name,
+                                     uint64_t operand)
+{
+    return casemate_step_name(checker, thread, 0, name, operand);
+}
+
+static inline int casemate_sysreg_name(struct casemate_checker *checker, uint32_t thread, const char *name,
+                                       uint64_t value)
+{
+    return casemate_step_name(checker, thread, 1, name, value);
 }
 
 static inline int casemate_hint(struct casemate_checker *checker, uint32_t thread, enum casemate_hint hint,

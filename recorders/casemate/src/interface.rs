@@ -12,7 +12,7 @@ use anytrace_casemate_model::{BbmLevel, QUIRKS, Quirks, Severity, Violation};
 
 use crate::arena::{self, ALIGN, Arena};
 use crate::line::Line;
-use crate::steps::Step;
+use crate::steps::{self, Step};
 
 /// Results of a step, and verdicts.
 const OK: i32 = 0;
@@ -247,20 +247,68 @@ pub unsafe extern "C" fn casemate_step(checker: *mut Checker, step: *const Step)
         return STOPPED;
     }
     let Some(transition) = step.transition() else { return INVALID };
+    let taken = take(checker, step.thread, &transition);
+    leave(entered, taken)
+}
+
+/// Checks a step whose operation or register is given by its name, as a trace has it: `casemate_tlbi_name` and
+/// `casemate_sysreg_name` of the header. `is_register`: 0 or 1.
+///
+/// # Safety
+///
+/// The checker is null or from [`casemate_initialise`], and its block still belongs to it. `name` is null or points at
+/// bytes that end with 0.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn casemate_step_name(
+    checker: *mut Checker,
+    thread: u32,
+    is_register: i32,
+    name: *const c_char,
+    value: u64,
+) -> i32 {
+    let Some(mut entered) = enter() else { return BUSY };
+    // SAFETY: the caller's promise.
+    let Some(checker) = (unsafe { checker_of(checker, &mut entered) }).filter(|_| !name.is_null()) else {
+        return INVALID;
+    };
+    if checker.is_stopped {
+        return STOPPED;
+    }
+    let mut word = [0_u8; steps::NAME_MAX + 1];
+    let mut length = 0;
+    for (at, place) in word.iter_mut().enumerate() {
+        // SAFETY: no byte before this one was 0: it is part of the name.
+        *place = unsafe { name.cast::<u8>().add(at).read() };
+        if *place == 0 {
+            break;
+        }
+        length = at + 1;
+    }
+    let transition = word.get(..length).and_then(|word| steps::named(is_register != 0, word, value));
+    let Some(transition) = transition else { return INVALID };
+    let taken = take(checker, thread, &transition);
+    leave(entered, taken)
+}
+
+/// Checks a step: the result, and the last words with the one who hears them if checking stops.
+fn take(checker: &mut Checker, thread: u32, transition: &model::Transition) -> (i32, Option<(Line, Callbacks)>) {
     arena::set_current(&raw mut checker.arena);
     checker.steps += 1;
-    let is_clear = checker.model.step(step.thread, &transition).is_empty();
+    let is_clear = checker.model.step(thread, transition).is_empty();
     let lacks_memory = model::take_lack();
     if is_clear && !lacks_memory {
-        return OK;
+        return (OK, None);
     }
-    let (result, end) = checker.conclude(step.thread, lacks_memory);
-    let callbacks = checker.callbacks;
+    let (result, end) = checker.conclude(thread, lacks_memory);
+    (result, end.map(|line| (line, checker.callbacks)))
+}
+
+/// Ends a call, and calls the last callback: it need not return.
+fn leave(entered: Entered, (result, end): (i32, Option<(Line, Callbacks)>)) -> i32 {
     drop(entered);
-    // Last of all: it need not return.
-    if let (Some(line), Some(abort)) = (end, callbacks.abort) {
+    if let Some((line, Callbacks { context, abort: Some(abort), .. })) = end {
         // SAFETY: the function that the caller gave, with its own context and a line that lives until it returns.
-        unsafe { abort(callbacks.context, line.as_ptr().cast()) };
+        unsafe { abort(context, line.as_ptr().cast()) };
     }
     result
 }

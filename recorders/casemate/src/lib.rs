@@ -21,7 +21,7 @@ mod steps;
 
 pub use interface::{
     Callbacks, Checker, Memory, Options, Report, casemate_initialise, casemate_memory, casemate_report, casemate_step,
-    casemate_verdict,
+    casemate_step_name, casemate_verdict,
 };
 pub use steps::Step;
 

@@ -27,6 +27,22 @@ pub struct Step {
 /// An operation or a register that the header does not name.
 pub(crate) const OTHER: u32 = u32::MAX;
 
+/// The longest name.
+pub(crate) const NAME_MAX: usize = 23;
+
+/// A TLBI or the write of a register by a name in any case, as a reader of traces takes it: one that is in no table is
+/// kept with its name. None for what is no name.
+pub(crate) fn named(is_register: bool, word: &[u8], value: u64) -> Option<Transition> {
+    let text = core::str::from_utf8(word).ok()?;
+    let name = Name::new(word)?;
+    Some(match (is_register, Sysreg::from_name(text), TlbiOp::from_name(text)) {
+        (true, Some(register), _) => Transition::SysregWrite { register, value },
+        (true, None, _) => Transition::OtherSysreg { name, value },
+        (false, _, Some(op)) => Transition::Tlbi { op, operand: Operand::Value(value) },
+        (false, _, None) => Transition::OtherTlbi { name, operand: Operand::Value(value) },
+    })
+}
+
 fn nth<T: Copy>(all: &[T], at: u32) -> Option<T> {
     all.get(usize::try_from(at).ok()?).copied()
 }
@@ -66,6 +82,24 @@ impl Step {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn names_are_read_as_in_a_trace() {
+        let name = |text: &str| Name::new(text.as_bytes()).unwrap_or_else(|| panic!("{text}"));
+        let register = |text: &str| named(true, text.as_bytes(), 5);
+        let value = 5;
+        assert_eq!(register("VTTBR_EL2"), Some(Transition::SysregWrite { register: Sysreg::VttbrEl2, value }));
+        assert_eq!(register("msr"), Some(Transition::OtherSysreg { name: name("msr"), value }));
+        assert_eq!(register("ttbr0_el12"), Some(Transition::OtherSysreg { name: name("ttbr0_el12"), value }));
+        for text in ["", "1x", "vbar el2", "a_name_that_is_much_too_long"] {
+            assert_eq!(register(text), None, "{text}");
+        }
+        let operand = Operand::Value(5);
+        assert_eq!(named(false, b"vae1IS", 5), Some(Transition::Tlbi { op: TlbiOp::Vae1is, operand }));
+        let other = Transition::OtherTlbi { name: name("vmallws2e1is"), operand };
+        assert_eq!(named(false, b"vmallws2e1is", 5), Some(other));
+        assert_eq!(named(true, &[0xff], 5), None);
+    }
 
     #[test]
     fn numbers_without_a_meaning_are_refused() {

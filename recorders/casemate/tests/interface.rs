@@ -86,7 +86,8 @@ fn the_library_needs_four_functions_and_has_no_path_to_a_panic() {
                 _ => {}
             }
         }
-        let functions = ["initialise", "memory", "report", "step", "verdict"].map(|name| format!("casemate_{name}"));
+        let functions =
+            ["initialise", "memory", "report", "step", "step_name", "verdict"].map(|name| format!("casemate_{name}"));
         assert!(offered.iter().copied().eq(functions.iter().map(String::as_str)), "{target}: {offered:?}");
         let known = BTreeSet::from(["memcmp", "memcpy", "memmove", "memset", "bcmp"]);
         assert!(needed.is_subset(&known), "{target}: {needed:?}");

@@ -11,6 +11,7 @@ use crate::memory::{NOWHERE, Table, position};
 use crate::quirk::Quirk;
 use crate::record::{MemoryOrder, Sysreg};
 use crate::rights::Rights;
+use crate::stale::level_bit;
 use crate::tree::TreeKind;
 use crate::watch::{Change, Watch};
 
@@ -142,7 +143,7 @@ impl<W: Watch> Checker<W> {
             if (old ^ new) & Rights::BITS == 0 && !is_resized && self.stale.get(word).is_none() {
                 return;
             }
-            let (granted, levels) = (self.rights(table, old), 1 << table.level);
+            let (granted, levels) = (self.rights(table, old), level_bit(table.level));
             self.changed_in_place(InPlace { thread, cell: word, table, old, new, granted, is_resized, levels });
         } else if before != after {
             self.map(table, new);
@@ -331,8 +332,8 @@ impl<W: Watch> Checker<W> {
 
     /// Counts an unclean entry in its table and in the tables above it.
     fn count_unclean(&mut self, mut index: usize, mut at: usize, change: i32) {
-        // Four levels, and no more, whatever the links are.
-        for _ in 0..4 {
+        // Five levels, and no more, whatever the links are.
+        for _ in 0..5 {
             let Some(page) = self.memory.pages.get_mut(index) else { return };
             page.unclean_below = page.unclean_below.saturating_add_signed(change);
             let parent = page.table_of(at).parent;

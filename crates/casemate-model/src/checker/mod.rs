@@ -7,6 +7,7 @@ mod locking;
 mod nested;
 mod registers;
 mod resize;
+mod reuse;
 mod stale;
 mod sync;
 mod tlbi;
@@ -27,6 +28,7 @@ use super::rule::Severity;
 use super::sorted::Sorted;
 use super::stale::StaleEntries;
 use super::table::Map;
+use super::tags::Tags;
 use super::threads::Threads;
 use super::unclean::UncleanEntries;
 use super::watch::{Miss, Watch};
@@ -34,6 +36,7 @@ use crate::name::Name;
 use crate::record::{Barrier, HintKind, MemoryOrder, Transition};
 use handover::Use;
 pub use handover::{Handover, StaleUse};
+pub use reuse::Reuse;
 
 /// Places listed with one violation; more are counted.
 const PLACES_MAX: usize = 16;
@@ -55,6 +58,8 @@ pub struct Violation {
     pub change: Option<LiveChange>,
     /// For memory that is handed over too early: what TLBs may still grant by the entry at the location.
     pub stale: Option<StaleUse>,
+    /// For a VMID or ASID that gets another tree: the one before.
+    pub reuse: Option<Reuse>,
 }
 
 impl Violation {
@@ -95,6 +100,7 @@ pub struct Checker<W = ()> {
     /// Pages of tables of stage 1 that a root of stage 2 maps to themselves, with its base.
     pub(crate) nested: Sorted<u64, u64>,
     pub(crate) threads: Threads,
+    pub(crate) tags: Tags,
     /// Some word was assigned to a thread.
     pub(crate) has_thread_owners: bool,
     /// Tables were entered in part: shortcuts do not apply.
@@ -128,6 +134,7 @@ impl<W: Watch> Checker<W> {
             roots: Roots::default(),
             nested: Sorted::default(),
             threads: Threads::default(),
+            tags: Tags::default(),
             has_thread_owners: false,
             is_irregular: false,
             shown: Map::default(),
@@ -205,8 +212,8 @@ impl<W: Watch> Checker<W> {
             }
         } else {
             let location = (location != NOWHERE).then_some(location);
-            let (also_at, more, change, stale) = (Vec::new(), 0, None, None);
-            room::push(&mut self.found, Violation { breach, severity, location, also_at, more, change, stale });
+            let (also_at, more, change, stale, reuse) = (Vec::new(), 0, None, None, None);
+            room::push(&mut self.found, Violation { breach, severity, location, also_at, more, change, stale, reuse });
         }
         if severity == Severity::Error && !self.options.goes_on { Err(Stop) } else { Ok(()) }
     }

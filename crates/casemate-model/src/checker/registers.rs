@@ -176,11 +176,13 @@ impl<W: Watch> Checker<W> {
                 if self.roots.id_in(slot) != Some(id) {
                     // Recovery: the root keeps its identifier.
                     self.fire(&breach::ROOT_OTHER_ID, base)?;
+                } else if self.is_taken(kind, id, known) {
+                    self.fire(&breach::DUPLICATE_ROOT_ID, base)?;
                 }
                 Some(slot)
             }
             None => {
-                if self.roots.has_id(kind, id, is_blind) {
+                if self.is_taken(kind, id, None) {
                     // Recovery: both roots have it.
                     self.fire(&breach::DUPLICATE_ROOT_ID, base)?;
                 }
@@ -188,9 +190,21 @@ impl<W: Watch> Checker<W> {
             }
         };
         if let Some(slot) = slot {
+            if let Some(id) = self.roots.id_in(slot).filter(|_| self.tracks_reuse()) {
+                self.roots.set_id(kind, id, is_blind, slot);
+            }
+            self.take_identifier(thread, slot)?;
             self.switch(thread, slot);
         }
         Ok(())
+    }
+
+    /// True when another root may not have an identifier: it belongs to a registered root, or to one that is in use.
+    fn is_taken(&self, kind: TreeKind, id: u64, known: Option<usize>) -> bool {
+        let owner = self.roots.slot_of_id(kind, id, self.has(Quirk::StageBlindIds));
+        let Some(owner) = owner.filter(|owner| Some(*owner) != known) else { return false };
+        let users = self.roots.slots.get(owner).copied().flatten().map_or(0, |root| root.users);
+        if self.tracks_reuse() { users > 0 } else { known.is_none() }
     }
 
     /// The VMID or ASID with which a thread uses the tree of a base register.
@@ -238,6 +252,7 @@ impl<W: Watch> Checker<W> {
                 root.has_other_vmids |= root.vmid != vmid;
                 (root.id, root.vmid) = (id, vmid);
             }
+            self.take_identifier(thread, slot)?;
             self.switch(thread, slot);
             return Ok(());
         }
@@ -253,7 +268,10 @@ impl<W: Watch> Checker<W> {
             return self.unfollowed(thread, kind, base);
         }
         match self.register_root(thread, kind, base, Ids { id, vmid, stage_two })? {
-            Some(slot) => self.switch(thread, slot),
+            Some(slot) => {
+                self.take_identifier(thread, slot)?;
+                self.switch(thread, slot);
+            }
             None => self.leave(thread, kind),
         }
         Ok(())
@@ -272,7 +290,8 @@ impl<W: Watch> Checker<W> {
         // Recovery from a bad geometry: the root is not registered.
         let Some(start) = self.geometry(thread, kind)? else { return Ok(None) };
         let Start { level, tables, format, pages, bits } = start;
-        if format.granule != Granule::K4 && !base.is_multiple_of(PAGE_BYTES) {
+        let may_be_small = format.granule != Granule::K4 || level < 0 || !kind.is_of_reference();
+        if may_be_small && !base.is_multiple_of(PAGE_BYTES) {
             // A first table of few entries need not begin at a page.
             self.fire(&breach::UNMODELLED_GEOMETRY, base)?;
             return Ok(None);
@@ -280,6 +299,8 @@ impl<W: Watch> Checker<W> {
         let input = if kind.is_upper() { u64::MAX << bits.min(63) } else { 0 };
         let Ids { id, vmid, stage_two } = ids;
         let (stage, users) = (kind.stage(), 0);
+        let serial = self.tags.serial;
+        self.tags.serial += 1;
         let (has_other_ids, has_other_vmids) = (false, false);
         let root = Root {
             stage,
@@ -296,8 +317,9 @@ impl<W: Watch> Checker<W> {
             tables,
             format,
             pages,
+            serial,
         };
-        let slot = self.roots.insert(root, is_blind);
+        let slot = self.roots.insert(root, is_blind, !self.tracks_reuse());
         let top = Table { root: base, input, parent: NOWHERE, thread, level, kind, format };
         self.traverse_root(thread, Visit::Mark, top, pages)?;
         Ok(Some(slot))
@@ -317,6 +339,7 @@ impl<W: Watch> Checker<W> {
 
     /// The thread walks no tree of a kind any more.
     fn leave(&mut self, thread: u32, kind: TreeKind) {
+        self.leave_identifier(thread, kind);
         let Some(known) = self.threads.make(thread) else { return };
         let Some(before) = known.current.get_mut(kind.index()).and_then(Option::take) else { return };
         self.roots.change_users(before, false);
@@ -388,8 +411,10 @@ impl<W: Watch> Checker<W> {
         if root.users > 0 {
             self.fire(&breach::RELEASE_IN_USE, location)?;
         }
+        self.note_ghost(&root);
         self.traverse_root(thread, Visit::Unmark, top, pages)?;
-        self.roots.remove(slot, is_blind);
+        let is_exclusive = !self.tracks_reuse();
+        self.roots.remove(slot, is_blind, is_exclusive);
         Ok(())
     }
 

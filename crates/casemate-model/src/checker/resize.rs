@@ -8,6 +8,7 @@ use crate::descriptor::{ACCESS_FLAG, Descriptor};
 use crate::memory::{PAGE_BYTES, Page, Table, WORDS};
 use crate::quirk::Quirk;
 use crate::rights::Rights;
+use crate::stale::level_bit;
 use crate::watch::Watch;
 
 /// NSTable of stage 1, and NS of a block or page.
@@ -104,7 +105,7 @@ impl<W: Watch> Checker<W> {
         }
         self.store(index, at, new);
         self.shown.remove(&cell);
-        let levels = 1 << table.level;
+        let levels = level_bit(table.level);
         if let Descriptor::Table(next) = table.decode(old) {
             // TLBs may still walk the old table: it stays as it is until they cannot.
             self.traverse(thread, Visit::Freeze, next, table.below(cell, at))?;

@@ -15,7 +15,7 @@ use crate::memory::{PAGE_BYTES, Table, WORDS, position};
 use crate::quirk::Quirk;
 use crate::rights::{Regime, Rights};
 use crate::room;
-use crate::stale::{Request, Stale};
+use crate::stale::{Request, Stale, level_bit};
 use crate::tlbi::Stages;
 use crate::tree::TreeKind;
 use crate::unclean::Progress;
@@ -231,7 +231,7 @@ impl<W: Watch> Checker<W> {
         }
         let miss = self.scope_miss(tlbi, (table, position(cell)), stale.old);
         let hint = tlbi.level_hint().filter(|_| !self.has(Quirk::TtlIgnored));
-        let is_other = hint.is_some_and(|level| stale.levels != 1 << level);
+        let is_other = hint.is_some_and(|level| stale.levels != level_bit(level));
         if miss.is_some() || is_other {
             return miss.or(Some(Miss::WrongLevel));
         }
@@ -249,7 +249,7 @@ impl<W: Watch> Checker<W> {
     /// True when TLBs may contain an entry as part of a block above it.
     pub(super) fn is_below_block(&self, table: Table) -> bool {
         let mut parent = table.parent;
-        for _ in 0..4 {
+        for _ in 0..5 {
             let Some(above) = self.table_of(parent) else { return false };
             let is_block = |stale: &Stale| !above.decode(stale.old).is_table();
             if self.stale.get(parent).is_some_and(|stale| stale.is_resized && is_block(stale)) {
@@ -344,7 +344,7 @@ impl<W: Watch> Checker<W> {
             let Some(page) = self.memory.pages.get_mut(index) else { return };
             let (value, cell) = (page.value(at), page.address(at));
             let old = attributes::part(table.format, from.block, table.level - 1, first + at);
-            let levels = from.levels | 1 << table.level;
+            let levels = from.levels | level_bit(table.level);
             if let Descriptor::Table(next) = table.decode(value) {
                 self.inherit(thread, next, table.below(cell, at), Inherited { block: old, levels, ..from });
                 continue;

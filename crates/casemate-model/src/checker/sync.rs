@@ -61,11 +61,14 @@ struct Visited {
 impl<W: Watch> Checker<W> {
     pub(crate) fn tlbi(&mut self, thread: u32, op: TlbiOp, operand: Operand) -> Flow {
         let is_host = op.regime() == Regime::El1 && self.is_host(thread);
-        self.sync(thread, &Sync::Tlbi(Tlbi::of(op, operand, is_host)))
+        let tlbi = Tlbi::of(op, operand, is_host);
+        self.drop_identifiers(thread, &tlbi);
+        self.sync(thread, &Sync::Tlbi(tlbi))
     }
 
     pub(crate) fn dsb(&mut self, thread: u32, domain: Domain) -> Flow {
         self.sync(thread, &Sync::dsb(domain))?;
+        self.complete_drops(thread, domain);
         self.threads.count_dsb(thread);
         Ok(())
     }

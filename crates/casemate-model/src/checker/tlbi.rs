@@ -17,7 +17,7 @@ pub(crate) struct Tlbi {
     pub(super) is_broadcast: bool,
     regime: Option<Regime>,
     pub(super) drops: Stages,
-    scope: TlbiScope,
+    pub(super) scope: TlbiScope,
     /// The register operand, where the operation has one.
     operand: u64,
 }
@@ -45,17 +45,22 @@ impl Tlbi {
         }
     }
 
+    /// The ASID of the operand.
+    pub(super) fn asid(&self) -> u64 {
+        if self.op.takes_operand() { self.operand >> 48 } else { 0 }
+    }
+
     fn is_by_address(&self) -> bool {
         matches!(self.scope, TlbiScope::Address | TlbiScope::AnyAsid)
     }
 
     /// The level that the operand names, if any: TTL.
-    pub(super) fn level_hint(&self) -> Option<u8> {
+    pub(super) fn level_hint(&self) -> Option<i8> {
         let level = match (self.is_by_address(), self.op.is_range()) {
             (false, _) => 0,
-            (true, true) => TlbiRange::of(self.operand).level,
+            (true, true) => TlbiRange::of(self.operand).level as i8,
             (true, false) if self.operand >> 46 & 3 == 0 => 0,
-            (true, false) => (self.operand >> 44 & 3) as u8,
+            (true, false) => (self.operand >> 44 & 3) as i8,
         };
         (level != 0).then_some(level)
     }
@@ -119,7 +124,7 @@ impl<W: Watch> Checker<W> {
         }
     }
 
-    fn hint_miss(&self, hint: u8, table: Table) -> Option<Miss> {
+    fn hint_miss(&self, hint: i8, table: Table) -> Option<Miss> {
         // What TLBs may contain as part of a block is dropped by no TLBI of one level.
         let is_hit = hint == table.level && (self.stale.is_empty() || !self.is_below_block(table));
         (!is_hit && !self.has(Quirk::TtlIgnored)).then_some(Miss::WrongLevel)
@@ -182,8 +187,7 @@ impl<W: Watch> Checker<W> {
             TlbiScope::Address => tlbi.op.is_el2() && table.kind == TreeKind::El2 || old & NOT_GLOBAL != 0,
         };
         let is_of_asid = || {
-            let named = if tlbi.op.takes_operand() { tlbi.operand >> 48 } else { 0 };
-            let named = if self.has(Quirk::IdsAsidZero) { 0 } else { named };
+            let named = if self.has(Quirk::IdsAsidZero) { 0 } else { tlbi.asid() };
             root().is_some_and(|root| !root.has_other_ids && root.id == named)
         };
         (!is_of_vmid || needs_asid && !is_of_asid()).then_some(Miss::WrongId)
@@ -196,7 +200,7 @@ impl<W: Watch> Checker<W> {
     }
 
     /// The VMID that a TLBI of stage 2 names; none without a current root.
-    fn named_vmid(&self, thread: u32) -> Option<u64> {
+    pub(super) fn named_vmid(&self, thread: u32) -> Option<u64> {
         match self.threads.current(thread, TreeKind::StageTwo).and_then(|slot| self.roots.id_in(slot)) {
             None if self.has(Quirk::NoVttbrIsSlot0) => self.roots.id_in(0),
             id => id,

@@ -278,7 +278,6 @@ impl<W: Watch> Checker<W> {
                     BadGeometry::Granule => &breach::ASSERT_PAGE_SIZE,
                     BadGeometry::ReservedGranule => &breach::ASSERT_GRANULE,
                     BadGeometry::Concatenated => &breach::ASSERT_CONCATENATED,
-                    BadGeometry::Level => &breach::UNMODELLED_GEOMETRY,
                 };
                 self.fire(breach, NOWHERE)?;
                 Ok(None)

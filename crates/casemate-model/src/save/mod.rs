@@ -30,6 +30,7 @@ impl Checker {
         self.locks.save(out);
         self.roots.save(out);
         self.threads.save(out);
+        self.tags.save(out);
         out.list(self.nested.iter().collect::<Vec<_>>().into_iter(), |out, (page, root)| {
             out.number(page);
             out.number(*root);
@@ -51,6 +52,7 @@ impl Checker {
         checker.locks.restore(input)?;
         checker.roots.restore(input)?;
         checker.threads.restore(input)?;
+        checker.tags.restore(input)?;
         for (page, root) in input.list(|input| Some((input.number()?, input.number()?)))? {
             checker.nested.insert(page, root);
         }

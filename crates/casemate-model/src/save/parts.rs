@@ -9,6 +9,7 @@ use crate::memory::{Memory, Page, Table, WORDS};
 use crate::rights::Rights;
 use crate::roots::{Root, Roots};
 use crate::stale::{Request, Stale, StaleEntries};
+use crate::tags::{Held, Key, Tags};
 use crate::threads::Threads;
 use crate::tree::TreeKind;
 use crate::unclean::{List, Owner, Progress, Unclean, UncleanEntries};
@@ -28,6 +29,14 @@ fn kind(input: &mut In<'_>) -> Option<TreeKind> {
     TreeKind::ALL.into_iter().find(|kind| *kind as u8 == number)
 }
 
+fn save_level(level: i8) -> u64 {
+    u64::from((level + 1).unsigned_abs())
+}
+
+fn level(input: &mut In<'_>) -> Option<i8> {
+    input.small::<i8>().filter(|number| (0..5).contains(number)).map(|number| number - 1)
+}
+
 /// A kind of tree as part of a key; 0 where stages are not distinguished.
 fn key(input: &mut In<'_>) -> Option<u8> {
     input.small::<u8>().filter(|key| usize::from(*key) <= TreeKind::ALL.len())
@@ -40,7 +49,8 @@ fn progress(input: &mut In<'_>) -> Option<Progress> {
 
 impl Table {
     fn save(&self, out: &mut Out) {
-        for number in [self.root, self.input, self.parent, self.thread.into(), self.level.into(), self.kind as u64] {
+        for number in [self.root, self.input, self.parent, self.thread.into(), save_level(self.level), self.kind as u64]
+        {
             out.number(number);
         }
         save_format(self.format, out);
@@ -52,7 +62,7 @@ impl Table {
             input: input.number()?,
             parent: input.number()?,
             thread: input.small()?,
-            level: input.small()?,
+            level: level(input)?,
             kind: kind(input)?,
             format: restore_format(input)?,
         })
@@ -271,9 +281,11 @@ impl Roots {
             let Some(root) = slot else { return };
             let numbers = [root.base, root.id, root.vmid, root.users, root.input, root.kind as u64];
             numbers.into_iter().for_each(|number| out.number(number));
-            [root.level, root.tables].into_iter().for_each(|number| out.number(number.into()));
+            out.number(save_level(root.level));
+            out.number(root.tables.into());
             save_format(root.format, out);
             out.number(root.pages.into());
+            out.number(root.serial);
             out.flag(root.has_other_ids);
             out.flag(root.has_other_vmids);
             out.option(root.stage_two);
@@ -300,10 +312,11 @@ impl Roots {
                 vmid,
                 users,
                 input: first,
-                level: input.small()?,
+                level: level(input)?,
                 tables: input.small()?,
                 format: restore_format(input)?,
                 pages: input.small()?,
+                serial: input.number()?,
                 has_other_ids: input.flag()?,
                 has_other_vmids: input.flag()?,
                 stage_two: input.option()?,
@@ -321,12 +334,82 @@ impl Roots {
     }
 }
 
+fn save_key((number, kind): Key, out: &mut Out) {
+    out.number(number);
+    out.number(kind.into());
+}
+
+fn restore_key(input: &mut In<'_>) -> Option<Key> {
+    Some((input.number()?, input.small()?))
+}
+
+impl Held {
+    fn save(&self, out: &mut Out) {
+        [self.slot as u64, self.base, self.serial, self.left].into_iter().for_each(|number| out.number(number));
+    }
+
+    fn restore(input: &mut In<'_>) -> Option<Self> {
+        let (slot, base) = (input.small()?, input.number()?);
+        Some(Self { slot, base, serial: input.number()?, left: input.number()? })
+    }
+}
+
+impl Tags {
+    pub(super) fn save(&self, out: &mut Out) {
+        out.list(sorted(&self.held).into_iter(), |out, (key, held)| {
+            save_key(key, out);
+            held.save(out);
+        });
+        out.list(sorted(&self.last).into_iter(), |out, (key, held)| {
+            save_key(key, out);
+            held.save(out);
+        });
+        out.list(sorted(&self.done).into_iter(), |out, (key, time)| {
+            save_key(key, out);
+            out.number(*time);
+        });
+        out.list(self.sent.iter().collect::<Vec<_>>().into_iter(), |out, ((thread, key), time)| {
+            out.number(thread.into());
+            save_key(key, out);
+            out.number(*time);
+        });
+        out.list(sorted(&self.ghosts).into_iter(), |out, (serial, is_global)| {
+            out.number(serial);
+            out.flag(*is_global);
+        });
+        [self.clock, self.serial].into_iter().for_each(|number| out.number(number));
+        out.flag(self.has_left);
+    }
+
+    pub(super) fn restore(&mut self, input: &mut In<'_>) -> Option<()> {
+        for (key, held) in input.list(|input| Some((restore_key(input)?, Held::restore(input)?)))? {
+            self.held.insert(key, held);
+        }
+        for (key, last) in input.list(|input| Some((restore_key(input)?, Held::restore(input)?)))? {
+            self.last.insert(key, last);
+        }
+        for (key, time) in input.list(|input| Some((restore_key(input)?, input.number()?)))? {
+            self.done.insert(key, time);
+        }
+        for (key, time) in input.list(|input| Some(((input.small()?, restore_key(input)?), input.number()?)))? {
+            self.sent.insert(key, time);
+        }
+        for (serial, is_global) in input.list(|input| Some((input.number()?, input.flag()?)))? {
+            self.ghosts.insert(serial, is_global);
+        }
+        (self.clock, self.serial) = (input.number()?, input.number()?);
+        self.has_left = input.flag()?;
+        Some(())
+    }
+}
+
 impl Threads {
     pub(super) fn save(&self, out: &mut Out) {
         out.list(self.in_order().iter(), |out, (number, thread)| {
             out.number(u64::from(*number));
             out.list(thread.registers.iter(), |out, value| out.option(*value));
             thread.current.iter().for_each(|slot| out.option(slot.map(|slot| slot as u64)));
+            thread.tags.iter().for_each(|tag| out.option(*tag));
             out.number(thread.dsbs);
         });
     }
@@ -337,6 +420,9 @@ impl Threads {
             thread.registers = input.list(In::option)?.try_into().ok()?;
             for slot in &mut thread.current {
                 *slot = input.option()?.map(usize::try_from).transpose().ok()?;
+            }
+            for tag in &mut thread.tags {
+                *tag = input.option()?;
             }
             thread.dsbs = input.number()?;
             Some(())

@@ -1,7 +1,7 @@
 //! What is missing when a rule is broken, and what a correct sequence would have been.
 
 use super::check::Found;
-use crate::model::{Cell, CellState, LiveChange, Obstacle, Progress};
+use crate::model::{Cell, CellState, LiveChange, Obstacle, Progress, TreeKind};
 
 /// What is missing, and a correct sequence of steps.
 pub(crate) fn of(found: &Found, cell: Option<&Cell>) -> (String, Vec<String>) {
@@ -33,6 +33,7 @@ pub(crate) fn of(found: &Found, cell: Option<&Cell>) -> (String, Vec<String>) {
             steps.push("hand the memory over".to_owned());
             (missing, steps)
         }
+        (name @ ("id-reused" | "global-entries-kept"), _) => reused(name, found),
         ("bbm-unclean-children", _) => (
             "the cleaning of the entries below: they were made invalid and must be clean before the table goes"
                 .to_owned(),
@@ -40,6 +41,31 @@ pub(crate) fn of(found: &Found, cell: Option<&Cell>) -> (String, Vec<String>) {
         ),
         (name, _) => plain(name),
     }
+}
+
+/// What is missing when a tree is used while TLBs may contain entries of another one.
+fn reused(name: &str, found: &Found) -> (String, Vec<String>) {
+    let Some(reuse) = found.reuse else { return plain(name) };
+    let (kind, is_global) = (reuse.kind, name == "global-entries-kept");
+    let tlbi = match (kind, kind.is_el1()) {
+        (TreeKind::StageTwo, _) => "tlbi vmalls12e1is (or alle1is)",
+        (_, true) if is_global => "tlbi vmalle1is (or alle1is)",
+        (_, true) => "tlbi aside1is of the ASID (vmalle1is if it has global entries)",
+        _ if is_global => "tlbi alle2is",
+        _ => "tlbi alle2is (or aside1is of the ASID, for a host)",
+    };
+    let leave = format!("stop using the tree at {:#x}", reuse.other);
+    let first = if reuse.is_direct { format!("{leave}, then ") } else { String::new() };
+    let missing = format!("{first}{tlbi}, then dsb ish before the new tree is used");
+    let register = kind.base().name();
+    let correct = vec![
+        format!("write {register} with tables that map nothing, or with an unused identifier"),
+        "isb".to_owned(),
+        tlbi.to_owned(),
+        "dsb ish".to_owned(),
+        format!("write {register} with the new tree"),
+    ];
+    (missing, correct)
 }
 
 /// What is missing when a live entry is changed.

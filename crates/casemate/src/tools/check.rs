@@ -2,7 +2,7 @@
 
 use anytrace_core::{Diagnostic, Error, Input, OpenOptions, Severity, Sink, text};
 
-use crate::model::{Breach, Checker, LiveChange, Options, StaleUse, Violation, Watch};
+use crate::model::{Breach, Checker, LiveChange, Options, Reuse, StaleUse, Violation, Watch};
 use crate::wire::output::claim_text;
 use crate::wire::record::{Record, Source};
 use crate::wire::walk::{Here, Item, Walk};
@@ -113,6 +113,8 @@ pub struct Found {
     pub change: Option<LiveChange>,
     /// For memory that is handed over too early: how, and what TLBs may still grant.
     pub stale: Option<StaleUse>,
+    /// For a VMID or ASID that gets another tree: the one before.
+    pub reuse: Option<Reuse>,
     /// Entries above the location, and further places.
     pub related: Vec<Related>,
     /// Further places not listed.
@@ -372,6 +374,7 @@ fn describe<W: Watch>(
         location: violation.location,
         change: violation.change,
         stale: violation.stale,
+        reuse: violation.reuse,
         related: above.chain(also).collect(),
         more: violation.more.saturating_sub(violation.also_at.len() as u64),
         text: short(record.text),
@@ -490,7 +493,7 @@ mod tests {
         let report = run(&format!("{tree}(sysreg-write 9 0 vbar_el2 1)"), CheckOptions::default());
         assert_eq!((report.verdict, report.warnings), (Verdict::Ok, 0));
         let report = run(&format!("{tree}(sysreg-write 9 0 ttbr1_el1 1000)"), CheckOptions::default());
-        assert_eq!(report.reasons(), ["tables of this translation regime are not modelled"]);
+        assert_eq!(report.reasons(), ["tables of this translation regime are not followed"]);
         // A violation before it stands.
         let report = run(&format!("{removed}{made}(sysreg-write 12 0 tcr2_el2 1)"), CheckOptions::default());
         assert_eq!((report.verdict, report.reasons().len()), (Verdict::Violation, 0));

@@ -14,12 +14,16 @@ use super::render;
 use crate::model::{Cell, CellState, Checker, Descriptor, Miss};
 use crate::wire::record::Transition;
 use crate::wire::walk::{Item, Walk};
+use anytrace_casemate_model::TlbiScope;
 
 /// Near misses listed.
 const NEAR_MAX: usize = 5;
 
 /// Unclean entries listed.
 const LISTED_MAX: usize = 16;
+
+/// Writes of bases, and TLBIs, kept for violations about identifiers.
+const CONTEXT_MAX: usize = 1024;
 
 /// Steps on a lock listed.
 const LOCK_STEPS_MAX: usize = 4;
@@ -41,6 +45,8 @@ pub struct Story {
     pub near: Vec<Event>,
     /// Last steps on the lock, in order.
     pub lock_steps: Vec<Where>,
+    /// The last use of a tree whose entries TLBs may contain, and bases and TLBIs since.
+    pub context: Vec<Where>,
     /// Unclean entries below the location, if they are the cause.
     pub unclean_below: Vec<Cell>,
     /// What is missing.
@@ -75,6 +81,7 @@ pub fn explain(
         history: History::default(),
         locks: cells,
         lock_steps: Vec::new(),
+        context: report.violations.iter().any(|found| found.reuse.is_some()).then(Vec::new),
         stories: Vec::new(),
     };
     let mut found = report.violations.iter().peekable();
@@ -82,6 +89,7 @@ pub fn explain(
         let Item::Record(record) = item else { return Ok(()) };
         let at = || Where::of(record, place.seq);
         collector.note_lock(&record.transition, at);
+        collector.note_context(record.thread, &record.transition, at);
         while let Some(next) = found.next_if(|found| found.index == place.seq) {
             collector.collect(next, at());
         }
@@ -105,6 +113,8 @@ struct StoryCollector {
     /// Locations of violations: some are locks.
     locks: BTreeSet<u64>,
     lock_steps: Vec<(u64, Where)>,
+    /// What threads did to their contexts, if some violation is about that: the last such steps.
+    context: Option<Vec<(u32, Transition, Where)>>,
     stories: Vec<Story>,
 }
 
@@ -127,6 +137,40 @@ impl StoryCollector {
         {
             self.lock_steps.remove(oldest);
         }
+    }
+
+    fn note_context(&mut self, thread: u32, transition: &Transition, at: impl Fn() -> Where) {
+        let Some(context) = &mut self.context else { return };
+        let is_wanted = match transition {
+            Transition::SysregWrite { register, .. } => register.is_base(),
+            Transition::Tlbi { op, .. } => !matches!(op.scope(), TlbiScope::Address | TlbiScope::AnyAsid),
+            _ => false,
+        };
+        if is_wanted {
+            context.push((thread, *transition, at()));
+        }
+        if context.len() > 2 * CONTEXT_MAX {
+            context.drain(..CONTEXT_MAX);
+        }
+    }
+
+    /// The last use of the tree whose entries TLBs may contain, and what came since.
+    fn context_of(&self, found: &Found) -> Vec<Where> {
+        let (Some(reuse), Some(context)) = (found.reuse, &self.context) else { return Vec::new() };
+        let is_use = |(thread, transition, _): &(u32, Transition, Where)| {
+            let base = match transition {
+                Transition::SysregWrite { value, .. } => value & 0xffff_ffff_fffe,
+                _ => return false,
+            };
+            *thread == reuse.thread && base == reuse.other
+        };
+        let from = context.iter().rposition(is_use).unwrap_or(0);
+        let since = context.get(from..).unwrap_or_default();
+        let used = since.iter().take(1);
+        let rest = since.iter().skip(1);
+        let rest: Vec<_> = rest.filter(|(_, _, at)| at.index < found.index).collect();
+        let skipped = rest.len().saturating_sub(LISTED_MAX);
+        used.chain(rest.into_iter().skip(skipped)).map(|(_, _, at)| at.clone()).collect()
     }
 
     fn lock_of(&self, cell: u64) -> Option<u64> {
@@ -169,6 +213,7 @@ impl StoryCollector {
             steps,
             near,
             lock_steps: steps_on_lock.map(|(_, at)| at.clone()).collect(),
+            context: self.context_of(found),
             unclean_below: self.unclean_below(found, location),
             missing,
             correct,
@@ -264,6 +309,12 @@ impl Story {
                 writeln!(out, "    {}: {}", step.words(), step.text)?;
             }
         }
+        if !self.context.is_empty() {
+            writeln!(out, "  its last use, and bases and TLBIs since")?;
+        }
+        for step in &self.context {
+            writeln!(out, "    {}: {}", step.words(), step.text)?;
+        }
         if !self.steps.is_empty() {
             writeln!(out, "  its history")?;
         }
@@ -319,6 +370,7 @@ impl Story {
             })),
             "lock": self.lock.map(|(lock, holder)| json!({"location": render::hex(lock), "holder": holder})),
             "lock_steps": self.lock_steps.iter().map(at).collect::<Vec<_>>(),
+            "context": self.context.iter().map(at).collect::<Vec<_>>(),
             "steps": self.steps.iter().map(event).collect::<Vec<_>>(),
             "unclean_below": self.unclean_below.iter().map(|cell| json!({
                 "location": render::hex(cell.address), "state": state_words(&cell.state)})).collect::<Vec<_>>(),

@@ -8,7 +8,7 @@ use anytrace_core::text::xml;
 use serde_json::{Value, json};
 
 use super::check::{Found, Report, Verdict};
-use crate::model::{BREACHES, Handover, LiveChange, StaleUse};
+use crate::model::{BREACHES, Handover, LiveChange, Reuse, StaleUse};
 
 /// Version of the JSON results.
 pub const VERSION: u64 = 1;
@@ -44,6 +44,12 @@ fn stale_json(stale: &StaleUse) -> Value {
            "old": hex(stale.old), "new": hex(stale.new), "state": stale.progress.letters()})
 }
 
+/// The tree that had an identifier before, as JSON.
+fn reuse_json(reuse: &Reuse) -> Value {
+    json!({"other": hex(reuse.other), "register": reuse.kind.base().name(), "vmid": reuse.vmid, "asid": reuse.asid,
+           "thread": reuse.thread, "is_direct": reuse.is_direct})
+}
+
 /// One violation as JSON.
 pub fn violation_json(found: &Found) -> Value {
     let related: Vec<Value> = found
@@ -64,6 +70,7 @@ pub fn violation_json(found: &Found) -> Value {
         "location": found.location.map(hex),
         "change": found.change.as_ref().map(change_json),
         "stale": found.stale.as_ref().map(stale_json),
+        "reuse": found.reuse.as_ref().map(reuse_json),
         "related": related,
         "related_not_listed": found.more,
         "record": found.text,
@@ -90,6 +97,9 @@ pub fn report_json(report: &Report) -> Value {
 
 /// Which attribute of a live entry decides, and what else changes; what is stale; nothing for other violations.
 pub(crate) fn change_lines(found: &Found) -> Vec<String> {
+    if let Some(reuse) = &found.reuse {
+        return vec![reuse.words()];
+    }
     if let Some(stale) = &found.stale {
         let (lost, old, new) = (stale.lost.words(), stale.old, stale.new);
         return vec![stale.words(), format!("TLBs may still grant: {lost} (changed in place: {old:#x} -> {new:#x})")];
@@ -222,6 +232,7 @@ fn sarif_result(report: &Report, found: &Found, index: &BTreeMap<&str, usize>) -
     };
     let place = found.location.map_or(String::new(), |location| format!(" at {location:#x}"));
     let changed = found.change.and_then(|change| change.words(true)).or(found.stale.map(|stale| stale.words()));
+    let changed = changed.or(found.reuse.map(|reuse| reuse.words()));
     let changed = changed.map_or(String::new(), |words| format!(": {words}"));
     json!({
         "ruleId": found.breach.rule.code,

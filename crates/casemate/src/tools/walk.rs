@@ -15,7 +15,7 @@ const ENTRIES_MAX: usize = 1 << 20;
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Entry {
     /// Its level.
-    pub level: u8,
+    pub level: i8,
     /// The layout of its descriptor.
     pub format: Format,
     /// Its address.
@@ -100,7 +100,7 @@ impl<'a> Tree<'a> {
         &self.root
     }
 
-    fn entry(&self, table: u64, at: u64, level: u8, input: u64) -> Entry {
+    fn entry(&self, table: u64, at: u64, level: i8, input: u64) -> Entry {
         let address = table.wrapping_add(8 * at);
         let value = self.checker.value(address);
         let format = self.root.format;
@@ -155,7 +155,7 @@ impl<'a> Tree<'a> {
         found
     }
 
-    fn below(&self, table: u64, level: u8, (input, entries): (u64, u64), found: &mut Vec<Entry>) {
+    fn below(&self, table: u64, level: i8, (input, entries): (u64, u64), found: &mut Vec<Entry>) {
         let bytes = self.root.format.entry_bytes(level);
         for at in 0..entries {
             if found.len() >= ENTRIES_MAX {
@@ -176,8 +176,8 @@ impl<'a> Tree<'a> {
 }
 
 /// One entry for people, indented by level.
-pub fn entry_text(entry: &Entry, top: u8, out: &mut String) {
-    let indent = "  ".repeat(usize::from(entry.level.saturating_sub(top)));
+pub fn entry_text(entry: &Entry, top: i8, out: &mut String) {
+    let indent = "  ".repeat(usize::try_from(entry.level.saturating_sub(top)).unwrap_or(0));
     let last = entry.input.wrapping_add(entry.format.entry_bytes(entry.level) - 1);
     let value = entry.value.map_or("not initialized".to_owned(), |value| format!("{value:#x}"));
     let what = super::explain::descriptor_words(entry.descriptor);

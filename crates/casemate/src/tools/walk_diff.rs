@@ -56,7 +56,7 @@ pub fn walk_diff(before: &StateAt, after: &StateAt, base: u64, address: Option<u
 
 /// Entries are the same if they cover the same input addresses at the same level.
 fn differences(before: Vec<Entry>, after: Vec<Entry>) -> Vec<EntryChange> {
-    let mut all: BTreeMap<(u64, u8), EntryChange> = BTreeMap::new();
+    let mut all: BTreeMap<(u64, i8), EntryChange> = BTreeMap::new();
     for entry in before {
         all.insert((entry.input, entry.level), EntryChange { before: Some(entry), after: None });
     }
@@ -70,7 +70,7 @@ fn differences(before: Vec<Entry>, after: Vec<Entry>) -> Vec<EntryChange> {
 
 impl EntryChange {
     /// The level, the first input address, and how many bytes of input addresses.
-    fn place(&self) -> (u8, u64, u64) {
+    fn place(&self) -> (i8, u64, u64) {
         let entry = self.after.as_ref().or(self.before.as_ref());
         entry.map_or((0, 0, 0), |entry| (entry.level, entry.input, entry.format.entry_bytes(entry.level)))
     }
@@ -168,7 +168,7 @@ mod tests {
         walk_diff(&from, &to, 0x1000, address)
     }
 
-    fn words(diff: &WalkDiff) -> Vec<(u8, u64, Vec<&'static str>)> {
+    fn words(diff: &WalkDiff) -> Vec<(i8, u64, Vec<&'static str>)> {
         diff.changes.iter().map(|change| (change.place().0, change.place().1, change.words())).collect()
     }
 

@@ -92,7 +92,7 @@ fn found(violation: &Violation, record: &Record<'_>) -> String {
     if violation.more > 0 {
         text.push_str(&format!(" and {} more", violation.more));
     }
-    let stale = || violation.stale.map(|stale| stale.words());
+    let stale = || violation.stale.map(|stale| stale.words()).or(violation.reuse.map(|reuse| reuse.words()));
     if let Some(words) = violation.change.and_then(|change| change.words(true)).or_else(stale) {
         text.push_str(&format!(", {words}"));
     }

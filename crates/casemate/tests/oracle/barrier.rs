@@ -65,6 +65,7 @@ impl Model {
         for held in self.held.values_mut().filter(|held| held.thread == act.thread) {
             held.is_authorised = true;
         }
+        self.finish_flushes(act, domain);
         Ok(())
     }
 
@@ -117,6 +118,7 @@ impl Model {
     pub(crate) fn tlbi(&mut self, act: Act, op: TlbiOp, operand: u64) -> Result<(), Fault> {
         let hcr = self.recorded(act, Sysreg::HcrEl2).unwrap_or(0);
         let tlbi = maintenance(op.name(), operand, hcr >> 34 & 1 == 1 && hcr >> 27 & 1 == 1);
+        self.flush(act, &tlbi, operand);
         self.tlbi_pending(act, &tlbi);
         for address in self.unclean.clone() {
             let Some((cell, invalidator, lis)) = self.unclean_cell(address) else { continue };

@@ -17,7 +17,7 @@ const SOFTWARE_BITS: u64 = 0xf << 55;
 pub(crate) struct Layout {
     pub(crate) page: u64,
     powers: [u64; 4],
-    blocks: &'static [u64],
+    blocks: &'static [i64],
     /// Bits of the descriptor, and the bit of the address that is the first one there.
     fields: &'static [(u64, u64, u64)],
     pub(crate) is_wide: bool,
@@ -53,8 +53,11 @@ pub(crate) const LAYOUTS: [Layout; 6] = [
 
 impl Layout {
     /// Bytes an entry of a level maps.
-    pub(crate) fn entry_bytes(&self, level: u64) -> u64 {
-        1 << self.powers[level as usize]
+    pub(crate) fn entry_bytes(&self, level: i64) -> u64 {
+        1 << match level {
+            -1 => self.powers[0] + u64::from((self.page / 8).ilog2()),
+            level => self.powers[level as usize],
+        }
     }
 
     /// Entries of a table.
@@ -142,7 +145,7 @@ pub(crate) struct Descriptor {
     /// What it is.
     pub(crate) shape: Shape,
     /// Level of its table.
-    pub(crate) level: u64,
+    pub(crate) level: i64,
     /// Stage of its tree.
     pub(crate) stage: Stage,
     /// First input address.
@@ -184,12 +187,12 @@ pub(crate) fn explode(
     layout: &'static Layout,
     input: u64,
     value: u64,
-    level: u64,
+    level: i64,
     stage: Stage,
 ) -> Result<Descriptor, Fault> {
     let shape = match (value & 3, level) {
         (0 | 2, _) => Shape::Invalid,
-        (3, 0..=2) => Shape::Table(layout.address(value, layout.page)),
+        (3, -1..=2) => Shape::Table(layout.address(value, layout.page)),
         (3, 3) => Shape::Map,
         _ if layout.blocks.contains(&level) => Shape::Map,
         _ => return Err(Fault::Fire(ENCODING)),
@@ -247,7 +250,7 @@ pub(crate) fn needs_bbm(place: &Descriptor, old: (u64, Shape), new: (u64, Shape)
 
 /// Does a change of some bits need break-before-make?
 pub(crate) fn bits_need_bbm(
-    (stage, level): (Stage, u64),
+    (stage, level): (Stage, i64),
     is_leaf: bool,
     mask: u64,
     (old, new): (u64, u64),

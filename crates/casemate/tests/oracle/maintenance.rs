@@ -23,7 +23,7 @@ pub(crate) enum Method {
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Maintenance {
     /// The regime whose entries it concerns: 1 or 2.
-    regime: Option<u8>,
+    pub(crate) regime: Option<u8>,
     /// Stages it drops.
     pub(crate) one: bool,
     pub(crate) two: bool,
@@ -85,12 +85,13 @@ impl Maintenance {
     }
 
     /// The level hint; 0 for none.
-    pub(crate) fn hinted_level(&self) -> u64 {
-        match self.method {
+    pub(crate) fn hinted_level(&self) -> i64 {
+        let level = match self.method {
             Method::Range => self.operand >> 37 & 3,
             Method::Address if self.operand >> 46 & 3 != 0 => self.operand >> 44 & 3,
             _ => 0,
-        }
+        };
+        level as i64
     }
 
     /// The first address of a range, and the one after its last, for tables of a layout.
@@ -187,7 +188,7 @@ impl Model {
                 (page, _) if page != desc.layout.page => false,
                 (_, 0) => true,
                 (16384, 1) if !desc.layout.is_wide => true,
-                (_, level) => level == desc.level && !self.is_in_old_block(cell),
+                (_, level) => level as i64 == desc.level && !self.is_in_old_block(cell),
             }
     }
 

@@ -40,6 +40,7 @@ mod barrier;
 mod compare;
 mod descriptor;
 pub(crate) mod generate;
+mod identifiers;
 mod maintenance;
 pub(crate) mod memory;
 pub(crate) mod model;

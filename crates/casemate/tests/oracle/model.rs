@@ -5,6 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use anytrace_casemate::{Barrier, HintKind, MemoryOrder, Sysreg, Transition};
 
 use super::descriptor::{ACCESS_FLAG, Descriptor, Judgement, PAGE, Shape, Stage, WORDS, is_valid, needs_bbm};
+use super::identifiers::Identifiers;
 use super::memory::{Automaton, Cell, Lis, Memory};
 use super::options::Options;
 use super::pending::{Changed, Handed, Pending};
@@ -68,6 +69,10 @@ pub(crate) struct Model {
     pub(crate) sent_nxs: BTreeSet<u64>,
     /// Pages of tables of a guest that stage 2 maps to themselves, and the root that does.
     pub(crate) nested: BTreeMap<u64, u64>,
+    /// Which identifiers TLBs may contain.
+    pub(crate) identifiers: Identifiers,
+    /// The next registration of a root.
+    pub(crate) serial: u64,
     /// What the model does not know, in order.
     pub(crate) doubts: Vec<&'static str>,
 }
@@ -91,14 +96,22 @@ impl Model {
             old_values: BTreeMap::new(),
             sent_nxs: BTreeSet::new(),
             nested: BTreeMap::new(),
+            identifiers: Identifiers::default(),
+            serial: 0,
             doubts: Vec::new(),
         }
     }
 
     /// Processes one record.
     pub(crate) fn step(&mut self, step: &Step) -> Result<(), Fault> {
-        self.act(step)?;
-        self.check_handed()
+        let known = self.doubts.len();
+        let result = self.act(step).and_then(|()| self.check_handed());
+        // A step gives each reason once.
+        let mut new = self.doubts.split_off(known);
+        let mut seen = BTreeSet::new();
+        new.retain(|doubt| seen.insert(*doubt));
+        self.doubts.extend(new);
+        result
     }
 
     fn act(&mut self, step: &Step) -> Result<(), Fault> {
@@ -392,6 +405,7 @@ impl Model {
         if self.roots[slot].refcount > 0 {
             return Err(Fault::Fire(IN_USE));
         }
+        self.bury(slot);
         self.walk_tables(act, tree, geometry, Visit::Unmark)?;
         self.roots[slot].present = false;
         Ok(())

@@ -93,6 +93,8 @@ quirks! {
         "a VMID or ASID has 16 bits; off: 8 unless VS or AS is set";
     other_trees_unknown "other-trees-unknown" "DDI 0487 D8: translation regimes"
         "writes of TTBR0_EL1, TTBR1_EL1, TTBR1_EL2 are not known; off: their trees are followed";
+    reuse_ignored "reuse-ignored" "DDI 0487 D8: TLB tags"
+        "an id is a registered root's, and free once that is released; off: once TLBs dropped the entries under it";
     unread_base_aborts "unread-base-aborts" "2.1 defaults, 2.7"
         "turning a regime on before its base was written ends the process; off: there is nothing to activate";
 }

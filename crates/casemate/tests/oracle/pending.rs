@@ -26,7 +26,7 @@ pub(crate) struct Pending {
     pub(crate) granted: Rights,
     pub(crate) lost: Rights,
     pub(crate) is_resized: bool,
-    pub(crate) levels: BTreeSet<u64>,
+    pub(crate) levels: BTreeSet<i64>,
     written: bool,
     stage_two: bool,
     /// Threads that sent a TLBI and did not wait for it.
@@ -50,7 +50,7 @@ pub(crate) struct Changed {
     pub(crate) new: u64,
     pub(crate) granted: Rights,
     pub(crate) is_resized: bool,
-    pub(crate) levels: BTreeSet<u64>,
+    pub(crate) levels: BTreeSet<i64>,
 }
 
 /// Memory that got another owner: first and last byte, the new owner's root if it only maps it, and when.

@@ -20,7 +20,7 @@ const DEFAULT_GEOMETRY: u64 = 16;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Geometry {
     /// Level of its first table.
-    pub(crate) level: u64,
+    pub(crate) level: i64,
     /// Pages of 4 KiB that its first tables occupy.
     pub(crate) pages: u64,
     /// The layout of its descriptors.
@@ -51,6 +51,8 @@ pub(crate) struct Root {
     /// Every ASID and VMID under which it was used.
     pub(crate) ids: BTreeSet<u64>,
     pub(crate) vmids: BTreeSet<u64>,
+    /// Which registration it is.
+    pub(crate) serial: u64,
     /// The root of stage 2 that translates its tables' addresses.
     pub(crate) translator: Option<u64>,
     /// Threads whose current root it is.
@@ -136,6 +138,7 @@ impl Model {
     }
 
     fn leave(&mut self, act: Act, stage: Stage) {
+        self.end_use(act, stage);
         if let Some(slot) = self.current.insert((act.thread, stage), None).flatten() {
             self.roots[slot].refcount -= 1;
         }
@@ -177,13 +180,19 @@ impl Model {
                 }
             }
         };
-        self.leave(act, stage);
-        let Some(slot) = slot else { return Ok(()) };
+        let Some(slot) = slot else {
+            self.leave(act, stage);
+            return Ok(());
+        };
         let root = &mut self.roots[slot];
-        root.refcount += 1;
         (root.id, root.vmid) = (id, vmid);
         root.ids.insert(id);
         root.vmids.insert(vmid);
+        self.begin_use(act, slot)?;
+        if let Some(before) = self.current.get(&(act.thread, stage)).copied().flatten() {
+            self.roots[before].refcount -= 1;
+        }
+        self.roots[slot].refcount += 1;
         self.current.insert((act.thread, stage), Some(slot));
         Ok(())
     }
@@ -342,14 +351,11 @@ impl Model {
     fn top(&mut self, stage: Stage, layout: &'static Layout, bits: u64, value: u64) -> Result<Option<Geometry>, Fault> {
         let size = 1_u64 << bits;
         let is_enough =
-            |level: &u64| u128::from(layout.entry_bytes(*level)) * u128::from(layout.entries()) >= u128::from(size);
-        let Some(level) = (0..4).rev().find(is_enough) else {
-            self.doubts.push("unmodelled-geometry");
-            return Ok(None);
-        };
-        let entries = |level: u64| (size / layout.entry_bytes(level)).max(1);
+            |level: &i64| u128::from(layout.entry_bytes(*level)) * u128::from(layout.entries()) >= u128::from(size);
+        let level = (-1..4).rev().find(is_enough).expect("52 bits have a level");
+        let entries = |level: i64| (size / layout.entry_bytes(level)).max(1);
         let first = if stage.is_upper() { 0_u64.wrapping_sub(size) } else { 0 };
-        let geometry = |level: u64, tables: u64, entries: u64| {
+        let geometry = |level: i64, tables: u64, entries: u64| {
             let pages = if layout.page == 4096 { tables } else { entries.div_ceil(512) };
             Ok(Some(Geometry { level, pages, layout, first }))
         };
@@ -358,8 +364,11 @@ impl Model {
         }
         let is_reference = self.options.quirks.concatenated_unsupported;
         let stated = match (layout.page, value >> 6 & 3) {
+            // SL2, with 52 bits.
+            (4096, 0) if layout.is_wide && value >> 33 & 1 == 1 => Some(-1),
+            (4096, _) if layout.is_wide && value >> 33 & 1 == 1 => None,
             (4096, field) => [None, Some(1), Some(0), Some(3)][field as usize],
-            (_, field) => Some(3 - field),
+            (_, field) => Some(3 - field as i64),
         };
         if let Some(stated) = stated.filter(|_| !is_reference) {
             let tables = entries(stated).div_ceil(layout.entries());
@@ -405,15 +414,21 @@ impl Model {
         if stage == Stage::One && id != 0 && !has_asids {
             return Err(Fault::Fire(ASID));
         }
+        let is_taken = self.root_slot(stage, |root| {
+            let is_reused = !self.options.quirks.reuse_ignored && root.refcount == 0;
+            root.id == id && root.base != base && !is_reused
+        });
         let slot = match self.root_slot(stage, |root| root.base == base) {
-            Some(slot) if self.roots[slot].id == id => slot,
-            Some(_) => return Err(Fault::Fire(OTHER_ID)),
-            None if self.root_slot(stage, |root| root.id == id).is_some() => return Err(Fault::Fire(DUPLICATE_ID)),
+            Some(slot) if self.roots[slot].id != id => return Err(Fault::Fire(OTHER_ID)),
+            Some(slot) if is_taken.is_none() || self.options.quirks.reuse_ignored => slot,
+            _ if is_taken.is_some() => return Err(Fault::Fire(DUPLICATE_ID)),
+            Some(slot) => slot,
             None => match self.register(act, stage, base, id, None)? {
                 Some(slot) => slot,
                 None => return Ok(()),
             },
         };
+        self.begin_use(act, slot)?;
         let current = self.current.entry((act.thread, self.roots[slot].stage)).or_insert(None);
         if let Some(previous) = current.replace(slot) {
             self.roots[previous].refcount -= 1;
@@ -435,14 +450,28 @@ impl Model {
             return Err(Fault::Fire(MANY_ROOTS));
         }
         let Some(geometry) = self.acting_geometry(act, stage)? else { return Ok(None) };
-        if geometry.layout.page != 4096 && !base.is_multiple_of(4096) {
+        let is_of_reference = [Stage::One, Stage::Two].contains(&stage) && geometry.layout.page == 4096;
+        if !(is_of_reference && geometry.level >= 0 || base.is_multiple_of(4096)) {
             self.doubts.push("unmodelled-geometry");
             return Ok(None);
         }
         let ids = BTreeSet::from([id]);
         let geometry = Some(geometry);
         let vmids = BTreeSet::new();
-        let root = Root { present: true, stage, base, id, vmid: 0, ids, vmids, translator, refcount: 0, geometry };
+        let root = Root {
+            present: true,
+            stage,
+            base,
+            id,
+            vmid: 0,
+            ids,
+            vmids,
+            serial: self.serial,
+            translator,
+            refcount: 0,
+            geometry,
+        };
+        self.serial += 1;
         match self.roots.get_mut(free) {
             Some(slot) => *slot = root,
             None => self.roots.push(root),

@@ -17,7 +17,7 @@ struct Part {
     cell: u64,
     /// Distance from the start of the block.
     offset: u64,
-    level: u64,
+    level: i64,
     value: u64,
     is_unclean: bool,
     is_cached: bool,
@@ -49,7 +49,7 @@ impl Model {
     }
 
     /// Everything that a table maps or does not map; false if it cannot be known, or is in another address space.
-    fn parts(&self, place: &Descriptor, table: u64, level: u64, offset: u64, parts: &mut Vec<Part>) -> bool {
+    fn parts(&self, place: &Descriptor, table: u64, level: i64, offset: u64, parts: &mut Vec<Part>) -> bool {
         let (stage, layout) = (place.stage, place.layout);
         (0..layout.entries()).all(|i| {
             let cell = table + 8 * i;

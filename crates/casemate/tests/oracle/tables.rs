@@ -47,7 +47,7 @@ impl Model {
         &mut self,
         act: Act,
         tree: Tree,
-        (table, input, level): (u64, u64, u64),
+        (table, input, level): (u64, u64, i64),
         visit: Visit,
     ) -> Result<bool, Fault> {
         self.traverse_words(act, tree, (table, input, level), tree.layout.entries(), visit)
@@ -58,7 +58,7 @@ impl Model {
         &mut self,
         act: Act,
         tree: Tree,
-        (table, input, level): (u64, u64, u64),
+        (table, input, level): (u64, u64, i64),
         count: u64,
         visit: Visit,
     ) -> Result<bool, Fault> {
@@ -109,7 +109,7 @@ impl Model {
     }
 
     /// A page becomes a table, with everything that it maps.
-    fn hand_table(&mut self, act: Act, tree: Tree, table: u64, level: u64) {
+    fn hand_table(&mut self, act: Act, tree: Tree, table: u64, level: i64) {
         self.hand(table, PAGE, None);
         for i in 0..WORDS {
             let address = table + 8 * i;

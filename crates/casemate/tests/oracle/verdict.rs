@@ -130,6 +130,8 @@ pub(crate) const NOT_BROADCAST: &str = "Unsupported TLBI (expected broadcast)";
 pub(crate) const ASID: &str = "TTBR0_EL2 ASID is reserved 0";
 pub(crate) const OTHER_ID: &str = "root already associated with an (VM/AS)ID";
 pub(crate) const DUPLICATE_ID: &str = "duplicate (VM/AS)ID";
+pub(crate) const REUSED: &str = "(VM/AS)ID reused without TLB maintenance";
+pub(crate) const GLOBAL_KEPT: &str = "global entries of another tree may be in TLBs";
 pub(crate) const MANY_ROOTS: &str = "too many roots";
 pub(crate) const MANY_ASSOCIATIONS: &str = "can't associate lock, not enough free lock slots";
 pub(crate) const OWNER_IN_TREE: &str = "cannot change owned root if already in a tree";
@@ -177,6 +179,8 @@ pub(crate) const MESSAGES: &[&str] = &[
     ASID,
     OTHER_ID,
     DUPLICATE_ID,
+    REUSED,
+    GLOBAL_KEPT,
     MANY_ROOTS,
     MANY_ASSOCIATIONS,
     OWNER_IN_TREE,

@@ -31,7 +31,8 @@ static void take_line(void *context, const char *line, size_t length)
     /* From a callback, every function refuses. */
     struct casemate_memory memory;
     struct casemate_report report;
-    heard.busy += casemate_lock(heard.checker, 0, 1) == CASEMATE_BUSY;
+    heard.busy += casemate_lock(heard.checker, 0, 1) == CASEMATE_BUSY
+                  && casemate_sysreg_name(heard.checker, 0, "vbar_el2", 1) == CASEMATE_BUSY;
     heard.busy += casemate_verdict(heard.checker) == CASEMATE_BUSY;
     heard.busy += casemate_memory(heard.checker, &memory) == 0 && casemate_report(heard.checker, 0, &report) == 0;
     heard.busy += casemate_initialise(&memory, sizeof memory, NULL, NULL) == NULL;
@@ -127,6 +128,19 @@ static void unknowns(void *block, size_t bytes)
     CHECK(casemate_unlock(checker, 0, 8) == CASEMATE_UNKNOWN && casemate_verdict(checker) == CASEMATE_UNKNOWN);
     checker = start(block, bytes, CASEMATE_GO_ON);
     CHECK(casemate_tlbi(checker, 0, CASEMATE_OTHER, 1) == CASEMATE_UNKNOWN && heard.lines == 1);
+    /* By name, in any case: known ones, those that do not matter, others, and what is no name. */
+    checker = start(block, bytes, CASEMATE_GO_ON);
+    CHECK(casemate_sysreg_name(checker, 0, "HCR_EL2", 1) == CASEMATE_OK);
+    CHECK(casemate_sysreg_name(checker, 0, "vbar_el2", 1) == CASEMATE_OK);
+    CHECK(casemate_tlbi_name(checker, 0, "vmalls12e1is", 0) == CASEMATE_OK);
+    CHECK(casemate_verdict(checker) == CASEMATE_OK);
+    CHECK(casemate_sysreg_name(checker, 0, "", 1) == CASEMATE_INVALID);
+    CHECK(casemate_sysreg_name(checker, 0, "3x", 1) == CASEMATE_INVALID);
+    CHECK(casemate_sysreg_name(checker, 0, "twenty_three_characters", 1) == CASEMATE_UNKNOWN);
+    CHECK(casemate_sysreg_name(checker, 0, "twenty_four__characters_", 1) == CASEMATE_INVALID);
+    CHECK(casemate_sysreg_name(checker, 0, NULL, 1) == CASEMATE_INVALID);
+    CHECK(casemate_sysreg_name(NULL, 0, "vbar_el2", 1) == CASEMATE_INVALID);
+    CHECK(casemate_tlbi_name(checker, 0, "vmallws2e1is", 0) == CASEMATE_UNKNOWN && heard.lines == 2);
 }
 
 static void refusals(char *block, size_t bytes)
@@ -145,7 +159,7 @@ static void refusals(char *block, size_t bytes)
     CHECK(casemate_unlock(checker, 0, 8) == CASEMATE_VIOLATION && casemate_lock(checker, 0, 8) == CASEMATE_STOPPED);
     struct casemate_options bad[] = {
         {3, 0, 0, 0, 0, 0, 0}, {0, 16, 0, 0, 0, 0, 0}, {0, 0, 3, 0, 0, 0, 0},
-        {0, 0, 0, 1u << 25, 0, 0, 0}, {0, 0, 0, 1, 1, 0, 0}, {0, 0, 0, 0, 0, 1, 0},
+        {0, 0, 0, 1u << 31, 0, 0, 0}, {0, 0, 0, 1, 1, 0, 0}, {0, 0, 0, 0, 0, 1, 0},
     };
     for (size_t at = 0; at < sizeof bad / sizeof *bad; ++at)
         CHECK(casemate_initialise(block, bytes, &bad[at], NULL) == NULL);

@@ -15,7 +15,7 @@ pub(super) struct Shape {
     pub(super) page: u64,
     pub(super) is_wide: bool,
     /// The level of the root's tables.
-    pub(super) first: u64,
+    pub(super) first: i64,
     pub(super) bits: u64,
 }
 
@@ -42,9 +42,9 @@ impl Shape {
     }
 
     /// Bytes that an entry of a level maps, as a power of two.
-    pub(super) fn power(&self, level: u64) -> u64 {
+    pub(super) fn power(&self, level: i64) -> u64 {
         let page = u64::from(self.page.ilog2());
-        page + (page - 3) * (3 - level)
+        page + (page - 3) * (3 - level).unsigned_abs()
     }
 
     /// TG0 as in TCR_EL2; as in TLBIs it is another number.
@@ -72,12 +72,12 @@ pub(super) fn granules(rng: &mut Rng) -> Vec<Step> {
 impl Recipe<'_> {
     pub(super) fn shape(&mut self, registers: &[Sysreg]) -> Shape {
         let register = self.rng.pick(registers);
-        let page = self.rng.pick(&[4096, 16384, 16384, 65536, 65536]);
+        let page = self.rng.pick(&[4096, 4096, 16384, 16384, 65536, 65536]);
         let is_wide = self.rng.chance(35);
         let bits = self.rng.pick(&[48, 48, 47, 42, 40, 39, 36, 33, 30]) + if is_wide { self.rng.below(5) } else { 0 };
         let mut shape = Shape { register, page, is_wide, first: 0, bits: bits.min(52) };
-        let is_enough = |level: &u64| shape.power(*level) + u64::from(page.ilog2()) - 3 >= shape.bits;
-        shape.first = (0..4).rev().find(is_enough).unwrap_or(0);
+        let is_enough = |level: &i64| shape.power(*level) + u64::from(page.ilog2()) - 3 >= shape.bits;
+        shape.first = (-1..4).rev().find(is_enough).unwrap_or(0);
         let entries = 1_u64 << shape.bits.saturating_sub(shape.power(shape.first)).min(20);
         if !shape.is_stage_one() && entries <= 16 && self.rng.chance(85) {
             shape.first = (shape.first + 1).min(3);
@@ -86,23 +86,23 @@ impl Recipe<'_> {
     }
 
     /// The tables one after the other from the base on, with room for concatenated ones at the top.
-    pub(super) fn table(&self, shape: &Shape, level: u64) -> u64 {
-        if level <= shape.first { self.base } else { self.base + (16 + level) * shape.page }
+    pub(super) fn table(&self, shape: &Shape, level: i64) -> u64 {
+        if level <= shape.first { self.base } else { self.base + (16 + level.unsigned_abs()) * shape.page }
     }
 
-    pub(super) fn place(&self, shape: &Shape, level: u64) -> u64 {
-        let slot = self.slots.get(usize::try_from(level).unwrap_or(0)).copied().unwrap_or(0);
+    pub(super) fn place(&self, shape: &Shape, level: i64) -> u64 {
+        let slot = self.slots.get(usize::try_from(level).unwrap_or(3)).copied().unwrap_or(0);
         self.table(shape, level) + 8 * (slot % self.top_entries(shape, level))
     }
 
-    fn top_entries(&self, shape: &Shape, level: u64) -> u64 {
+    fn top_entries(&self, shape: &Shape, level: i64) -> u64 {
         let all = shape.page / 8;
         if level > shape.first { all } else { (1 << shape.bits.saturating_sub(shape.power(level)).min(12)).min(all) }
     }
 
     fn first_input(&self, shape: &Shape) -> u64 {
         let part =
-            |level: u64| ((self.place(shape, level) - self.table(shape, level)) / 8) << shape.power(level).min(63);
+            |level: i64| ((self.place(shape, level) - self.table(shape, level)) / 8) << shape.power(level).min(63);
         let first = if shape.is_upper() { u64::MAX << shape.bits } else { 0 };
         first.wrapping_add((shape.first..4).map(part).sum())
     }
@@ -111,8 +111,9 @@ impl Recipe<'_> {
         self.slots = std::array::from_fn(|_| self.rng.below(8192));
         let stated = match (shape.page, shape.first) {
             _ if self.rng.chance(12) => self.rng.below(4),
+            (4096, -1) => 1 << 27,
             (4096, level) => [2, 1, 0, 3][level as usize],
-            (_, level) => 3 - level,
+            (_, level) => 3 - level as u64,
         };
         let (size, wide) = if shape.has_halves() { (6 << 32, 1 << 59) } else { (6 << 16, 1 << 32) };
         let size = if shape.is_wide && shape.page == 65536 { size } else { 0 };
@@ -151,7 +152,7 @@ impl Recipe<'_> {
     }
 
     /// A block or page with some address, whose high bits a wide layout has elsewhere.
-    pub(super) fn leaf(&mut self, shape: &Shape, level: u64) -> u64 {
+    pub(super) fn leaf(&mut self, shape: &Shape, level: i64) -> u64 {
         let output = (1 + self.rng.below(7)) << shape.power(level).min(44);
         let high = match (shape.is_wide, shape.page) {
             (false, _) => 0,
@@ -164,7 +165,7 @@ impl Recipe<'_> {
 
     /// An entry is changed in place, or broken, cleaned by its address or entirely, and made again.
     pub(super) fn round(&mut self, shape: &Shape) {
-        let level = if self.rng.chance(70) { 3 } else { shape.first + self.rng.below(4 - shape.first) };
+        let level = if self.rng.chance(70) { 3 } else { shape.first + self.rng.below((4 - shape.first) as u64) as i64 };
         let entry = self.place(shape, level);
         if self.rng.chance(20) {
             let value = self.leaf(shape, level);
@@ -217,9 +218,10 @@ impl Recipe<'_> {
         self.rng.pick(&[1, 1, 1, 0x101, 2, 0])
     }
 
-    fn by_address(&mut self, shape: &Shape, level: u64, input: u64) {
+    fn by_address(&mut self, shape: &Shape, level: i64, input: u64) {
         let granule = if self.rng.chance(90) { shape.granules().1 } else { self.rng.below(4) };
-        let hint = if self.rng.chance(70) { 0 } else { self.rng.pick(&[level, level, 1, 2, 3]) };
+        let hint =
+            if self.rng.chance(70) { 0 } else { self.rng.pick(&[level.max(0) as u64, level.max(0) as u64, 1, 2, 3]) };
         let unit = if shape.is_wide { 65536 } else { shape.page };
         let bytes = 1_u64 << shape.power(level).min(51);
         let operand = if self.rng.chance(45) {

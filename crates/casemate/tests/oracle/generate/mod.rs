@@ -8,6 +8,7 @@ mod guests;
 mod in_place;
 mod mutate;
 mod recipes;
+mod reuse;
 mod rng;
 mod scenario;
 mod world;
@@ -32,6 +33,8 @@ pub(crate) enum Kind {
     Granules,
     /// Trees of stage 1 of guests, and of the upper half of a host.
     Guests,
+    /// Trees that share VMIDs and ASIDs.
+    Reuse,
 }
 
 /// The kind of trace a seed makes.
@@ -43,7 +46,8 @@ pub(crate) fn kind(seed: u64) -> Kind {
         78..90 => Kind::Recipe,
         90..94 => Kind::InPlace,
         94..97 => Kind::Granules,
-        _ => Kind::Guests,
+        97 | 98 => Kind::Guests,
+        _ => Kind::Reuse,
     }
 }
 
@@ -66,6 +70,7 @@ pub(crate) fn trace_of(kind: Kind, seed: u64) -> Vec<Step> {
         Kind::InPlace => in_place::in_place(&mut rng),
         Kind::Granules => granules::granules(&mut rng),
         Kind::Guests => guests::guests(&mut rng),
+        Kind::Reuse => reuse::reuse(&mut rng),
     };
     renumber(&mut steps);
     steps
