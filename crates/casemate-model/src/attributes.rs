@@ -33,7 +33,7 @@ const PBHA: u64 = 0xf << 59;
 /// Distinguishes a table from a block.
 pub(crate) const TYPE: u64 = 1 << 1;
 /// The entry is one of a set that TLBs may hold as one.
-const CONTIGUOUS: u64 = 1 << 52;
+pub(crate) const CONTIGUOUS: u64 = 1 << 52;
 /// nT of a block: TLBs hold it in no way that conflicts with another size. Part of the address in other descriptors.
 pub(crate) const NO_CONFLICT: u64 = 1 << 16;
 

@@ -111,6 +111,8 @@ breaches! {
         "a tree gets a VMID or ASID while TLBs may contain entries of another tree under it";
     fire GLOBAL_KEPT "global-entries-kept" "global entries of another tree may be in TLBs"
         "a tree is used while TLBs may contain global entries of another tree, which match every ASID";
+    fire CONTIGUOUS_DIFFERS "contiguous-differs" "entries of a contiguous group differ"
+        "valid entries of a group with the contiguous bit do not map one range alike, or only some have the bit";
     fire TOO_MANY_ROOTS "too-many-roots" "too many roots"
         "the reference's 64 roots are used up";
     fire UNSET_REGISTER "unset-register"

@@ -102,6 +102,8 @@ pub(crate) struct Page {
     pub(crate) owners: Vec<i32>,
     /// The thread that made each entry clean, plus one; 0 for the thread that put the table into its tree.
     pub(crate) cleaners: Vec<u32>,
+    /// Some entry may have the contiguous bit.
+    pub(crate) has_contiguous: bool,
     /// Unclean entries in this table and below it.
     pub(crate) unclean_below: u32,
 }
@@ -122,6 +124,7 @@ impl Page {
             mixed: Vec::new(),
             owners: Vec::new(),
             cleaners: Vec::new(),
+            has_contiguous: false,
             unclean_below: 0,
         }
     }

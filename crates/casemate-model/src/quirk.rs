@@ -61,6 +61,8 @@ pub enum Quirk {
     OtherTreesUnknown,
     /// VMIDs and ASIDs belong to their roots as long as those are registered, and are free at once then.
     ReuseIgnored,
+    /// Entries with the contiguous bit are not compared.
+    ContiguousIgnored,
 }
 
 /// A switch, described for people.
@@ -205,6 +207,10 @@ quirks! {
         "a VMID or ASID belongs to a registered root, and is free once the root is released"
         "another tree may have it once no thread uses the root and TLBs dropped its entries"
         "Arm ARM D8.16 (TLB tags); chapter, section Identifiers that are used again";
+    compat ContiguousIgnored "contiguous-ignored"
+        "entries with the contiguous bit are not compared"
+        "valid entries of a group map one aligned range with equal attributes, and all have the bit or none"
+        "Arm ARM D8.7 (contiguous bit); chapter, section Contiguous entries";
 }
 
 impl Quirk {
@@ -231,7 +237,7 @@ impl Quirks {
     /// document.
     pub const STRICT: Self = Self(Self::ARCHITECTURE.0 | 1 << Quirk::AnyAttribute as u32);
     /// All switches: the behavior of the reference.
-    pub const COMPAT: Self = Self((1 << 27) - 1);
+    pub const COMPAT: Self = Self((1 << 28) - 1);
 
     /// True when the reference's behavior is selected.
     #[inline]
@@ -296,7 +302,7 @@ mod tests {
 
     #[test]
     fn every_switch_has_one_row_and_is_on_in_compat() {
-        assert_eq!(QUIRKS.len(), 27);
+        assert_eq!(QUIRKS.len(), 28);
         for (at, row) in QUIRKS.iter().enumerate() {
             assert_eq!(row.quirk as usize, at, "{}", row.name);
             assert_eq!(Quirk::from_name(row.name), Some(row.quirk));

@@ -46,6 +46,7 @@ fn options(theirs: &oracle::Options) -> Options {
         (Quirk::GranuleUnsupported, quirks.granule_unsupported),
         (Quirk::IdsAreWide, quirks.ids_are_wide),
         (Quirk::ReuseIgnored, quirks.reuse_ignored),
+        (Quirk::ContiguousIgnored, quirks.contiguous_ignored),
         (Quirk::OtherTreesUnknown, quirks.other_trees_unknown),
     ];
     let quirks = switches.iter().fold(Quirks::ARCHITECTURE, |set, (quirk, is_on)| set.with(*quirk, *is_on));
@@ -264,6 +265,8 @@ fn generated_traces_clean_and_break_trees_of_every_granule() {
             }
         }
     }
+    let groups = counts.iter().filter(|(key, _)| key.ends_with(": contiguous-differs")).map(|(_, count)| count);
+    assert!(groups.sum::<u64>() > 20, "{counts:#?}");
     for stage in [1, 2] {
         let key = format!("level -1 of stage {stage}");
         assert!(counts.get(&key).is_some_and(|count| *count >= 5), "{key}: {counts:#?}");
@@ -377,4 +380,10 @@ fn generated_traces_use_identifiers_again_rightly_and_wrongly() {
     ] {
         assert!(counts.get(what).is_some_and(|count| *count >= 10), "{what}: {counts:#?}");
     }
+}
+
+#[test]
+fn trees_of_every_granule_agree() {
+    compare_states_of(Kind::Granules, engine, 9_000_000..9_000_000 + seeds(), oracle::Options::sound());
+    compare_states_of(Kind::Granules, engine, 10_000_000..10_000_000 + seeds() / 10, oracle::Options::compat());
 }

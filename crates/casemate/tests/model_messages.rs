@@ -127,6 +127,7 @@ const CASES: &[(&str, bool, &str, &str)] = &[
          (sysreg-write 6 0 ttbr0_el1 2000000011000)",
         "",
     ),
+    ("contiguous-differs", true, "(mem-write 20 0 plain 4008 10000000052003)", ""),
     ("unmodelled-tlbi", true, "(mem-write 20 0 plain 4000 0)(barrier 21 0 dsb ish)(tlbi 22 0 vmallws2e1is)", ""),
     ("unmodelled-register", true, "(sysreg-write 20 0 tcr2_el2 1)", ""),
     ("unmodelled-geometry", false, "(sysreg-write 1 0 tcr_el2 8018)(sysreg-write 2 0 ttbr0_el2 1200)", ""),

@@ -58,7 +58,7 @@ fn tables(page: u64) -> String {
 /// An entry is made invalid, cleaned by a TLBI, and made valid again.
 fn broken(entry: u64, tlbi: &str, value: u64) -> String {
     format!(
-        "(mem-write 20 0 plain {entry:x} 0)(barrier 21 0 dsb ish)(tlbi 22 0 {tlbi})(barrier 23 0 dsb ish)
+        "(mem-write 20 0 release {entry:x} 0)(barrier 21 0 dsb ish)(tlbi 22 0 {tlbi})(barrier 23 0 dsb ish)
          (mem-write 24 0 plain {entry:x} {value:x})"
     )
 }
@@ -269,8 +269,47 @@ fn rows_of_shapes() -> Vec<Row> {
     ]
 }
 
+/// Entries of a group of sixteen, by number and value.
+fn group(entries: &[(u64, u64)]) -> String {
+    let writes = entries.iter().map(|(at, value)| format!("(mem-write 25 0 release {:x} {value:x})", 0x13080 + 8 * at));
+    writes.collect()
+}
+
+fn rows_of_groups() -> Vec<Row> {
+    const MARK: u64 = 1 << 52;
+    let base = || tree("ttbr0_el2", 0, GLOBAL);
+    let fine = ["ok"; 3];
+    let wrong = ["contiguous-differs", "contiguous-differs", "ok"];
+    let page = |number: u64| 0x10_0403 + 0x1000 * number | MARK;
+    let row = |what, entries: &[(u64, u64)], expected| Row(what, base() + &group(entries), expected);
+    let cleaned = |entry: u64, value: u64| {
+        format!("{}{}{}", base(), group(&[(0, page(0)), (1, page(1)), (2, page(2))]), broken(entry, "alle2is", value))
+    };
+    vec![
+        row("contiguous entries that map one range", &[(0, page(0)), (1, page(1)), (15, page(15))], fine),
+        row("one that maps something else", &[(0, page(0)), (1, page(2))], wrong),
+        row("one with another memory type", &[(0, page(0)), (1, page(1) | 4)], wrong),
+        row("one with another access flag", &[(0, page(0)), (1, page(1) & !0x400)], fine),
+        row("one without the bit", &[(0, page(0)), (1, page(1) & !MARK)], wrong),
+        row("a range that is not aligned", &[(0, page(1))], wrong),
+        row("entries of two groups", &[(15, page(15)), (16, 0x20_0403 | MARK)], fine),
+        Row("one entry is broken, cleaned and mapped elsewhere", cleaned(0x13088, 0x50_0403 | MARK), wrong),
+        Row("the same with its old address", cleaned(0x13088, page(1)), fine),
+        Row(
+            "a tree with such a group is registered",
+            format!(
+                "{}(mem-write 7 0 plain 13080 {:x})(mem-write 7 0 plain 13088 {:x})(sysreg-write 8 0 ttbr0_el2 10000)",
+                tables(GLOBAL),
+                page(0),
+                page(3)
+            ),
+            wrong,
+        ),
+    ]
+}
+
 fn rows() -> Vec<Row> {
-    rows_of_regimes().into_iter().chain(rows_of_reuse()).chain(rows_of_shapes()).collect()
+    rows_of_regimes().into_iter().chain(rows_of_reuse()).chain(rows_of_shapes()).chain(rows_of_groups()).collect()
 }
 
 #[test]

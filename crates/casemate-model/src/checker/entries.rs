@@ -47,7 +47,7 @@ impl<W: Watch> Checker<W> {
             }
             return self.write_frozen(index, at, value);
         }
-        match (state, is_valid) {
+        let flow = match (state, is_valid) {
             (EntryState::Valid, true) => self.rewrite(thread, index, at, value),
             (EntryState::Valid, false) => self.invalidate(thread, index, at, value),
             (EntryState::Unclean, true) => {
@@ -65,7 +65,8 @@ impl<W: Watch> Checker<W> {
                 }
                 Ok(())
             }
-        }
+        };
+        if is_valid && flow.is_ok() { self.check_group(index, at) } else { flow }
     }
 
     #[cold]

@@ -2,6 +2,7 @@
 //! rules.
 
 mod entries;
+mod groups;
 mod handover;
 mod locking;
 mod nested;

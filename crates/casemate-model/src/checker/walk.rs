@@ -66,11 +66,14 @@ impl<W: Watch> Checker<W> {
         if !self.stale.is_empty() {
             self.tables_and_stale(thread, visit, index, table)?;
         }
-        if self.is_plain(visit, index, table) {
-            self.traverse_by_flags(thread, visit, index, table)
-        } else {
-            self.traverse_words(thread, visit, index, table)
+        let is_met = match self.is_plain(visit, index, table) {
+            true => self.traverse_by_flags(thread, visit, index, table)?,
+            false => self.traverse_words(thread, visit, index, table)?,
+        };
+        if visit == Visit::Mark {
+            self.check_groups(index)?;
         }
+        Ok(is_met)
     }
 
     /// What a table that enters or leaves a tree means for stale entries.

@@ -85,6 +85,7 @@ impl Page {
         out.list(self.cleaners.iter(), |out, cleaner| {
             out.number(u64::from(*cleaner));
         });
+        out.flag(self.has_contiguous);
         out.number(self.unclean_below.into());
     }
 
@@ -104,6 +105,7 @@ impl Page {
         page.mixed = words(input.list(Table::restore)?)?;
         page.owners = words(input.list(|input| Some(input.small::<u32>()?.cast_signed()))?)?;
         page.cleaners = words(input.list(In::small)?)?;
+        page.has_contiguous = input.flag()?;
         page.unclean_below = input.small()?;
         Some(page)
     }

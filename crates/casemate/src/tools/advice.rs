@@ -179,6 +179,17 @@ const PLAIN: &[(&str, &str, &[&str])] = &[
     ),
     ("dsb-nsh", "a DSB that reaches other cores (ISH)", &["dsb ish"]),
     ("tlbi-local", "a TLBI that reaches other cores (the IS form)", &["the same TLBI with IS"]),
+    (
+        "contiguous-differs",
+        "the other entries of the group broken and cleaned, or a value that continues their range",
+        &[
+            "write invalid values to all entries of the group",
+            "dsb ish",
+            "tlbi of each",
+            "dsb ish",
+            "write the new values",
+        ],
+    ),
     ("asid-reserved", "an ASID of 0: bits 63:48 of TTBR0_EL2 are reserved", &[]),
     (
         "root-other-id",

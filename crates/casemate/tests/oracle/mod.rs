@@ -40,6 +40,7 @@ mod barrier;
 mod compare;
 mod descriptor;
 pub(crate) mod generate;
+mod groups;
 mod identifiers;
 mod maintenance;
 pub(crate) mod memory;

@@ -195,6 +195,9 @@ impl Model {
         if let Some(cell) = self.memory.get_mut(address) {
             cell.value = value;
         }
+        if cell.is_pte && !cell.frozen && is_valid(value) {
+            self.check_group(act, address)?;
+        }
         Ok(())
     }
 

@@ -95,6 +95,8 @@ quirks! {
         "writes of TTBR0_EL1, TTBR1_EL1, TTBR1_EL2 are not known; off: their trees are followed";
     reuse_ignored "reuse-ignored" "DDI 0487 D8: TLB tags"
         "an id is a registered root's, and free once that is released; off: once TLBs dropped the entries under it";
+    contiguous_ignored "contiguous-ignored" "DDI 0487 D8: contiguous bit"
+        "entries of a contiguous group are not compared; off: they map one range alike";
     unread_base_aborts "unread-base-aborts" "2.1 defaults, 2.7"
         "turning a regime on before its base was written ends the process; off: there is nothing to activate";
 }

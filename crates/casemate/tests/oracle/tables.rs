@@ -83,13 +83,20 @@ impl Model {
                     }
                 }
             }
+            let ends_page = i % WORDS == WORDS - 1 && matches!(visit, Visit::Mark);
             if left == Some(i / WORDS) {
+                if ends_page {
+                    self.check_groups_of_page(act, address & !(PAGE - 1))?;
+                }
                 continue;
             }
             let Some(cell) = self.memory.initialised(address) else { return Err(Fault::Fire(UNINIT_PTE)) };
             if cell.thread().is_some_and(|owner| owner != act.thread) {
                 if self.options.quirks.thread_owned_stops_table {
                     left = Some(i / WORDS);
+                }
+                if ends_page {
+                    self.check_groups_of_page(act, address & !(PAGE - 1))?;
                 }
                 continue;
             }
@@ -103,6 +110,9 @@ impl Model {
             found |= self.visit(tree, address, (desc, value), visit)?;
             if let Shape::Table(next) = desc.shape {
                 found |= self.traverse(act, tree, (next, input, level + 1), visit)?;
+            }
+            if ends_page {
+                self.check_groups_of_page(act, address & !(PAGE - 1))?;
             }
         }
         Ok(found)

@@ -132,6 +132,7 @@ pub(crate) const OTHER_ID: &str = "root already associated with an (VM/AS)ID";
 pub(crate) const DUPLICATE_ID: &str = "duplicate (VM/AS)ID";
 pub(crate) const REUSED: &str = "(VM/AS)ID reused without TLB maintenance";
 pub(crate) const GLOBAL_KEPT: &str = "global entries of another tree may be in TLBs";
+pub(crate) const GROUP: &str = "entries of a contiguous group differ";
 pub(crate) const MANY_ROOTS: &str = "too many roots";
 pub(crate) const MANY_ASSOCIATIONS: &str = "can't associate lock, not enough free lock slots";
 pub(crate) const OWNER_IN_TREE: &str = "cannot change owned root if already in a tree";
@@ -181,6 +182,7 @@ pub(crate) const MESSAGES: &[&str] = &[
     DUPLICATE_ID,
     REUSED,
     GLOBAL_KEPT,
+    GROUP,
     MANY_ROOTS,
     MANY_ASSOCIATIONS,
     OWNER_IN_TREE,

@@ -137,6 +137,9 @@ impl Recipe<'_> {
         let leaf = self.leaf(shape, 3);
         let entry = self.place(shape, 3);
         self.write(entry, leaf);
+        if self.rng.chance(15) {
+            self.group(shape);
+        }
         self.hint(HintKind::SetRootLock, self.base, self.base + 0x3_0000);
         self.sysreg(registers[0], control);
         let id = if shape.register == Sysreg::Ttbr0El2 { 0 } else { self.rng.pick(&[1, 1, 0x101, 0x100]) };
@@ -165,6 +168,9 @@ impl Recipe<'_> {
 
     /// An entry is changed in place, or broken, cleaned by its address or entirely, and made again.
     pub(super) fn round(&mut self, shape: &Shape) {
+        if self.rng.chance(12) {
+            return self.group(shape);
+        }
         let level = if self.rng.chance(70) { 3 } else { shape.first + self.rng.below((4 - shape.first) as u64) as i64 };
         let entry = self.place(shape, level);
         if self.rng.chance(20) {
@@ -192,6 +198,26 @@ impl Recipe<'_> {
         if self.rng.chance(10) {
             self.act(Transition::Barrier(Barrier::Dsb(Domain::Ish)));
             self.hint(HintKind::ReleaseTable, self.base, 0);
+        }
+    }
+
+    /// Some entries of a contiguous group beside the chain, nearly always right.
+    fn group(&mut self, shape: &Shape) {
+        let level = self.rng.pick(&[3, 3, 2]).max(shape.first);
+        let entries = match (shape.page, level) {
+            (4096, _) => 16,
+            (16384, 3) => 128,
+            _ => 32,
+        };
+        let start = self.place(shape, level) & !(8 * entries - 1) ^ if self.rng.chance(60) { 8 * entries } else { 0 };
+        let bytes = 1_u64 << shape.power(level).min(44);
+        let mut output = self.rng.below(4) * entries * bytes + if self.rng.chance(5) { bytes } else { 0 };
+        output &= 0xffff_ffff_f000;
+        let common = self.rng.pick(&[0x47c, 0x4fc, 0x400]) | 1 << 52 | if level == 3 { 3 } else { 1 };
+        let first = self.rng.below(entries);
+        for number in first..(first + 1 + self.rng.below(4)).min(entries) {
+            let odd = self.rng.pick(&[0, 0, 0, 0, 0, 0, 0, 0, 1 << 10, 1 << 7, 1 << 52, 1 << 8, 1 << 55, 1 << 12]);
+            self.write(start + 8 * number, (output + number * bytes) & 0xffff_ffff_f000 | common ^ odd);
         }
     }
 
