@@ -97,8 +97,17 @@ pub(super) fn names(command: &mut Command, trace: &Path, app: &Path) -> Result<B
         // funcid, seven numbers, the place and the name, both in quotes.
         let (id, name) = (line.split(',').next(), line.split("\",\"").nth(1));
         if let (Some(Ok(id)), Some(name)) = (id.map(str::parse), name) {
-            names.insert(id, name.trim_end_matches('"').to_owned());
+            names.insert(id, closed(name.trim_end_matches('"')));
         }
     }
     if names.is_empty() { Err(String::from_utf8_lossy(&done.stderr).chars().take(300).collect()) } else { Ok(names) }
+}
+
+/// Templates as LLVM writes them from 15 on: `>>`, and not `> >`.
+fn closed(name: &str) -> String {
+    let mut name = name.to_owned();
+    while name.contains("> >") {
+        name = name.replace("> >", ">>");
+    }
+    name
 }
