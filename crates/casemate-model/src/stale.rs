@@ -61,7 +61,7 @@ impl Stale {
 
 /// A level as a bit.
 pub(super) fn level_bit(level: i8) -> u8 {
-    1 << (level + 1 & 7)
+    1 << ((level + 1) & 7)
 }
 
 /// The sizes of blocks and pages of all granules, largest first.

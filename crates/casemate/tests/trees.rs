@@ -280,7 +280,7 @@ fn rows_of_groups() -> Vec<Row> {
     let base = || tree("ttbr0_el2", 0, GLOBAL);
     let fine = ["ok"; 3];
     let wrong = ["contiguous-differs", "contiguous-differs", "ok"];
-    let page = |number: u64| 0x10_0403 + 0x1000 * number | MARK;
+    let page = |number: u64| (0x10_0403 + 0x1000 * number) | MARK;
     let row = |what, entries: &[(u64, u64)], expected| Row(what, base() + &group(entries), expected);
     let cleaned = |entry: u64, value: u64| {
         format!("{}{}{}", base(), group(&[(0, page(0)), (1, page(1)), (2, page(2))]), broken(entry, "alle2is", value))
