@@ -1,5 +1,5 @@
-//! Under which VMIDs and ASIDs the TLBs of each thread may contain entries of which tree, and the TLBIs that drop all of
-//! them.
+//! Under which VMIDs and ASIDs the TLBs of each thread may contain entries of which tree, and the TLBIs that drop all
+//! of them.
 
 use crate::sorted::Sorted;
 use crate::table::Map;
@@ -99,7 +99,10 @@ impl Tags {
             let next = of_thread.map(|(key, time)| (key, *time)).find(|((_, key), _)| is_for_all || is_local(key));
             let Some((key, time)) = next else { return };
             self.sent.remove(&key);
-            self.done.insert(key.1, time);
+            // One that was sent later may be complete already.
+            if self.done.get(&key.1).is_none_or(|known| *known < time) {
+                self.done.insert(key.1, time);
+            }
         }
     }
 

@@ -113,7 +113,7 @@ pub struct UncleanView {
 pub struct ThreadView {
     /// Its number.
     pub thread: u32,
-    /// Bases of its current roots, in the order of [`super::TreeKind::ALL`]: that of EL2 and that of stage 2 come first.
+    /// Bases of its current roots, in the order of [`super::TreeKind::ALL`]: those of EL2 and of stage 2 come first.
     pub current: [Option<u64>; super::TreeKind::ALL.len()],
     /// Registers it wrote.
     pub registers: Vec<(Sysreg, u64)>,

@@ -83,8 +83,8 @@ fn is_misplaced(page: &Page, at: usize, (first, entries): (usize, usize)) -> boo
     output.wrapping_sub(bytes.wrapping_mul((at - first) as u64)) & (bytes.wrapping_mul(entries as u64) - 1) != 0
 }
 
-/// True when two valid entries of a group may be in one TLB entry, or need not be. `may_differ`: in the bit itself, which
-/// FEAT_BBM permits.
+/// True when two valid entries of a group may be in one TLB entry, or need not be. `may_differ`: in the bit itself,
+/// which FEAT_BBM permits.
 fn is_consistent(page: &Page, (one, other): (usize, usize), may_differ: bool) -> bool {
     let table = page.table_of(one);
     let (first, second) = (page.value(one), page.value(other));
