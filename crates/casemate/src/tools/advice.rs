@@ -48,7 +48,7 @@ fn reused(name: &str, found: &Found) -> (String, Vec<String>) {
     let Some(reuse) = found.reuse else { return plain(name) };
     let (kind, is_global) = (reuse.kind, name == "global-entries-kept");
     let tlbi = match (kind, kind.is_el1()) {
-        (TreeKind::StageTwo, _) => "tlbi vmalls12e1is (or alle1is)",
+        (TreeKind::StageTwo, _) => "tlbi alle1is",
         (_, true) if is_global => "tlbi vmalle1is (or alle1is)",
         (_, true) => "tlbi aside1is of the ASID (vmalle1is if it has global entries)",
         _ if is_global => "tlbi alle2is",
