@@ -230,6 +230,7 @@ pub(super) const EXEMPT: &[(&str, &str)] = &[
     ("query", "another program runs it, on the tables that `convert --to arrow` reads"),
     ("heph open", "reads the memory of a recorder, of a fixed size"),
     ("heph recover", "reads the memory of a recorder, of a fixed size"),
+    ("casemate collect", "reads the memory of a program, of a fixed size"),
     ("apitrace dump-images", "replays as `apitrace replay` does"),
     ("apitrace frames", "replays as `apitrace replay` does"),
     ("cacheray cc", "runs a compiler and reads nothing"),
