@@ -32,6 +32,8 @@ pub(super) struct Ring {
     reported: u64,
     is_reported: bool,
     tries: u8,
+    /// The first record is to be read again.
+    is_stale: bool,
     /// Where damage began that did not end yet.
     damaged_from: Option<u64>,
     /// Its header is damaged: nothing more is read of it.
@@ -66,6 +68,7 @@ impl Ring {
             reported: 0,
             is_reported: true,
             tries: 0,
+            is_stale: false,
             damaged_from: None,
             is_dead: false,
             complaint: None,
@@ -79,6 +82,14 @@ impl Ring {
 
     /// Reads what the CPU wrote meanwhile. True where there was something.
     pub(super) fn fill(&mut self, memory: &impl Memory, session: &Session) -> io::Result<bool> {
+        if std::mem::take(&mut self.is_stale) {
+            // No more than one record: a hostile ring could have every second one read again.
+            let length = (self.bytes.len() - self.start).min(FRAME_BYTES + RECORD_BYTES_MAX);
+            let ring_bytes = u64::from(session.ring_bytes);
+            let (base, tail) = (self.base, self.tail);
+            let front = self.bytes.get_mut(self.start..self.start + length).unwrap_or_default();
+            read_around(memory, base, ring_bytes, tail, front)?;
+        }
         let header = self.header(memory)?;
         let (order, ring_bytes) = (session.order, u64::from(session.ring_bytes));
         let head = order.u64(&header, 0);
@@ -104,22 +115,12 @@ impl Ring {
             return Ok(false);
         }
         self.bytes.drain(..std::mem::take(&mut self.start));
-        self.read_bytes(memory, ring_bytes, wanted)?;
+        let from = self.bytes.len();
+        // At most the share of a ring.
+        self.bytes.resize(from + usize::try_from(wanted).unwrap_or(0), 0);
+        let position = self.tail.wrapping_add(from as u64);
+        read_around(memory, self.base, ring_bytes, position, self.bytes.get_mut(from..).unwrap_or_default())?;
         Ok(true)
-    }
-
-    /// Reads bytes behind those that are kept, around the end of the ring.
-    fn read_bytes(&mut self, memory: &impl Memory, ring_bytes: u64, mut wanted: u64) -> io::Result<()> {
-        while wanted > 0 {
-            let position = self.tail.wrapping_add(self.bytes.len() as u64) & (ring_bytes - 1);
-            let piece = wanted.min(ring_bytes - position);
-            let from = self.bytes.len();
-            // At most the share of a ring.
-            self.bytes.resize(from + usize::try_from(piece).unwrap_or(0), 0);
-            memory.read_at(self.base + RING_BYTES + position, self.bytes.get_mut(from..).unwrap_or_default())?;
-            wanted -= piece;
-        }
-        Ok(())
     }
 
     /// Its header, as it was at one time as far as the head is concerned: what another process writes need not be read
@@ -168,7 +169,7 @@ impl Ring {
                 Front::Record { .. } | Front::More | Front::Torn => {
                     if self.damaged_from.is_none() && self.tries < TRIES {
                         self.tries += 1;
-                        (self.bytes, self.start) = (Vec::new(), 0);
+                        self.is_stale = true;
                         return Look::Again;
                     }
                     self.damaged_from.get_or_insert(self.tail);
@@ -250,6 +251,20 @@ impl Ring {
         }
         Ok(())
     }
+}
+
+/// Reads the bytes of a ring from a position on, around its end.
+fn read_around(memory: &impl Memory, base: u64, ring_bytes: u64, position: u64, bytes: &mut [u8]) -> io::Result<()> {
+    let (mut position, mut rest) = (position, bytes);
+    while !rest.is_empty() {
+        let at = position & (ring_bytes - 1);
+        let piece = usize::try_from(ring_bytes - at).unwrap_or(usize::MAX).min(rest.len());
+        let (now, later) = rest.split_at_mut(piece);
+        memory.read_at(base + RING_BYTES + at, now)?;
+        position = position.wrapping_add(piece as u64);
+        rest = later;
+    }
+    Ok(())
 }
 
 const _: () = assert!(8 << 10 > FRAME_BYTES + RECORD_BYTES_MAX, "the smallest share has the longest record");

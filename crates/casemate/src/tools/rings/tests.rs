@@ -1,6 +1,6 @@
 //! Rings made by hand, from the layout that the header documents.
 
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 
 use anytrace_core::Collect;
 
@@ -284,6 +284,54 @@ fn memory_that_is_prepared_again_ends_the_trace() {
     assert_eq!(rings.state().unwrap(), State::Replaced);
     assert_eq!(read(&mut rings, End::Final).0, "");
     assert_eq!(image.get(128), 0, "the new trace is not touched");
+}
+
+/// An image that counts what is read of it.
+struct Counted<'a> {
+    image: &'a Image,
+    read_bytes: Cell<u64>,
+}
+
+impl Memory for &Counted<'_> {
+    fn read_at(&self, offset: u64, bytes: &mut [u8]) -> io::Result<()> {
+        self.read_bytes.set(self.read_bytes.get() + bytes.len() as u64);
+        (&self.image).read_at(offset, bytes)
+    }
+
+    fn write_at(&self, offset: u64, bytes: &[u8]) -> io::Result<()> {
+        (&self.image).write_at(offset, bytes)
+    }
+
+    fn length_bytes(&self) -> io::Result<Option<u64>> {
+        (&self.image).length_bytes()
+    }
+}
+
+#[test]
+fn a_ring_in_which_every_second_record_is_torn_costs_about_its_length() {
+    let image = Image::new(false, 1, 1 << 20);
+    let mut number = 0;
+    while image.get(image.ring(0)) + 64 < 1 << 20 {
+        let at = image.get(image.ring(0));
+        image.make(0, &line(number));
+        if number % 2 == 1 {
+            image.bytes.borrow_mut()[image.ring(0) + 128 + at as usize + 12] ^= 1;
+        }
+        number += 1;
+    }
+    let counted = Counted { image: &image, read_bytes: Cell::new(0) };
+    let mut rings = Rings::open(&counted).unwrap().unwrap();
+    let (mut records, mut sink) = (0, Collect::default());
+    loop {
+        let mut text = Vec::new();
+        records += rings.read(End::Final, &mut text, &mut sink).unwrap();
+        if text.is_empty() {
+            break;
+        }
+    }
+    assert_eq!((records, sink.0.len() as u64), (number.div_ceil(2), number / 2));
+    let ring_bytes = image.bytes.borrow().len() as u64;
+    assert!(counted.read_bytes.get() < 100 * ring_bytes, "{}", counted.read_bytes.get());
 }
 
 /// Any byte, changed or cut: no panic, no hang, and no more text than the memory has.
