@@ -209,6 +209,11 @@ pub(crate) struct CheckArguments {
     /// How to print
     #[arg(long, value_enum, default_value_t = CheckForm::Text)]
     pub(crate) format: CheckForm,
+    /// Check FILE while it is written, and print each diagnostic at once, as text or lines of JSON. FILE is a growing
+    /// file, - for standard input, a pipe, or an address to listen on for one connection: unix:PATH or
+    /// tcp://127.0.0.1:PORT. A file is followed until Ctrl-C or SIGTERM, everything else until it ends
+    #[arg(long)]
+    pub(crate) follow: bool,
     #[command(flatten)]
     pub(crate) input: InputArguments,
 }

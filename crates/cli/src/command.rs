@@ -97,7 +97,8 @@ pub(crate) enum Verb {
     Dump(DumpArguments),
     /// Find every violation of the format's rules
     #[command(
-        after_help = "Example:\n  anytrace check app.heph\n  anytrace check --format sarif *.trace > anytrace.sarif"
+        after_help = "Example:\n  anytrace check app.heph\n  anytrace check --format sarif *.trace > anytrace.sarif\n  \
+                      anytrace check --follow - < app.heph"
     )]
     Check(CheckArguments),
     /// Write a valid trace from what can be recovered, and report what was lost

@@ -59,7 +59,7 @@ fn with_json(command: &clap::Command, verb: &str, found: &mut BTreeSet<String>) 
 #[test]
 fn every_verb_with_json_is_listed() {
     /// They read no trace, or run as long as it does; the rows of a query are an array of their own.
-    const ELSEWHERE: [&str; 4] = ["casemate rules", "heph collect", "heph replay", "query"];
+    const ELSEWHERE: [&str; 5] = ["casemate rules", "casemate collect", "heph collect", "heph replay", "query"];
     let mut found = BTreeSet::new();
     with_json(&command::command(), "", &mut found);
     let rows = include_str!("../tests/json.tsv").lines().filter(|line| !line.starts_with('#'));

@@ -4,9 +4,10 @@ use std::collections::BTreeSet;
 use std::io::Write;
 
 use anytrace_core::{Diagnostic, Error, Format, Severity, Sink, Target, text};
-use anytrace_export::{FileReport, Findings};
+use anytrace_export::{FileReport, Findings, json};
 
 use crate::failure::Failure;
+use crate::results::print_line;
 use crate::{Verdict, ledger, paint, terminal};
 
 /// Where diagnostics go as they are found.
@@ -16,6 +17,8 @@ pub(crate) enum Way {
     Stdout,
     /// Printed to standard error: verbs whose output is something else.
     Stderr,
+    /// Printed to standard output as lines of JSON: `check --follow`.
+    Lines,
     /// Kept for a report.
     Keep,
 }
@@ -101,7 +104,7 @@ impl Reporter {
                 let _ = terminal::stderr().write_all(line.as_bytes());
                 Ok(())
             }
-            Way::Keep => Ok(()),
+            Way::Keep | Way::Lines => Ok(()),
         }
     }
 }
@@ -117,6 +120,10 @@ impl Sink for Reporter {
         if matches!(self.way, Way::Keep) {
             self.findings.keep(diagnostic);
             return Ok(());
+        }
+        if matches!(self.way, Way::Lines) {
+            let printed = print_line("diagnostic", &self.file, json::diagnostic(&diagnostic));
+            return printed.map_err(|error| Error::io("cannot write", error));
         }
         let line = rendered(&self.file, self.noun, &diagnostic);
         self.put(&line).map_err(|error| Error::io("cannot write", error))

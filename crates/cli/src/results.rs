@@ -11,6 +11,7 @@ use serde_json::{Value, json};
 
 use crate::failure::Failure;
 use crate::ledger::{failures, lost};
+use crate::terminal;
 
 /// Reports what was lost, where the object does not say it itself.
 fn add_lost(value: &mut Value) {
@@ -22,6 +23,16 @@ fn add_lost(value: &mut Value) {
 
 fn failure(message: &str) -> Value {
     json!({ "version": VERSION, "error": message })
+}
+
+/// Prints an object on one line, at once, with what it is and whose: of a verb that prints while it works.
+pub(crate) fn print_line(kind: &str, file: &str, mut object: Value) -> io::Result<()> {
+    object["type"] = kind.into();
+    object["version"] = VERSION.into();
+    object["file"] = file.into();
+    let mut out = terminal::stdout().json(true);
+    writeln!(out, "{object}")?;
+    out.flush()
 }
 
 /// Prints one object for one file, an array for several; where the only file failed, an object that reports why.

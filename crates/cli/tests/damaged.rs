@@ -97,8 +97,17 @@ const CASES: [Case; 44] = [
 
 /// Verbs that read no trace, or are tested elsewhere: `repair` says 0 where most is saved, and a replay goes on for
 /// as long as the trace.
-const ELSEWHERE: [&str; 8] =
-    ["repair", "query", "view", "heph replay", "heph collect", "heph open", "heph recover", "xray extract"];
+const ELSEWHERE: [&str; 9] = [
+    "repair",
+    "query",
+    "view",
+    "heph replay",
+    "heph collect",
+    "heph open",
+    "heph recover",
+    "casemate collect",
+    "xray extract",
+];
 
 fn anytrace(arguments: &[&str]) -> Output {
     Command::new(env!("CARGO_BIN_EXE_anytrace")).args(arguments).output().unwrap()

@@ -171,7 +171,7 @@ report {heph} -o {out}
 ";
 
 /// Verbs that are given no trace, and why they print nothing of one.
-const WITHOUT: [(&str, &str); 13] = [
+const WITHOUT: [(&str, &str); 14] = [
     ("view", "runs until it is interrupted: tests/view.rs runs it"),
     ("formats", "the program's own words"),
     ("rules", "the program's own words"),
@@ -184,6 +184,7 @@ const WITHOUT: [(&str, &str); 13] = [
     ("apitrace trace", "runs a program"),
     ("heph open", "reads what a killed program left: tests/recover.rs has names with escapes"),
     ("heph recover", "reads what a killed program left: tests/recover.rs has names with escapes"),
+    ("casemate collect", "reads the memory of a program: tests/casemate_collect.rs"),
     ("help", "the program's own words"),
 ];
 

@@ -60,7 +60,7 @@ impl Cursor {
                 (Source::File { buffer: head, file }, progress)
             }
             // The stream under it is metered already.
-            Body::Stream { head, rest } => match input.drip_bytes {
+            Body::Stream { head, rest, .. } => match input.drip_bytes {
                 Some(at_once) => {
                     let rest = Box::new(io::Cursor::new(head).chain(rest));
                     (Source::Stream { buffer: Vec::new(), refill: Box::new(ReadRefill { rest, at_once }) }, None)

@@ -57,6 +57,12 @@ pub trait Format: Sync {
     /// Usage errors (an option the format does not have) and I/O. Damage is reported by the verbs.
     fn open(&self, input: Input, options: &OpenOptions) -> Result<Box<dyn Trace>, Error>;
 
+    /// Why a trace that begins like this cannot be read while it is written, as the end of a sentence: "its index is at
+    /// the end"; none where it can.
+    fn needs_end(&self, _head: &Head<'_>) -> Option<&'static str> {
+        None
+    }
+
     /// The trace with what belongs to it in files beside it: what a program that was killed had recorded and not written
     /// yet. With it a line for people that says what was added; most traces are as they are.
     ///

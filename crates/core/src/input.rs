@@ -57,6 +57,8 @@ pub(crate) enum Body {
     Stream {
         head: Vec<u8>,
         rest: Box<dyn Read + Send>,
+        /// The data need not end with a short head.
+        is_live: bool,
     },
 }
 
@@ -241,7 +243,7 @@ impl Input {
                     file_bytes,
                     layers,
                     progress,
-                    body: Body::Stream { head, rest },
+                    body: Body::Stream { head, rest, is_live: false },
                     origin: None,
                     drip_bytes: None,
                 });
@@ -251,6 +253,17 @@ impl Input {
             layers.push(layer);
             rest = decoder;
         }
+    }
+
+    /// Takes a trace that is still being written: its first bytes, however few of them there are yet, and the reader of
+    /// the rest, which returns what there is and waits only where there is nothing. Compression is not removed.
+    pub fn live(name: &str, mut head: Vec<u8>, rest: Box<dyn Read + Send>) -> Self {
+        let after = head.split_off(head.len().min(HEAD_BYTES));
+        let rest: Box<dyn Read + Send> =
+            if after.is_empty() { rest } else { Box::new(io::Cursor::new(after).chain(rest)) };
+        let (layers, progress) = (Vec::new(), Arc::default());
+        let body = Body::Stream { head, rest, is_live: true };
+        Self { name: name.to_owned(), file_bytes: None, layers, progress, body, origin: None, drip_bytes: None }
     }
 
     /// The name of the input: the path as given, or `-`.
@@ -280,7 +293,9 @@ impl Input {
             Body::Bytes(bytes) => (&bytes[..bytes.len().min(HEAD_BYTES)], Some(bytes.len() as u64)),
             Body::File { head, file } => (head.as_slice(), Some(file.length())),
             // A head shorter than asked for means that the data end there.
-            Body::Stream { head, .. } => (head.as_slice(), (head.len() < HEAD_BYTES).then_some(head.len() as u64)),
+            Body::Stream { head, is_live, .. } => {
+                (head.as_slice(), (head.len() < HEAD_BYTES && !is_live).then_some(head.len() as u64))
+            }
         };
         Head { bytes, total_bytes, name: &self.name, layers: &self.layers }
     }
@@ -300,7 +315,7 @@ impl Input {
             Body::Map(map) => Box::new(io::Cursor::new(map)),
             Body::Bytes(bytes) => Box::new(io::Cursor::new(bytes)),
             Body::File { head, file } => Box::new(io::Cursor::new(head).chain(file)),
-            Body::Stream { head, rest } => Box::new(io::Cursor::new(head).chain(rest)),
+            Body::Stream { head, rest, .. } => Box::new(io::Cursor::new(head).chain(rest)),
         }
     }
 }

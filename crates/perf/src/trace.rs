@@ -57,6 +57,13 @@ impl Format for Perf {
         probe::probe(head)
     }
 
+    fn needs_end(&self, head: &Head<'_>) -> Option<&'static str> {
+        // A stream has a header of 16 bytes and none of this (perf.data-file-format.txt of Linux).
+        let has_header = head.bytes.get(8..16).is_some_and(|size| size.contains(&104));
+        let is_open = has_header && head.bytes.get(48..56).is_some_and(|size| *size == [0; 8]);
+        is_open.then_some("perf writes the size of its records last, except into a pipe (perf record -o -)")
+    }
+
     fn open(&self, input: Input, options: &OpenOptions) -> Result<Box<dyn Trace>, Error> {
         options.only(NAME, &[], OPTIONS)?;
         let event = options.own.number("event").map(|event| {

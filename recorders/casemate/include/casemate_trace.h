@@ -13,6 +13,13 @@
  *     cmt_drain(trace, emit, context, 0);                      now and then, on one CPU
  *     cmt_drain(trace, emit, context, 1);                      at the end, when no CPU writes any more
  *
+ * Where another program can see the memory, that program can be the reader, and cmt_drain is not called:
+ *
+ *     anytrace casemate collect --follow /dev/shm/trace -o hyp.log
+ *
+ * It ends after `cmt_close(trace)`, or when the process that `cmt_process(trace, pid)` named is gone. Without
+ * `--follow` it reads an image of the memory, of a machine that crashed, say.
+ *
  * What each CPU must keep: one writer at a time. Where interrupts or NMIs make records too, switch interrupts off
  * around the macros, or give each context a ring of its own and its CPU's number as `tid`.
  *
@@ -38,33 +45,52 @@
 #define CMT_POSITIONAL 0
 #define CMT_KEYED 1
 
+/* The layout, version 1, which readers outside the program rely on. All numbers are in the byte order of the program.
+ *
+ *     byte 0                      struct cmt_session, 192 bytes
+ *     byte 192 + i * stride       struct cmt_ring of ring i, 128 bytes; stride = 128 + ring_bytes
+ *     byte 320 + i * stride       its bytes: the one at position p is at p modulo ring_bytes
+ *
+ * Positions count the bytes since the beginning and are multiples of 16. From `tail` to `head` a ring has records, each
+ * a struct cmt_frame, then the text, then zeros to a multiple of 16 bytes. */
+#define CMT_MAGIC UINT64_C(0x3145434152544d43)
+
 /* A ring: its bytes follow it. Each half of 64 bytes is written by one side only. */
 struct cmt_ring {
-	/* Written by the CPU: bytes written, records dropped, since the beginning. */
+	/* Written by the CPU: bytes written and records dropped since the beginning, and `tail` as the CPU saw it last. */
 	uint64_t head;
 	uint64_t dropped;
-	uint64_t unused_writer[6];
-	/* Written by the reader: bytes read, drops reported. */
+	uint64_t taken;
+	uint64_t unused_writer[5];
+	/* Written by the reader: bytes read, twice, because a reader in another program may not be able to write a number
+	 * at once; drops reported. */
 	uint64_t tail;
+	uint64_t tail_again;
 	uint64_t reported;
-	uint64_t unused_reader[6];
+	uint64_t unused_reader[5];
 };
 
 /* All rings, and what they have in common. */
 struct cmt_session {
+	uint64_t magic; /* CMT_MAGIC, once the rest is valid: the characters "CMTRACE1" on a little-endian machine */
+	uint32_t rings;
+	uint32_t ring_bytes; /* a power of two, from 4096 to 2^30 */
+	uint32_t form;
+	uint32_t closed; /* 1: no CPU writes any more */
+	uint64_t session; /* how often this memory was prepared */
+	uint64_t process; /* the process that writes, 0 where there is none */
+	uint64_t unused_common[3];
 	uint64_t next; /* the number of the next record */
 	uint64_t unused_next[7];
 	uint64_t drained; /* written by the reader: the number of the next record to take out */
-	uint32_t rings;
-	uint32_t ring_bytes; /* a power of two */
-	uint32_t form;
-	uint32_t unused_rest[11];
+	uint64_t unused_reader[7];
 };
 
-/* A record in a ring: its number and length, then its text, padded to a multiple of 16 bytes. */
+/* A record in a ring: its number, the length of its text, and by what a reader knows that both are complete. */
 struct cmt_frame {
 	uint64_t number;
-	uint64_t length;
+	uint32_t length;
+	uint32_t check;
 };
 
 /* A record in the making. */
@@ -175,6 +201,46 @@ static inline struct cmt_ring *cmt_ring_of(struct cmt_session *session, uint32_t
 	return (struct cmt_ring *)(void *)((unsigned char *)(session + 1) + stride * ring);
 }
 
+/* The check of a record at a position: over the eight-byte words of its padded text. */
+static inline uint32_t cmt_check(uint64_t at, const struct cmt_frame *frame, const char *text, size_t padded)
+{
+	uint64_t check = frame->number * UINT64_C(0x9e3779b97f4a7c15) + (at ^ (uint64_t)frame->length << 48);
+
+	for (size_t each = 0; each + 8 <= padded; each += 8) {
+		uint64_t word;
+
+		__builtin_memcpy(&word, text + each, 8);
+		check = (check ^ word) * UINT64_C(0xff51afd7ed558ccd);
+		check ^= check >> 32;
+	}
+	return (uint32_t)(check >> 32);
+}
+
+/* True where a ring has room for the longest record. What the reader wrote counts if both of its numbers agree. */
+static inline int cmt_has_room(struct cmt_session *session, struct cmt_ring *ring, uint64_t head)
+{
+	uint64_t most = session->ring_bytes - (sizeof(struct cmt_frame) + CMT_RECORD_BYTES);
+
+	if (head - ring->taken <= most)
+		return 1;
+	for (int tries = 0; tries < 8; tries++) {
+		uint64_t again = __atomic_load_n(&ring->tail_again, __ATOMIC_ACQUIRE);
+		uint64_t tail = __atomic_load_n(&ring->tail, __ATOMIC_ACQUIRE);
+
+		if (tail == again && tail - ring->taken <= head - ring->taken) {
+			ring->taken = tail;
+			break;
+		}
+	}
+	return head - ring->taken <= most;
+}
+
+static inline void cmt_set_tail(struct cmt_ring *ring, uint64_t tail)
+{
+	__atomic_store_n(&ring->tail, tail, __ATOMIC_RELEASE);
+	__atomic_store_n(&ring->tail_again, tail, __ATOMIC_RELEASE);
+}
+
 /* Copies to or from a ring. */
 static inline void cmt_copy_in(struct cmt_session *session, struct cmt_ring *ring, uint64_t at, const void *from,
 			       size_t length)
@@ -201,6 +267,7 @@ static inline struct cmt_session *cmt_init(void *memory, size_t bytes, uint32_t 
 {
 	struct cmt_session *session = (struct cmt_session *)memory;
 	size_t each, size = CMT_RING_BYTES_MIN;
+	uint64_t earlier = 0;
 
 	if (((uintptr_t)memory & 63) || cpus == 0 || bytes < sizeof(struct cmt_session))
 		return 0;
@@ -209,16 +276,37 @@ static inline struct cmt_session *cmt_init(void *memory, size_t bytes, uint32_t 
 		return 0;
 	while (size < ((size_t)1 << 30) && 2 * size + sizeof(struct cmt_ring) <= each)
 		size *= 2;
-	session->next = 0;
-	session->drained = 0;
+	if (__atomic_load_n(&session->magic, __ATOMIC_ACQUIRE) == CMT_MAGIC)
+		earlier = session->session;
+	/* A reader that looks meanwhile finds nothing. */
+	__atomic_store_n(&session->magic, 0, __ATOMIC_SEQ_CST);
 	session->rings = cpus;
 	session->ring_bytes = (uint32_t)size;
 	session->form = form;
+	session->closed = 0;
+	session->session = earlier + 1;
+	session->process = 0;
+	session->next = 0;
+	session->drained = 0;
 	for (uint32_t cpu = 0; cpu < cpus; cpu++) {
 		struct cmt_ring *ring = cmt_ring_of(session, cpu);
-		ring->head = ring->tail = ring->dropped = ring->reported = 0;
+		ring->head = ring->dropped = ring->taken = 0;
+		ring->tail = ring->tail_again = ring->reported = 0;
 	}
+	__atomic_store_n(&session->magic, CMT_MAGIC, __ATOMIC_SEQ_CST);
 	return session;
+}
+
+/* Names the process that writes, as the reader sees it: the reader ends when that process is gone. */
+static inline void cmt_process(struct cmt_session *session, uint64_t process)
+{
+	__atomic_store_n(&session->process, process, __ATOMIC_RELEASE);
+}
+
+/* No CPU writes any more: the reader ends when it has taken everything. */
+static inline void cmt_close(struct cmt_session *session)
+{
+	__atomic_store_n(&session->closed, 1, __ATOMIC_RELEASE);
 }
 
 /* Makes a record. The macros below call it. `ring` is that of the CPU; `cpu` is the record's `tid`. */
@@ -229,7 +317,8 @@ static inline void cmt_record(struct cmt_session *session, uint32_t number_of_ri
 	struct cmt_ring *ring;
 	struct cmt_frame frame;
 	struct cmt_line line;
-	uint64_t head, room;
+	uint64_t head;
+	size_t padded;
 	uint32_t form;
 
 	if (session == 0 || number_of_ring >= session->rings)
@@ -237,9 +326,8 @@ static inline void cmt_record(struct cmt_session *session, uint32_t number_of_ri
 	ring = cmt_ring_of(session, number_of_ring);
 	form = session->form;
 	head = __atomic_load_n(&ring->head, __ATOMIC_RELAXED);
-	room = session->ring_bytes - (head - __atomic_load_n(&ring->tail, __ATOMIC_ACQUIRE));
 	/* Room first, then a number: every number that was taken appears in its ring. */
-	if (room < sizeof frame + CMT_RECORD_BYTES) {
+	if (!cmt_has_room(session, ring, head)) {
 		uint64_t dropped = __atomic_load_n(&ring->dropped, __ATOMIC_RELAXED);
 		__atomic_store_n(&ring->dropped, dropped + 1, __ATOMIC_RELEASE);
 		return;
@@ -261,10 +349,14 @@ static inline void cmt_record(struct cmt_session *session, uint32_t number_of_ri
 	cmt_put_field(&line, form, e);
 	cmt_put_source(&line, form, file, number);
 	cmt_text(&line, ")\n");
-	frame.length = line.length;
+	padded = (line.length + 15) & ~(size_t)15;
+	for (size_t each = line.length; each < padded; each++)
+		line.text[each] = 0;
+	frame.length = (uint32_t)line.length;
+	frame.check = cmt_check(head, &frame, line.text, padded);
 	cmt_copy_in(session, ring, head, &frame, sizeof frame);
-	cmt_copy_in(session, ring, head + sizeof frame, line.text, line.length);
-	head += sizeof frame + ((line.length + 15) & ~(size_t)15);
+	cmt_copy_in(session, ring, head + sizeof frame, line.text, padded);
+	head += sizeof frame + padded;
 	__atomic_store_n(&ring->head, head, __ATOMIC_RELEASE);
 }
 
@@ -295,7 +387,7 @@ static inline uint64_t cmt_drain(struct cmt_session *session, cmt_emit *emit, vo
 
 	for (;;) {
 		struct cmt_ring *first = 0;
-		struct cmt_frame frame = { 0, 0 };
+		struct cmt_frame frame = { 0, 0, 0 };
 		uint64_t next = session->drained, lowest = 0;
 
 		for (uint32_t each = 0; each < session->rings; each++) {
@@ -329,10 +421,10 @@ static inline uint64_t cmt_drain(struct cmt_session *session, cmt_emit *emit, vo
 			break;
 		if (lowest != next)
 			cmt_emit_loss(emit, context, "a CPU did not finish ", lowest - next, " records");
-		line.length = frame.length < CMT_RECORD_BYTES ? (size_t)frame.length : CMT_RECORD_BYTES;
+		line.length = frame.length < CMT_RECORD_BYTES ? frame.length : CMT_RECORD_BYTES;
 		next = __atomic_load_n(&first->tail, __ATOMIC_RELAXED) + sizeof frame;
 		cmt_copy_out(session, first, next, line.text, line.length);
-		__atomic_store_n(&first->tail, next + ((line.length + 15) & ~(size_t)15), __ATOMIC_RELEASE);
+		cmt_set_tail(first, next + ((line.length + 15) & ~(size_t)15));
 		session->drained = lowest + 1;
 		emit(context, line.text, line.length);
 		count++;

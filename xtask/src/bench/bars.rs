@@ -165,6 +165,8 @@ impl Bar {
             ["cacheray", ..] => Some(150),
             // Text sorted by time over threads whose buffers follow one another: the trace is kept.
             ["xray", "convert", ..] | ["xray", "graph"] => None,
+            // Up to 64 MiB of a stream are kept until it is known that its buffers are in order.
+            ["timeline" | "convert", ..] if self.input == "xray-one" => Some(190),
             _ if self.input == "heph-540" => Some(64),
             ["xray", ..] | ["stats" | "flame"] => Some(190),
             _ => Some(64),
@@ -175,10 +177,9 @@ impl Bar {
     pub(super) fn speedup_min(&self) -> Option<f64> {
         match self.verb {
             ["xray", "fdr-dump"] => None,
-            // What reads the trace and what works on its spans run beside each other.
-            ["stats" | "flame" | "timeline"] | ["convert", "--to=folded", ..] if self.input == "xray-one" => Some(1.5),
-            // What is open where a section of the thread begins is found out first, on one thread.
-            ["xray", ..] if self.input == "xray-one" => Some(1.4),
+            // One thread of a trace without an index: what reads it and what works on its spans run beside each other; for
+            // XRay's own verbs, what is open where a section begins is found out first, on one thread.
+            _ if self.input == "xray-one" => Some(1.3),
             ["xray", ..] => Some(1.6),
             ["apitrace", "dump"] => Some(1.5),
             // Sets are shared out; with types the reader has most of the work.

@@ -17,13 +17,16 @@ pub(super) fn is_recorded(input: &str) -> bool {
 
 /// Builds the program and records a trace of about that size into `path`.
 ///
-/// Five threads, 26 functions; one buffer a thread, or, for `xray-buffers`, many of 64 KiB.
+/// Five threads, 26 functions; one buffer a thread, or, for `xray-buffers`, many of 64 KiB. `xray-one` is one thread of Lua.
 pub(super) fn record(input: &str, megabytes: u64, folder: &Path, path: &Path) -> Result<(), String> {
     if !has_program(CLANG) {
         packages::install(&PACKAGES);
     }
     if !has_program(CLANG) {
         return Err(format!("no {CLANG} to build the recorded program with"));
+    }
+    if input == "xray-one" {
+        return crate::programs::calls::lua(megabytes, path);
     }
     let programs = root().join("xtask/src/bench/programs");
     let program = folder.join("xray-big");

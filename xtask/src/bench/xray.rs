@@ -40,20 +40,21 @@ pub(crate) fn generate(out: &mut dyn Write, bytes: u64) -> io::Result<()> {
 
 /// Writes about `bytes` bytes of trace in buffers of 64 KiB, as a long recording leaves them: the threads in turn.
 pub(crate) fn generate_blocks(out: &mut dyn Write, bytes: u64) -> io::Result<()> {
-    blocks(out, bytes, THREADS)
+    blocks(out, bytes, THREADS, None)
 }
 
-/// The same of one thread, as most programs have.
+/// The same of one thread, as most programs have, and of calls that most programs make: each function calls two others,
+/// so that there are some ten thousand stacks and not millions.
 pub(crate) fn generate_one(out: &mut dyn Write, bytes: u64) -> io::Result<()> {
-    blocks(out, bytes, 1)
+    blocks(out, bytes, 1, Some(2))
 }
 
-fn blocks(out: &mut dyn Write, bytes: u64, threads: u64) -> io::Result<()> {
+fn blocks(out: &mut dyn Write, bytes: u64, threads: u64, callees: Option<u64>) -> io::Result<()> {
     const BUFFER_PIECES: u64 = 2;
     let buffer_bytes = PREAMBLE_BYTES + BUFFER_PIECES * PIECE_BYTES;
     write_header(out, buffer_bytes)?;
     let rounds = (bytes.saturating_sub(HEADER_BYTES) / threads / buffer_bytes).max(1);
-    let mut threads: Vec<Thread> = (0..threads).map(Thread::new).collect();
+    let mut threads: Vec<Thread> = (0..threads).map(|number| Thread { callees, ..Thread::new(number) }).collect();
     for round in 1..=rounds {
         for thread in &mut threads {
             thread.buffer(out, BUFFER_PIECES, round == rounds)?;
@@ -79,12 +80,14 @@ struct Thread {
     random: Random,
     stack: Vec<u32>,
     tsc: u64,
+    /// How many others a function calls; none: any.
+    callees: Option<u64>,
 }
 
 impl Thread {
     fn new(number: u64) -> Self {
         let tsc = 2_159_317_621_045 + number * 1_000_003;
-        Self { number, random: Random(7919 * (number + 1) + 1), stack: Vec::new(), tsc }
+        Self { number, random: Random(7919 * (number + 1) + 1), stack: Vec::new(), tsc, callees: None }
     }
 
     /// One buffer. Its length is known before it is written: pieces of fixed length, each a processor record and
@@ -119,7 +122,11 @@ impl Thread {
             (false, Some(top)) => (1, top),
             (_, top) => {
                 self.stack.extend(top);
-                let id = 1 + u32::try_from(self.random.below(26)).unwrap_or(0);
+                let next = match (self.callees, top) {
+                    (Some(callees), Some(top)) => (u64::from(top) * callees + self.random.below(callees)) % 26,
+                    _ => self.random.below(26),
+                };
+                let id = 1 + u32::try_from(next).unwrap_or(0);
                 self.stack.push(id);
                 (0, id)
             }

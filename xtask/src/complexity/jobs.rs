@@ -57,6 +57,7 @@ const GENERAL: &[&str] = &[
     "convert FILE --force -o OUT --to html",
     "check FILE",
     "check FILE --format sarif",
+    "check --follow - < FILE",
     "dump FILE",
     "dump FILE --format jsonl",
     "repair FILE --force -o OUT",
@@ -181,6 +182,8 @@ const CASEMATE: &[&str] = &[
     "casemate check FILE",
     "casemate check FILE --all",
     "casemate check FILE --compat",
+    "casemate check --all --follow - < FILE",
+    "casemate check FILE --all --threads 4",
     "casemate explain FILE",
     "casemate timeline FILE --all-unclean",
     "casemate timeline FILE --location 0x40003000",
@@ -230,6 +233,7 @@ pub(super) const EXEMPT: &[(&str, &str)] = &[
     ("query", "another program runs it, on the tables that `convert --to arrow` reads"),
     ("heph open", "reads the memory of a recorder, of a fixed size"),
     ("heph recover", "reads the memory of a recorder, of a fixed size"),
+    ("casemate collect", "reads the memory of a program, of a fixed size"),
     ("apitrace dump-images", "replays as `apitrace replay` does"),
     ("apitrace frames", "replays as `apitrace replay` does"),
     ("cacheray cc", "runs a compiler and reads nothing"),
@@ -256,7 +260,7 @@ pub(super) const FAMILIES: [Family; 13] = [
 ];
 
 /// The verbs for a kind of file. `FILE` is the file; `OTHER` one of the same shape, a quarter shorter; `LINES` its JSON
-/// lines, `CALLS` those of `apitrace jsonl`; `OUT` what is written, `FORM` the name of the file's own form.
+/// lines, `< FILE` is standard input, `CALLS` those of `apitrace jsonl`; `OUT` what is written, `FORM` the name of the file's own form.
 pub(super) fn jobs(family: Family) -> impl Iterator<Item = &'static str> {
     let lists: &[&[&str]] = match family {
         Family::Cacheray | Family::Lackey => &[GENERAL, ACCESSES],

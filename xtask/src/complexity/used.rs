@@ -48,6 +48,17 @@ pub(super) fn measure(program: &Path, arguments: &[String]) -> Result<Used, Stri
     }
 }
 
+/// The arguments without `< FILE`, and standard input.
+fn redirected(arguments: &[String]) -> Result<(Vec<&String>, Stdio), String> {
+    let Some(at) = arguments.iter().position(|word| word == "<") else {
+        return Ok((arguments.iter().collect(), Stdio::null()));
+    };
+    let path = arguments.get(at + 1).ok_or("< needs a file")?;
+    let file = std::fs::File::open(path).map_err(|error| format!("{path}: {error}"))?;
+    let rest = arguments.iter().enumerate().filter(|(place, _)| *place != at && *place != at + 1);
+    Ok((rest.map(|(_, word)| word).collect(), file.into()))
+}
+
 /// `xtask used COMMAND…`: runs it, prints CPU s, peak MiB, bytes printed and the exit code.
 pub(crate) fn run(arguments: &[String]) -> Result<(), String> {
     let [program, rest @ ..] = arguments else { return Err("used COMMAND…".to_owned()) };
@@ -56,7 +67,8 @@ pub(crate) fn run(arguments: &[String]) -> Result<(), String> {
         setrlimit(resource, limit, limit).map_err(|error| error.to_string())?;
     }
     let mut command = Command::new(program);
-    command.args(rest).stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::null());
+    let (rest, stdin) = redirected(rest)?;
+    command.args(rest).stdin(stdin).stdout(Stdio::piped()).stderr(Stdio::null());
     let mut child = command.spawn().map_err(|error| format!("{program}: {error}"))?;
     let printed = child.stdout.take().map_or(Ok(0), |pipe| {
         let mut sink = std::io::sink();

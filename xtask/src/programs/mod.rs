@@ -4,7 +4,7 @@
 //! puts it to work. Each is built twice, with the recorder and without, and must print the same.
 
 mod build;
-mod calls;
+pub(crate) mod calls;
 mod checks;
 mod list;
 mod times;

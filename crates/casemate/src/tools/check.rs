@@ -1,5 +1,7 @@
 //! `casemate check`: the verdict on a trace, with everything that a report needs.
 
+mod ahead;
+
 use anytrace_core::{Diagnostic, Error, Input, OpenOptions, Severity, Sink, text};
 
 use crate::model::{Breach, Checker, LiveChange, Options, Reuse, StaleUse, Violation, Watch};
@@ -204,12 +206,34 @@ impl Sink for CountingSink<'_> {
 /// Checks a trace in one pass; for memory see [`Checker`]; it does not depend on the trace's length. The trace is read
 /// to its end even where checking stops at a violation: later damage counts, and a claimed verdict may follow.
 ///
+/// With [`OpenOptions::threads`] above 1 the records are parsed ahead by other threads; the report is the same.
+///
 /// # Errors
 /// I/O errors, and whatever the sink returns. Damage is reported to the sink and skipped.
 pub fn check(input: Input, open: &OpenOptions, options: &CheckOptions, sink: &mut dyn Sink) -> Result<Report, Error> {
+    check_in_pieces(input, open, options, ahead::PIECE_BYTES, sink)
+}
+
+/// The same with pieces of another length for the threads: for tests.
+///
+/// # Errors
+/// As [`check()`].
+#[doc(hidden)]
+pub fn check_in_pieces(
+    input: Input,
+    open: &OpenOptions,
+    options: &CheckOptions,
+    piece_bytes: usize,
+    sink: &mut dyn Sink,
+) -> Result<Report, Error> {
     let mut run = Run::new(input.name().to_owned(), *options);
-    let mut checker = Checker::new(options.model);
     let mut sink = CountingSink { inner: sink, errors: 0, lost: 0 };
+    if open.threads > 1 && open.part.is_none() {
+        ahead::check(input, open, piece_bytes, &mut run, &mut sink)?;
+        run.count_damage(sink.errors, sink.lost);
+        return Ok(run.finish());
+    }
+    let mut checker = Checker::new(options.model);
     let mut reader = Walk::new(input, open)?;
     reader.for_each(&mut sink, |item, place| {
         run.take(&mut checker, &item, place);

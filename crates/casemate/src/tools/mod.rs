@@ -14,6 +14,7 @@ mod picture;
 pub mod reference;
 pub mod render;
 pub mod rewrite;
+pub mod rings;
 pub mod stats;
 pub mod timeline;
 pub mod walk;

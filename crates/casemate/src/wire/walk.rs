@@ -2,6 +2,8 @@
 //! bytes, with every byte exactly once. The visitor gets the sink together with the place.
 
 #[cfg(feature = "tools")]
+pub(crate) mod ahead;
+#[cfg(feature = "tools")]
 pub(crate) mod push;
 
 use std::borrow::Cow;

@@ -1,5 +1,7 @@
 //! `anytrace check`: every violation of the format's rules.
 
+mod follow;
+
 use std::io::Write;
 use std::path::Path;
 
@@ -14,6 +16,9 @@ use crate::results::{print_document, print_json};
 use crate::{Verdict, for_each_file, open, paint, terminal};
 
 pub(crate) fn run(options: &CheckArguments) -> Result<Verdict, Failure> {
+    if options.follow {
+        return follow::run(options);
+    }
     let mut reports = Vec::new();
     let verdict = for_each_file(&options.files, |path| one(path, options, &mut reports))?;
     match options.format {

@@ -3,6 +3,7 @@
 use anytrace_core::table::{Column, ColumnType, EVENTS, RowSink, Rows, Scan, Table};
 use anytrace_core::{Error, Place, Sink, Step, Summary};
 
+use crate::model::names::Names;
 use crate::verbs::lines::{event_kind, push_json_packet};
 use crate::verbs::select::{Examiner, Facts, has_events};
 use crate::wire::reader::Reader;
@@ -59,7 +60,7 @@ pub(crate) fn read(
                     continue;
                 }
                 if is_events {
-                    event(&mut rows, place, &record, facts.unwrap_or_default(), kind);
+                    event(&mut rows, place, &record, &facts.unwrap_or_default(), &examiner.session.names, kind);
                 } else {
                     packet(&mut rows, place, &record);
                 }
@@ -77,17 +78,16 @@ fn signed(value: u64) -> i64 {
 }
 
 /// A row of `events`: a bundle of the kernel's events is one, with the earliest time in it.
-fn event(rows: &mut Rows<'_>, place: Place, record: &Record<'_>, facts: Facts, kind: &'static str) {
+fn event(rows: &mut Rows<'_>, place: Place, record: &Record<'_>, facts: &Facts, names: &Names, kind: &'static str) {
     rows.count(place.seq);
     rows.count(place.offset);
-    let thread = facts.threads.first().filter(|_| facts.name.is_some());
-    rows.int64(thread.map(|thread| signed(*thread)));
+    rows.int64(facts.thread.map(signed));
     rows.int64(facts.times.map(|(start, _)| signed(start)));
     let length = facts.times.filter(|_| has_events(record) && facts.name.is_none());
     rows.int64(length.map(|(start, end)| signed(end.saturating_sub(start))));
     rows.name(kind);
-    let name = facts.name.as_deref().map(anytrace_core::text::shown);
-    rows.name(name.as_deref().filter(|_| kind != "slice_end"));
+    let name = facts.name.filter(|_| kind != "slice_end").map(|name| anytrace_core::text::shown(names.get(name)));
+    rows.name(name.as_deref());
     rows.text_with(|| {
         let mut json = b"{\"packet\":".to_vec();
         push_json_packet(&mut json, record.body());

@@ -4,6 +4,7 @@ use anytrace_core::{Collect, Error, Place, Selection, Sink, TimeBound};
 
 use crate::model::event::{self, TrackKey};
 use crate::model::kernel;
+use crate::model::names::NameNumber;
 use crate::model::session::{Entered, Go, Packet, Reports, Session, walk};
 use crate::model::tracks::Owner;
 use crate::options::OPTIONS;
@@ -16,10 +17,18 @@ use crate::wire::record::{NAME, Record, data};
 pub(crate) struct Facts {
     /// Earliest and latest time, in nanoseconds.
     pub(crate) times: Option<(u64, u64)>,
-    /// The threads: one, or those of a bundle of the kernel's events.
-    pub(crate) threads: Vec<u64>,
+    /// The thread of a track event.
+    pub(crate) thread: Option<u64>,
+    /// The threads of a bundle of the kernel's events.
+    bundled: Vec<u64>,
     /// The name of a track event.
-    pub(crate) name: Option<Vec<u8>>,
+    pub(crate) name: Option<NameNumber>,
+}
+
+impl Facts {
+    fn threads(&self) -> impl Iterator<Item = u64> {
+        self.thread.into_iter().chain(self.bundled.iter().copied())
+    }
 }
 
 /// Most threads of a bundle that are stored.
@@ -49,8 +58,8 @@ impl Examiner {
         match record.kind() {
             data::TRACK_EVENT => {
                 if let Some(event) = event::read(record.data(), entered.sequence, &mut self.session) {
-                    facts.threads.extend(self.thread(event.track));
-                    facts.name = Some(self.session.names.get(event.name).to_vec());
+                    facts.thread = self.thread(event.track);
+                    facts.name = Some(event.name);
                 }
             }
             data::FTRACE_EVENTS => {
@@ -58,8 +67,8 @@ impl Examiner {
                 kernel::each(record.data(), |event| {
                     let (start, end) = facts.times.unwrap_or((event.time, event.time));
                     facts.times = Some((start.min(event.time), end.max(event.time)));
-                    if facts.threads.len() < THREADS_MAX && !facts.threads.contains(&event.thread) {
-                        facts.threads.push(event.thread);
+                    if facts.bundled.len() < THREADS_MAX && !facts.bundled.contains(&event.thread) {
+                        facts.bundled.push(event.thread);
                     }
                 });
             }
@@ -131,8 +140,9 @@ impl<'a> Selector<'a> {
             return Ok(false);
         }
         let has_thread =
-            self.selection.threads.is_empty() || facts.threads.iter().any(|thread| self.selection.has_thread(*thread));
-        let has_name = self.selection.name.as_ref().is_none_or(|matches| facts.name.as_deref().is_some_and(matches));
+            self.selection.threads.is_empty() || facts.threads().any(|thread| self.selection.has_thread(thread));
+        let name = facts.name.map(|name| self.examiner.session.names.get(name));
+        let has_name = self.selection.name.as_ref().is_none_or(|matches| name.is_some_and(matches));
         Ok(has_thread && has_name && self.has_time(facts.times))
     }
 

@@ -96,6 +96,19 @@ pub(super) fn all(names: &[&str], binary: &Path) -> Result<(), String> {
     if failed.is_empty() { Ok(()) } else { Err(failed.join("\n")) }
 }
 
+/// Records Lua at work into a trace of about that size: one thread, 230 functions, 820 stacks.
+pub(crate) fn lua(megabytes: u64, path: &Path) -> Result<(), String> {
+    let sources = Sources::find()?;
+    let kinds = kinds();
+    let kind = kinds.iter().find(|kind| kind.name == "lua").ok_or("no Lua")?;
+    let folder = root().join("target/programs/calls/lua-long");
+    let bench = Bench { kind, folder, binary: Path::new(""), peer: None, sources: &sources };
+    bench.start()?;
+    // A round takes 12.7 MB.
+    let trace = bench.record("flight", Some((megabytes * 10 / 127).max(1)))?;
+    std::fs::rename(trace, path).map_err(|error| format!("{}: {error}", path.display()))
+}
+
 /// `llvm-xray` of the newest LLVM that there is.
 fn newest_peer() -> Option<String> {
     let versions = (11..40).rev().map(|version| format!("llvm-xray-{version}"));
@@ -112,17 +125,22 @@ struct Bench<'a> {
 
 impl Bench<'_> {
     fn rows(&self) -> Result<Vec<String>, String> {
-        let failed = |error: std::io::Error| format!("{}: {error}", self.folder.display());
-        if self.folder.exists() {
-            std::fs::remove_dir_all(&self.folder).map_err(failed)?;
-        }
-        std::fs::create_dir_all(&self.folder).map_err(failed)?;
-        self.build()?;
+        self.start()?;
         let mut rows = vec![self.row("flight")?];
         if self.kind.is_basic {
             rows.push(self.row("basic")?);
         }
         Ok(rows)
+    }
+
+    /// An empty folder, and the program in it.
+    fn start(&self) -> Result<(), String> {
+        let failed = |error: std::io::Error| format!("{}: {error}", self.folder.display());
+        if self.folder.exists() {
+            std::fs::remove_dir_all(&self.folder).map_err(failed)?;
+        }
+        std::fs::create_dir_all(&self.folder).map_err(failed)?;
+        self.build()
     }
 
     /// Builds the program with sleds.
@@ -149,7 +167,7 @@ impl Bench<'_> {
 
     /// Records a trace, checks it and returns its row.
     fn row(&self, form: &str) -> Result<String, String> {
-        let trace = self.record(form)?;
+        let trace = self.record(form, None)?;
         let bytes = std::fs::read(&trace).map_err(|error| format!("{}: {error}", trace.display()))?;
         let threads = records::threads(&bytes)?;
         let model = model::count(&threads, self.kind.has_stacks);
@@ -163,7 +181,7 @@ impl Bench<'_> {
         Ok(format!("| {name} | {form} | {length} | {} | {calls} | {orphans} | {deduced} | {names} |", threads.len()))
     }
 
-    fn record(&self, form: &str) -> Result<PathBuf, String> {
+    fn record(&self, form: &str, rounds: Option<u64>) -> Result<PathBuf, String> {
         let mut command = Command::new("./app");
         command.current_dir(&self.folder);
         for argument in self.kind.arguments {
@@ -172,6 +190,7 @@ impl Bench<'_> {
                 None => command.arg(argument),
             };
         }
+        command.args(rounds.map(|rounds| rounds.to_string()));
         let base = format!("xray_logfile_base={form}.");
         if form == "flight" {
             let (size, count) = self.kind.buffers;

@@ -12,14 +12,14 @@ const EAGER_BYTES: usize = 4096;
 /// Walks a trace that arrives in pieces. Between calls, `buffer` has the bytes from `offset` on that are not visited
 /// yet: at most the longest record.
 pub(crate) struct Push {
-    buffer: Vec<u8>,
-    offset: u64,
+    pub(super) buffer: Vec<u8>,
+    pub(super) offset: u64,
     /// The length of `buffer` from which on looking at it again makes sense.
     enough: usize,
     radix: Radix,
     record_bytes_max: usize,
-    state: ReaderState,
-    lines: LineCounter,
+    pub(super) state: ReaderState,
+    pub(super) lines: LineCounter,
 }
 
 /// The position of a [`Push`] between two records, to continue there.
@@ -119,6 +119,13 @@ impl Push {
         sink: &mut dyn Sink,
         visit: &mut impl FnMut(Item<'_>, &mut Here<'_>) -> Result<(), Error>,
     ) -> Result<(), Error> {
+        if self.buffer.is_empty() && bytes.len() >= EAGER_BYTES {
+            // Without a copy of what is complete.
+            let used = self.pass_over(bytes, false, sink, visit)?;
+            self.buffer.extend_from_slice(bytes.get(used..).unwrap_or_default());
+            self.enough = self.buffer.len() + 1;
+            return Ok(());
+        }
         self.buffer.extend_from_slice(bytes);
         if self.buffer.len() >= self.enough {
             self.pass(false, sink, visit)?;
@@ -153,8 +160,24 @@ impl Push {
         sink: &mut dyn Sink,
         visit: &mut impl FnMut(Item<'_>, &mut Here<'_>) -> Result<(), Error>,
     ) -> Result<usize, Error> {
+        let buffer = std::mem::take(&mut self.buffer);
+        let used = self.pass_over(&buffer, is_last, sink, visit);
+        self.buffer = buffer;
+        let used = used?;
+        self.buffer.drain(..used);
+        Ok(used)
+    }
+
+    /// Visits the complete pieces among the next bytes; returns their length.
+    fn pass_over(
+        &mut self,
+        bytes: &[u8],
+        is_last: bool,
+        sink: &mut dyn Sink,
+        visit: &mut impl FnMut(Item<'_>, &mut Here<'_>) -> Result<(), Error>,
+    ) -> Result<usize, Error> {
         let mut pass = Pass {
-            window: &self.buffer,
+            window: bytes,
             until: usize::MAX,
             window_offset: self.offset,
             is_last,
@@ -164,9 +187,8 @@ impl Push {
             sink,
         };
         let used = pass.run(&mut self.state, visit)?;
-        self.lines.count_to(&self.buffer, self.offset, self.offset + used as u64);
+        self.lines.count_to(bytes, self.offset, self.offset + used as u64);
         self.offset += used as u64;
-        self.buffer.drain(..used);
         Ok(used)
     }
 }

@@ -97,7 +97,8 @@ const IDEAS: &[Idea] = &[
         None,
         |one| one.is_times() && one.says(&["length", "duration", "long"]),
         &["length", "lengths", "latency"],
-        &[],
+        // Of memory, in bytes.
+        &[("casemate collect", "length")],
         ("A..B", "Lengths of spans, with ns, us, ms, s"),
     ),
     idea(

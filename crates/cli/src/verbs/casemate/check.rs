@@ -6,6 +6,7 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use anytrace_casemate::tools::{self, CheckOptions, Report, render};
+use anytrace_core::OpenOptions;
 use clap::Args;
 
 use super::follow::{self, FollowArguments};
@@ -67,12 +68,14 @@ pub(crate) fn run(options: &CheckArguments) -> Result<Verdict, Failure> {
     }
     let outcomes: Vec<Mutex<Option<Outcome>>> = options.files.iter().map(|_| Mutex::new(None)).collect();
     let next = AtomicUsize::new(0);
-    let threads = open::open_options(&options.input).threads.clamp(1, options.files.len().max(1));
+    let all = open::open_options(&options.input).threads.max(1);
+    let threads = all.min(options.files.len().max(1));
+    let share = all / threads;
     std::thread::scope(|scope| {
         for _ in 0..threads {
             scope.spawn(|| {
                 while let Some((path, outcome)) = pick(&next, &options.files, &outcomes) {
-                    let done = one(path, options, &check);
+                    let done = one(path, options, &check, share);
                     if let Ok(mut outcome) = outcome.lock() {
                         *outcome = Some(done);
                     }
@@ -88,14 +91,15 @@ fn pick<'a, T>(next: &AtomicUsize, files: &'a [PathBuf], outcomes: &'a [T]) -> O
     Some((files.get(at)?, outcomes.get(at)?))
 }
 
-fn one(path: &Path, options: &CheckArguments, check: &CheckOptions) -> Outcome {
+/// Checks a file on so many threads.
+fn one(path: &Path, options: &CheckArguments, check: &CheckOptions, threads: usize) -> Outcome {
     let name = path.display().to_string();
     let input = super::open_input(path, &options.input)?;
     let _progress = (options.files.len() == 1).then(|| Progress::watch(&input));
     let format = anytrace_formats::by_name("casemate");
     let mut damage = Reporter::new(&name, format, Way::Stderr, options.input.limit);
-    let report = tools::check(input, &open::open_options(&options.input), check, &mut damage)
-        .map_err(|error| Failure::of(&name, &error))?;
+    let open = OpenOptions { threads, ..open::open_options(&options.input) };
+    let report = tools::check(input, &open, check, &mut damage).map_err(|error| Failure::of(&name, &error))?;
     damage.print_rest()?;
     Ok(report)
 }

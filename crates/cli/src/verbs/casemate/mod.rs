@@ -1,6 +1,7 @@
 //! `anytrace casemate …`: the checker's own verbs, one file each.
 
 mod check;
+mod collect;
 mod diff;
 mod explain;
 mod follow;
@@ -50,6 +51,18 @@ enum CasemateVerb {
                             anytrace casemate check --all --follow unix:uart.sock\n  \
                             anytrace casemate check --follow - --checkpoint hyp.state < hyp.log")]
     Check(check::CheckArguments),
+    /// Take a trace out of the ring buffers of a running program, or out of an image of its memory
+    #[command(
+        after_help = "The program writes by recorders/casemate/include/casemate_trace.h. Records that it dropped, \
+                            began and did not finish, and damage are comments in the trace: its check then says \
+                            unknown, never ok.\n\nExit codes: 0 all records are in the trace, 1 some are lost, 2 the \
+                            command failed.\n\nExample:\n  \
+                            anytrace casemate collect --follow /dev/shm/trace -o hyp.log\n  \
+                            anytrace casemate collect --follow /dev/shm/trace |\n    \
+                            anytrace casemate check --all --follow -\n  \
+                            anytrace casemate collect memory.img -o hyp.log"
+    )]
+    Collect(collect::CollectArguments),
     /// Explain each violation: its cause, the missing step, and near misses
     #[command(after_help = "Exit codes: as check.\n\nExample:\n  anytrace casemate explain hyp.log\n  \
                             anytrace casemate explain --all --format json hyp.log |\n    jq '.stories[].missing'\n  \
@@ -96,6 +109,7 @@ enum CasemateVerb {
 pub(crate) fn run(options: &CasemateArguments) -> Result<Verdict, Failure> {
     match &options.verb {
         CasemateVerb::Check(options) => check::run(options),
+        CasemateVerb::Collect(options) => collect::run(options),
         CasemateVerb::Explain(options) => explain::run(options),
         CasemateVerb::Timeline(options) => timeline::run(options),
         CasemateVerb::State(options) => state::run(options),
