@@ -167,13 +167,7 @@ impl<'a> Builder<'a> {
     }
 
     /// The slot of the integer that a path names, and its labels: of those before it, the innermost one counts.
-    fn slot(
-        &mut self,
-        name: &str,
-        path: &Path,
-        scope: usize,
-        roots: &mut Roots<'_>,
-    ) -> Result<Target, Unresolved> {
+    fn slot(&mut self, name: &str, path: &Path, scope: usize, roots: &mut Roots<'_>) -> Result<Target, Unresolved> {
         let missing = || unresolved(name, "the name of an integer before it", path.join("."));
         let slots = &mut self.slots;
         for (at, prefix) in SCOPES.iter().enumerate() {
