@@ -7,9 +7,8 @@
 use anytrace_core::archive::{BLOCK_BYTES, END, Kind, padding, resized};
 use anytrace_core::{Error, Outcome, Sink, Target};
 
-use super::rewrite::outcome;
 use super::select::Selector;
-use super::walk::{Go, walk};
+use super::walk::{Go, outcome, walk};
 use crate::model::node::{Integer, Node, Role};
 use crate::wire::catalog::is_description;
 use crate::wire::encode::BitWriter;

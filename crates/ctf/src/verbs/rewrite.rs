@@ -5,7 +5,7 @@ use anytrace_core::{Diagnostic, Error, Outcome, Plan, Sink, Target, TargetOption
 use super::lines::{FULL_BYTES, push_header, push_json};
 use super::packets;
 use super::select::Selector;
-use super::walk::{Go, walk};
+use super::walk::{Go, outcome, walk};
 use crate::options::OPTIONS;
 use crate::wire::reader::Reader;
 use crate::wire::record::NAME;
@@ -86,13 +86,4 @@ fn to_jsonl(mut reader: Reader, out: &mut dyn Target, sink: &mut dyn Sink) -> Re
     })?;
     out.write_all(&buffer)?;
     Ok(outcome(passed.records, passed.records, passed.bytes_lost))
-}
-
-/// What became of the records.
-pub(super) fn outcome(records_read: u64, records_written: u64, bytes_lost: u64) -> Outcome {
-    let notes = match bytes_lost {
-        0 => Vec::new(),
-        bytes => vec![format!("Bytes that are not in readable records were left out: {bytes}.")],
-    };
-    Outcome { records_read, records_written, bytes_lost, notes }
 }

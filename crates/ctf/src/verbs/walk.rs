@@ -1,6 +1,6 @@
 //! One pass over a trace: damage to the sink, records to a visitor.
 
-use anytrace_core::{Error, Passed, Place, Sink};
+use anytrace_core::{Error, Outcome, Passed, Place, Sink};
 
 use crate::wire::reader::Reader;
 
@@ -28,4 +28,13 @@ pub(crate) fn walk(
         }
     }
     Ok(reader.passed())
+}
+
+/// What became of the records.
+pub(super) fn outcome(records_read: u64, records_written: u64, bytes_lost: u64) -> Outcome {
+    let notes = match bytes_lost {
+        0 => Vec::new(),
+        bytes => vec![format!("Bytes that are not in readable records were left out: {bytes}.")],
+    };
+    Outcome { records_read, records_written, bytes_lost, notes }
 }
