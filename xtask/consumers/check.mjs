@@ -86,7 +86,9 @@ for (const trace of traces) {
     const { chrome, perfetto: own } = shown;
     const plain = (list) => list.filter((row) => !['goes', 'comes'].includes(row.name))
       .map((row) => ({ ...row, name: row.name === '[No name]' ? '' : row.name })).sort((a, b) => (a.name < b.name ? -1 : 1));
-    const keys = (list) => list.filter((row) => row.key !== 'src' && !row.key.startsWith('source.'));
+    // In Perfetto's own form Perfetto writes `_` for the dots of a key, in Chrome's it does not.
+    const keys = (list) => list.filter((row) => row.key !== 'src' && !row.key.startsWith('source.'))
+      .map((row) => ({ ...row, key: row.key.replaceAll('.', '_') })).sort((a, b) => (a.key < b.key ? -1 : 1));
     same('names', plain(chrome.names), plain(own.names));
     same('arguments', keys(chrome.arguments), keys(own.arguments));
     same('counters', chrome.counters, own.counters);

@@ -75,9 +75,10 @@ pub(super) const BARS: &[Bar] = &[
     Bar { input: "heph", verb: &["info"], unit: Unit::Megabytes, at_least: 800.0 },
     Bar { input: "xray-one", verb: &["xray", "account"], unit: Unit::Megabytes, at_least: 600.0 },
     Bar { input: "xray-one", verb: &["xray", "stack"], unit: Unit::Megabytes, at_least: 300.0 },
+    Bar { input: "xray-one", verb: &["xray", "graph"], unit: Unit::Megabytes, at_least: 300.0 },
     Bar { input: "xray-one", verb: &["stats"], unit: Unit::Megabytes, at_least: 300.0 },
     Bar { input: "xray-one", verb: &["flame"], unit: Unit::Megabytes, at_least: 300.0 },
-    Bar { input: "xray-one", verb: &["timeline"], unit: Unit::Megabytes, at_least: 200.0 },
+    Bar { input: "xray-one", verb: &["timeline"], unit: Unit::Megabytes, at_least: 300.0 },
     Bar { input: "xray-one", verb: &["convert", "--to=folded", "--output=-"], unit: Unit::Megabytes, at_least: 250.0 },
     Bar { input: "heph", verb: &["check"], unit: Unit::Megabytes, at_least: 800.0 },
     Bar { input: "heph", verb: &["dump"], unit: Unit::Megabytes, at_least: 200.0 },
@@ -178,9 +179,10 @@ impl Bar {
     pub(super) fn speedup_min(&self) -> Option<f64> {
         match self.verb {
             ["xray", "fdr-dump"] => None,
-            // What reads the trace and what works on its spans run beside each other; a thread's calls are not divided.
+            // What reads the trace and what works on its spans run beside each other.
             ["stats" | "flame" | "timeline"] | ["convert", "--to=folded", ..] if self.input == "xray-one" => Some(1.5),
-            ["xray", ..] if self.input == "xray-one" => None,
+            // What is open where a section of the thread begins is found out first, on one thread.
+            ["xray", ..] if self.input == "xray-one" => Some(1.4),
             ["xray", ..] => Some(1.6),
             ["apitrace", "dump"] => Some(1.5),
             // Sets are shared out; with types the reader has most of the work.

@@ -25,7 +25,7 @@ impl Sources {
         Ok(Self(packages.filter_map(|one| Some((one["name"].as_str()?.to_owned(), folder(one)?))).collect()))
     }
 
-    fn of(&self, program: &Program) -> Result<&Path, String> {
+    pub(super) fn of(&self, program: &Program) -> Result<&Path, String> {
         self.0.get(program.package).map(PathBuf::as_path).ok_or_else(|| format!("no crate {}", program.package))
     }
 }
@@ -38,7 +38,7 @@ impl Bench<'_> {
             std::fs::remove_dir_all(&self.folder).map_err(failed)?;
         }
         std::fs::create_dir_all(&self.folder).map_err(failed)?;
-        let files = self.files()?;
+        let files = files(self.program, self.sources.of(self.program)?, self.program.name)?;
         let is_cxx = files.iter().any(|file| file.extension().is_some_and(|extension| extension == "cc"));
         let compiler = if is_cxx { "g++" } else { "gcc" };
         let mut recorded = self.anytrace();
@@ -57,29 +57,26 @@ impl Bench<'_> {
         command.args(files).args(["-o", name, "-lm", "-lpthread", "-ldl"]);
         output(&mut command).map(drop)
     }
+}
 
-    /// The program of ours, and the sources.
-    fn files(&self) -> Result<Vec<PathBuf>, String> {
-        let own = root().join("xtask/programs");
-        let named = ["c", "cc"].map(|extension| own.join(self.program.name).with_extension(extension));
-        let mut files: Vec<PathBuf> = named.into_iter().filter(|file| file.exists()).collect();
-        let sources = self.sources.of(self.program)?;
-        for part in self.program.parts {
-            let place = sources.join(part);
-            if place.is_file() {
-                files.push(place);
-                continue;
-            }
-            let entries = std::fs::read_dir(&place).map_err(|error| format!("{}: {error}", place.display()))?;
-            let found = entries.filter_map(|entry| Some(entry.ok()?.path())).filter(|file| self.is_compiled(file));
-            files.extend(found);
-        }
-        files.sort();
-        Ok(files)
-    }
-
-    fn is_compiled(&self, file: &Path) -> bool {
+/// The program of ours called `own`, if there is one, and the sources, which are below a folder.
+pub(super) fn files(program: &Program, sources: &Path, own: &str) -> Result<Vec<PathBuf>, String> {
+    let folder = root().join("xtask/programs");
+    let named = ["c", "cc"].map(|extension| folder.join(own).with_extension(extension));
+    let mut files: Vec<PathBuf> = named.into_iter().filter(|file| file.exists()).collect();
+    let is_compiled = |file: &PathBuf| {
         let name = file.file_name().unwrap_or_default().to_string_lossy();
-        (name.ends_with(".c") || name.ends_with(".cc")) && !self.program.but.iter().any(|end| name.ends_with(end))
+        (name.ends_with(".c") || name.ends_with(".cc")) && !program.but.iter().any(|end| name.ends_with(end))
+    };
+    for part in program.parts {
+        let place = sources.join(part);
+        if place.is_file() {
+            files.push(place);
+            continue;
+        }
+        let entries = std::fs::read_dir(&place).map_err(|error| format!("{}: {error}", place.display()))?;
+        files.extend(entries.filter_map(|entry| Some(entry.ok()?.path())).filter(is_compiled));
     }
+    files.sort();
+    Ok(files)
 }

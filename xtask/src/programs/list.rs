@@ -1,6 +1,7 @@
 //! The programs.
 
 /// A program.
+#[derive(Clone, Copy)]
 pub(super) struct Program {
     pub(super) name: &'static str,
     /// The crate that has its sources.

@@ -4,6 +4,7 @@
 //! puts it to work. Each is built twice, with the recorder and without, and must print the same.
 
 mod build;
+mod calls;
 mod checks;
 mod list;
 mod times;
@@ -18,18 +19,21 @@ use list::{PROGRAMS, Program};
 
 /// For `cargo xtask`.
 pub(crate) const USAGE: &str = "\
-programs [--times] [--binary PATH] [NAME…]
+programs [--times | --calls] [--binary PATH] [NAME…]
                                record real programs and check what is said of them; --times: a table of what recording
-                               costs beside Valgrind's cachegrind and heaptrack, on more work (NAME: lua, sqlite, …)";
+                               costs beside Valgrind's cachegrind and heaptrack, on more work (NAME: lua, sqlite, …);
+                               --calls: nine kinds of programs by XRay, whose calls an independent count repeats";
 
 /// Runs the chore.
 pub(crate) fn run(arguments: &[String]) -> Result<(), String> {
-    let (mut names, mut binary, mut is_timed) = (Vec::new(), None, false);
+    let (mut names, mut binary, mut is_timed, mut has_calls) = (Vec::new(), None, false, false);
     let mut rest = arguments.iter();
     while let Some(argument) = rest.next() {
         match argument.as_str() {
             "--times" => is_timed = true,
+            "--calls" => has_calls = true,
             "--binary" => binary = Some(PathBuf::from(rest.next().ok_or("--binary takes a path")?)),
+            name if has_calls && !name.starts_with('-') => names.push(name),
             name if PROGRAMS.iter().any(|program| program.name == name) => names.push(name),
             other => return Err(format!("programs does not know {other}")),
         }
@@ -42,6 +46,9 @@ pub(crate) fn run(arguments: &[String]) -> Result<(), String> {
             root().join("target/release/anytrace")
         }
     };
+    if has_calls {
+        return calls::all(&names, &std::path::absolute(&binary).map_err(|error| error.to_string())?);
+    }
     all(&chosen, &binary, is_timed)
 }
 
@@ -51,7 +58,12 @@ pub(crate) fn short(binary: &Path) -> Result<(), String> {
         return skip("real programs: no gcc");
     }
     let chosen: Vec<_> = PROGRAMS.iter().filter(|program| program.is_short).collect();
-    all(&chosen, binary, false)
+    all(&chosen, binary, false)?;
+    if !has_program("clang++") {
+        return skip("calls of real programs: no clang");
+    }
+    let binary = std::path::absolute(binary).map_err(|error| error.to_string())?;
+    calls::all(&["exceptions", "longjmp", "tail", "threads", "deep", "ring"], &binary)
 }
 
 fn all(programs: &[&Program], binary: &Path, is_timed: bool) -> Result<(), String> {

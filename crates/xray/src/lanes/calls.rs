@@ -201,6 +201,16 @@ impl Calls {
         Some(number)
     }
 
+    /// Ends without the open calls, which go on elsewhere.
+    pub(crate) fn pause(&mut self) {
+        self.threads.iter_mut().for_each(|thread| thread.last = None);
+    }
+
+    /// How calls are followed.
+    pub(crate) fn options(&self) -> CallOptions {
+        self.options
+    }
+
     /// Frames examined in vain so far, all of them where searches became short.
     pub(crate) fn spent_budget(&self) -> usize {
         SEARCH_BUDGET - self.budget

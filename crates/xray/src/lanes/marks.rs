@@ -105,7 +105,10 @@ fn find_fdr(
     if let Some(all) = walk.cursor.as_slice().filter(|_| has_all) {
         let workers = threads.max(1);
         let followers =
-            emit_parallel(all, &index, walk.layout, version, workers, || Follower::new(&marks)).unwrap_or_default();
+            emit_parallel(all, &index, index.owners.iter().collect(), walk.layout, version, workers, || {
+                Follower::new(&marks)
+            })
+            .unwrap_or_default();
         let tracks = index.owners.iter().map(|owner| (owner.process, owner.thread)).collect();
         let bytes = walk.cursor.offset();
         spacing.spans(follow::chunks(followers, Some(tracks), index.first_tsc(), &facts, bytes));

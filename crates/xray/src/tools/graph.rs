@@ -5,7 +5,6 @@
 //! inside it; each call counts for the edge from its caller, outermost calls for an edge from the root, number 0.
 
 use std::collections::HashMap;
-use std::sync::{Mutex, PoisonError};
 
 use anytrace_analysis::quantiles::Quantiles;
 use anytrace_core::{Diagnostic, Error, Input, OpenOptions, Sink};
@@ -13,8 +12,10 @@ use anytrace_core::{Diagnostic, Error, Input, OpenOptions, Sink};
 use super::bucket_order::{bucket_order, call_hash, id_hash};
 use super::naming::Names;
 use super::open_search::OpenSearch;
+use super::spread::spread;
 use super::stack_profile::Oddities;
-use crate::lanes::ordered::Ordered;
+use crate::lanes::ordered::{Between, Ordered, Sectioned};
+use crate::lanes::state::OpenCall;
 use crate::wire::moment::{Moment, MomentKind, Moments};
 
 /// The caller of outermost calls.
@@ -441,18 +442,27 @@ fn callees(pairs: Vec<Pair>, workers: usize) -> Vec<Callee> {
     let mut groups: Vec<_> = by_callee.into_iter().collect();
     // The longest groups are taken first.
     groups.sort_by_key(|(_, pairs)| pairs.len());
-    let workers = workers.clamp(1, groups.len().max(1));
-    let groups = Mutex::new(groups);
-    let next = || groups.lock().unwrap_or_else(PoisonError::into_inner).pop();
-    let work = || std::iter::from_fn(next).map(|(function, pairs)| Callee::of(function, pairs)).collect::<Vec<_>>();
-    std::thread::scope(|scope| {
-        let others: Vec<_> = (1..workers).map(|_| scope.spawn(work)).collect();
-        let mut all = work();
-        for other in others {
-            all.extend(other.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)));
-        }
-        all
-    })
+    spread(groups, workers, |(function, pairs)| Callee::of(function, pairs))
+}
+
+impl Sectioned for Counter {
+    const NEEDS_ORDER: bool = false;
+
+    fn can_resume(&self) -> bool {
+        self.pairing == Pairing::Right
+    }
+
+    fn resume(&mut self, key: (u32, u32), between: &Between) {
+        let at = self.find(key);
+        let Some(thread) = self.threads.get_mut(at) else { return };
+        let open = |call: &OpenCall| Open { function: call.function, entered: call.start };
+        thread.open.extend(between.thread.open.iter().map(open));
+    }
+
+    fn pause(&mut self) {
+        (self.last, self.by_key) = (None, HashMap::new());
+        self.threads.clear();
+    }
 }
 
 impl Moments for Counter {

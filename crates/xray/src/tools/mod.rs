@@ -15,6 +15,9 @@ mod naming;
 mod open_search;
 mod palette;
 mod printing;
+#[cfg(test)]
+mod sections_tests;
+mod spread;
 pub mod stack;
 mod stack_counter;
 pub mod stack_files;

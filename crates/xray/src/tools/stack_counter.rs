@@ -10,6 +10,7 @@ use anytrace_core::{Diagnostic, Error};
 
 use super::open_search::OpenSearch;
 use super::stack_profile::{DEPTH_MAX, OPEN_MAX, OrphanRule, StackOptions, StackProfile};
+use crate::lanes::ordered::{Between, Sectioned};
 use crate::wire::moment::{Moment, MomentKind, Moments};
 
 /// Stacks counted in the table before they are written as runs: a table that fits into the processor's caches is
@@ -295,6 +296,33 @@ impl StackProfile {
         sums.count += 1;
         sums.sum = sums.sum.saturating_add(ticks);
         sums.self_sum = sums.self_sum.saturating_add(ticks.saturating_sub(open.inner));
+    }
+}
+
+impl Sectioned for Counter {
+    fn can_resume(&self) -> bool {
+        // Calls that earlier traces left open are not known where a section begins.
+        self.options.orphans == OrphanRule::Pass && self.is_by_thread && self.left.is_empty()
+    }
+
+    fn resume(&mut self, key: (u32, u32), between: &Between) {
+        let at = self.find(key, between.last_call);
+        self.last = (key, at);
+        let Some(state) = self.states.get_mut(at) else { return };
+        let mut caller = state.node;
+        for call in &between.thread.open {
+            // As in `enter`; the stack is never deeper than that of a table.
+            if state.node != ROOT {
+                caller = self.profile.table.intern(caller, call.function);
+            }
+            state.open.push(Open { stack: caller, function: call.function, entered: call.start, inner: call.inside });
+        }
+        (state.last, state.has_left) = (between.last_call, between.has_left);
+        self.has_left_anywhere = between.has_left;
+    }
+
+    fn pause(&mut self) {
+        self.states.iter_mut().for_each(|state| state.open.clear());
     }
 }
 

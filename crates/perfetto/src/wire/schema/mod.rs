@@ -6,7 +6,7 @@ mod packet;
 pub(crate) use packet::TRACE_PACKET;
 
 use super::numbers::is_number_field;
-use super::proto::{Fields, Malformed, Value};
+use super::proto::{Fields, Malformed, Value, varint};
 
 /// Deepest nesting of messages that is looked into; what is deeper is bytes.
 pub(crate) const DEPTH_MAX: usize = 24;
@@ -39,17 +39,48 @@ pub(crate) struct Row {
 pub(crate) struct Message {
     /// In the order of their numbers.
     pub(crate) fields: &'static [Row],
+    /// For the numbers whose tag is one byte: the wire types that the field may have, a bit each, and [`LOOK`]. None for
+    /// numbers that are not known.
+    short: [u8; 16],
 }
+
+/// The bytes of a field of wire type 2 need a look.
+const LOOK: u8 = 1 << 7;
+
+/// Any wire type that is no group.
+const ANY: u8 = 1 | 1 << 1 | 1 << 2 | 1 << 5;
 
 const fn row(number: u32, name: &'static str, kind: Kind) -> Row {
     Row { number, name, kind }
 }
 
 impl Message {
+    const fn of(fields: &'static [Row]) -> Self {
+        let mut short = [ANY; 16];
+        let mut at = 0;
+        while at < fields.len() {
+            if fields[at].number < 16 {
+                short[fields[at].number as usize] = match fields[at].kind {
+                    // A number, or several that are packed.
+                    Kind::Unsigned | Kind::Signed => 1 | 1 << 2 | LOOK,
+                    Kind::Double | Kind::Fixed => 1 << 1 | 1 << 2 | 1 << 5,
+                    Kind::Text | Kind::Bytes => 1 << 2,
+                    Kind::Message(_) => 1 << 2 | LOOK,
+                };
+            }
+            at += 1;
+        }
+        Self { fields, short }
+    }
+
     /// The field of a number.
     pub(crate) fn field(&self, number: u32) -> Option<&'static Row> {
-        let at = self.fields.binary_search_by_key(&number, |row| row.number).ok()?;
-        self.fields.get(at)
+        // Most messages number their fields from 1 on.
+        let guess = self.fields.get((number as usize).wrapping_sub(1)).filter(|row| row.number == number);
+        guess.or_else(|| {
+            let at = self.fields.binary_search_by_key(&number, |row| row.number).ok()?;
+            self.fields.get(at)
+        })
     }
 
     /// The field of a name.
@@ -108,7 +139,76 @@ pub(crate) struct BadField {
 
 /// Looks for a field that cannot be read in the messages of a packet that are known; `None` if all can.
 pub(crate) fn validate(body: &[u8]) -> Option<BadField> {
-    validate_message(body, &TRACE_PACKET, 0)
+    if is_plain(body, &TRACE_PACKET, 0) { None } else { validate_message(body, &TRACE_PACKET, 0) }
+}
+
+/// True if all fields of a message can be read, and those in it, as nearly all packets are; false where it takes a closer
+/// look to know.
+fn is_plain(bytes: &[u8], message: &Message, depth: usize) -> bool {
+    let mut at = 0;
+    while let Some(&tag) = bytes.get(at) {
+        let wire = tag & 7;
+        let allowed = message.short.get(usize::from(tag >> 3)).copied().unwrap_or(0);
+        if !(8..0x80).contains(&tag) || allowed & ANY & 1 << wire == 0 {
+            let Some(next) = plain_other(bytes, at, message, depth) else { return false };
+            at = next;
+            continue;
+        }
+        let next = match wire {
+            0 => varint(bytes, at + 1).map(|(_, next)| next),
+            2 => match bytes_at(bytes, at + 1) {
+                Some((inside, next)) if allowed & LOOK == 0 || inside.is_empty() => Some(next),
+                Some((inside, next)) => is_plain_inside(inside, message, tag >> 3, depth).then_some(next),
+                None => None,
+            },
+            1 => Some(at + 9).filter(|&next| next <= bytes.len()),
+            _ => Some(at + 5).filter(|&next| next <= bytes.len()),
+        };
+        let Some(next) = next else { return false };
+        at = next;
+    }
+    true
+}
+
+/// A field with a longer tag, or of another wire type; where it ends.
+#[inline(never)]
+fn plain_other(bytes: &[u8], at: usize, message: &Message, depth: usize) -> Option<usize> {
+    let (tag, next) = varint(bytes, at)?;
+    let number = u32::try_from(tag >> 3).ok().filter(|number| (16..1 << 29).contains(number))?;
+    let row = message.field(number);
+    match (tag & 7, row.map(|row| row.kind)) {
+        (0, None | Some(Kind::Unsigned | Kind::Signed)) => varint(bytes, next).map(|(_, next)| next),
+        (1, None | Some(Kind::Double | Kind::Fixed)) => Some(next + 8).filter(|&next| next <= bytes.len()),
+        (2, None | Some(Kind::Text | Kind::Bytes | Kind::Double | Kind::Fixed)) => {
+            bytes_at(bytes, next).map(|(_, next)| next)
+        }
+        (2, Some(Kind::Unsigned | Kind::Signed)) => {
+            let (inside, next) = bytes_at(bytes, next)?;
+            is_packed(inside).then_some(next)
+        }
+        (2, Some(Kind::Message(inner))) if depth < DEPTH_MAX => {
+            let (inside, next) = bytes_at(bytes, next)?;
+            is_plain(inside, inner, depth + 1).then_some(next)
+        }
+        _ => None,
+    }
+}
+
+/// The bytes of a field of a number or a message.
+#[inline(never)]
+fn is_plain_inside(inside: &[u8], message: &Message, number: u8, depth: usize) -> bool {
+    match message.field(number.into()).map(|row| row.kind) {
+        Some(Kind::Message(inner)) => depth < DEPTH_MAX && is_plain(inside, inner, depth + 1),
+        _ => is_packed(inside),
+    }
+}
+
+/// A length and that many bytes; and where they end.
+#[inline(always)]
+fn bytes_at(bytes: &[u8], at: usize) -> Option<(&[u8], usize)> {
+    let (length, start) = varint(bytes, at)?;
+    let end = start.checked_add(usize::try_from(length).ok()?)?;
+    Some((bytes.get(start..end)?, end))
 }
 
 fn validate_message(bytes: &[u8], message: &Message, depth: usize) -> Option<BadField> {
@@ -140,7 +240,7 @@ fn validate_message(bytes: &[u8], message: &Message, depth: usize) -> Option<Bad
 
 fn is_packed(bytes: &[u8]) -> bool {
     let mut at = 0;
-    while let Some((_, next)) = super::proto::varint(bytes, at) {
+    while let Some((_, next)) = varint(bytes, at) {
         at = next;
     }
     at == bytes.len()
@@ -191,6 +291,33 @@ mod tests {
         assert_eq!(found, Some((2, "track_event.tag".to_owned())));
         assert_eq!(validate(b"\x5a\x04\x48\x01\x5a\x00"), None, "an empty packed field");
         assert_eq!(validate(b"\x5a\x03\xf8\x3e\x01"), None, "a field that nobody knows");
+    }
+
+    #[test]
+    fn what_is_plain_is_valid() {
+        // Random bytes that look like fields, and real ones with changed bytes.
+        let mut state = 88_172_645_463_325_252_u64;
+        let mut random = move |below: u64| {
+            state ^= state << 13;
+            state ^= state >> 7;
+            state ^= state << 17;
+            (state >> 24) % below
+        };
+        let real = b"\x40\x05\x50\x07\x5a\x16\x48\x01\x50\x03\x58\x65\x22\x06\x52\x01a\x18\x80\x01\xfa\x01\x02\x05\x06\x62\x01\x07";
+        let (mut plain, mut odd) = (0, 0);
+        for _ in 0..200_000 {
+            let mut bytes = real.to_vec();
+            for _ in 0..random(4) {
+                let at = usize::try_from(random(bytes.len() as u64)).unwrap();
+                bytes[at] = u8::try_from(random(256)).unwrap();
+            }
+            bytes.truncate(usize::try_from(random(bytes.len() as u64 + 8)).unwrap());
+            let found = validate_message(&bytes, &TRACE_PACKET, 0);
+            assert_eq!(validate(&bytes), found, "{bytes:x?}");
+            (plain, odd) = (plain + u32::from(is_plain(&bytes, &TRACE_PACKET, 0)), odd + u32::from(found.is_some()));
+        }
+        assert!(plain > 10_000 && odd > 10_000, "{plain} {odd}");
+        assert!(is_plain(real, &TRACE_PACKET, 0));
     }
 
     #[test]

@@ -9,7 +9,7 @@ use crate::wire::record::{BitOrder, Body, CustomTime, FUNCTION_BYTES, FdrRecord,
 use super::index::{Owner, Piece};
 
 /// The layout of every trace written today, as a constant for the compiler.
-const LITTLE: Orders = Orders { endian: Endian::Little, bits: BitOrder::Low };
+pub(super) const LITTLE: Orders = Orders { endian: Endian::Little, bits: BitOrder::Low };
 
 /// Walks one piece at a time; returns its moments one by one.
 #[derive(Debug)]

@@ -12,8 +12,8 @@ use crate::wire::fdr::{GapKind, Run, Visitor};
 use crate::wire::moment::{ARGUMENTS_MAX, Clock};
 use crate::wire::record::{Body, Metadata};
 
-/// A piece is closed when it reaches this length.
-const PIECE_BYTES: u64 = 8 * 1024;
+/// A piece is closed when it reaches this length; in tests small traces have several.
+const PIECE_BYTES: u64 = if cfg!(test) { 256 } else { 8 * 1024 };
 
 /// Consecutive intact records, all of one buffer, and what is known where they begin.
 #[derive(Debug, Clone, Copy)]

@@ -11,6 +11,10 @@ mod index;
 mod merge;
 mod parallel;
 mod part;
+#[cfg(feature = "tools")]
+mod sections;
+#[cfg(feature = "tools")]
+mod skim;
 mod store;
 #[cfg(test)]
 mod tests;
@@ -33,6 +37,10 @@ use index::Index;
 pub(crate) use index::Indexer;
 pub(crate) use parallel::emit as emit_parallel;
 pub(crate) use part::{FdrPart, PieceMoments};
+#[cfg(feature = "tools")]
+pub(crate) use sections::Sectioned;
+#[cfg(feature = "tools")]
+pub(crate) use skim::Between;
 use store::Store;
 pub(crate) use windows::Windows;
 use wire::{AsTheyCome, Quiet, Scout, ScoutReport, WhileInOrder};
@@ -292,23 +300,22 @@ impl Ordered {
 
     /// As [`Self::by_thread`], with the threads of an FDR trace distributed over `threads` workers: each worker has its
     /// own receiver from `make`, which gets all moments of the threads assigned to it. The assignment may differ from
-    /// run to run. Other forms and long streams have one receiver.
+    /// run to run. A thread that is longer than a worker's share is cut into sections, if receivers can begin inside a
+    /// thread. Other forms and long streams have one receiver.
     ///
     /// # Errors
     /// As [`Self::by_thread`].
-    pub fn by_thread_parallel<M: Moments + Send>(
+    #[cfg(feature = "tools")]
+    pub(crate) fn by_thread_parallel<M: Sectioned + Send>(
         self,
         threads: usize,
         make: impl Fn() -> M + Sync,
         sink: &mut dyn Sink,
     ) -> Result<(Vec<M>, Summary), Error> {
-        if let Body::Indexed { cursor, index, layout } = &self.body
+        if let Some(pieces) = self.pieces()
             && threads > 1
-            && index.owners.len() > 1
         {
-            let all = cursor.as_slice().unwrap_or_default();
-            let given = parallel::emit(all, index, *layout, self.facts.fdr_version(), threads, make)?;
-            return Ok((given, self.summary));
+            return Ok((pieces.parallel(threads, make)?, self.summary));
         }
         let mut moments = make();
         let summary = self.by_thread(&mut moments, sink)?;
@@ -391,12 +398,19 @@ pub(crate) struct Pieces<'a> {
 #[cfg(feature = "tools")]
 impl Pieces<'_> {
     /// As [`Ordered::by_thread_parallel`].
-    pub(crate) fn parallel<M: Moments + Send>(
+    pub(crate) fn parallel<M: Sectioned + Send>(
         &self,
         threads: usize,
         make: impl Fn() -> M + Sync,
     ) -> Result<Vec<M>, Error> {
-        parallel::emit(self.all, self.index, self.layout, self.version, threads, make)
+        let cut = sections::longest(self.index, threads).filter(|_| make().can_resume());
+        let mut given = cut.map_or(Ok(Vec::new()), |owner| sections::emit(*self, owner, threads, &make))?;
+        let rest: Vec<_> =
+            self.index.owners.iter().filter(|owner| cut.is_none_or(|cut| !std::ptr::eq(cut, *owner))).collect();
+        if !rest.is_empty() || given.is_empty() {
+            given.extend(parallel::emit(self.all, self.index, rest, self.layout, self.version, threads, make)?);
+        }
+        Ok(given)
     }
 
     /// Process and thread of every thread.

@@ -13,16 +13,16 @@ use super::index::{Index, Owner};
 /// Most workers.
 const WORKERS_MAX: usize = 256;
 
-/// Emits each thread of the trace to one of several receivers, largest first.
+/// Emits each of these threads of the trace to one of several receivers, largest first.
 pub(crate) fn emit<M: Moments + Send>(
     all: &[u8],
     index: &Index,
+    mut owners: Vec<&Owner>,
     layout: Orders,
     version: u16,
     workers: usize,
     make: impl Fn() -> M + Sync,
 ) -> Result<Vec<M>, Error> {
-    let mut owners: Vec<&Owner> = index.owners.iter().collect();
     owners.sort_by_key(|owner| std::cmp::Reverse(owner.bytes));
     let next = AtomicUsize::new(0);
     let work = || {

@@ -47,6 +47,8 @@ impl Kept {
     }
 }
 
+impl Sectioned for All {}
+
 #[derive(Default)]
 struct All(Vec<Kept>);
 

@@ -12,6 +12,7 @@ use anytrace_core::{Error, Input, OpenOptions, Sink, Summary};
 use crate::lanes::calls::{CallCounts, CallOptions, Mismatch};
 use crate::lanes::ordered::{Facts, Ordered};
 use crate::tools::map::Map;
+use crate::tools::spread::spread;
 use tally::{Accountant, Lengths};
 
 /// How calls are counted.
@@ -70,7 +71,7 @@ pub struct Row {
     pub max: u64,
     /// Sum over all calls.
     pub sum: u128,
-    /// Record that ended the first call.
+    /// First record that ended a call.
     pub first_seq: u64,
 }
 
@@ -119,29 +120,34 @@ pub fn account(
     let calls = CallOptions { mismatch: options.mismatch, tail_chains: false };
     let make = || Accountant::new(calls, options.recursive_only);
     let (parts, summary) = ordered.by_thread_parallel(open.threads, make, sink)?;
-    let (mut counts, mut all) = (CallCounts::default(), make());
+    let (mut counts, mut functions, mut names) = (CallCounts::default(), BTreeMap::new(), BTreeMap::new());
     for mut part in parts {
         part.finish()?;
         counts.add(part.counts());
-        all.merge(part);
+        let (lengths, own) = part.into_parts();
+        for (id, lengths) in lengths {
+            functions.entry(id).or_insert_with(Vec::new).push(lengths);
+        }
+        names.extend(own);
     }
-    let rows = rows(all, map);
+    let functions = functions.into_iter().collect();
+    let mut rows = spread(functions, open.threads, |(id, lengths)| row(id, lengths, &names, map));
+    rows.sort_by_key(|row| row.id);
     Ok(Account { total: rows.len(), rows, facts, counts, reordered_buffers, summary })
 }
 
-fn rows(all: Accountant, map: Option<&Map>) -> Vec<Row> {
-    let (lengths, names) = all.into_parts();
-    let mut rows = Vec::new();
-    for (id, Lengths { all: lengths, first_seq }) in lengths {
-        let first_seq = first_seq.unwrap_or_default();
-        let (count, min, max, sum) = (lengths.count(), lengths.min(), lengths.max(), lengths.sum());
-        let sorted = lengths.sorted();
-        let part = |numerator, denominator| sorted.fraction(numerator, denominator).unwrap_or_default();
-        let (function, place) = name(id, &names, map);
-        let (median, p90, p99) = (part(1, 2), part(9, 10), part(99, 100));
-        rows.push(Row { id, function, place, count, min, median, p90, p99, max, sum, first_seq });
-    }
-    rows
+/// The row of a function, from what each receiver counted.
+fn row(id: u32, parts: Vec<Lengths>, names: &BTreeMap<u32, Vec<u8>>, map: Option<&Map>) -> Row {
+    let first_seq = parts.iter().filter_map(|part| part.first_seq).min().unwrap_or_default();
+    let mut parts = parts.into_iter().map(|part| part.all);
+    let mut lengths = parts.next().unwrap_or_default();
+    parts.for_each(|part| lengths.merge(part));
+    let (count, min, max, sum) = (lengths.count(), lengths.min(), lengths.max(), lengths.sum());
+    let sorted = lengths.sorted();
+    let part = |numerator, denominator| sorted.fraction(numerator, denominator).unwrap_or_default();
+    let (function, place) = name(id, names, map);
+    let (median, p90, p99) = (part(1, 2), part(9, 10), part(99, 100));
+    Row { id, function, place, count, min, median, p90, p99, max, sum, first_seq }
 }
 
 /// Name and place: from the map, or else from the trace itself (YAML).

@@ -6,7 +6,8 @@ use anytrace_analysis::quantiles::Quantiles;
 use anytrace_core::span::EdgeFlags;
 use anytrace_core::{Diagnostic, Error};
 
-use crate::lanes::calls::{CallCounts, CallOptions, CallVisitor, Calls, End, Frame};
+use crate::lanes::calls::{CallCounts, CallOptions, CallVisitor, Calls, End, Frame, Mismatch};
+use crate::lanes::ordered::{Between, Sectioned};
 use crate::wire::moment::{Moment, Moments};
 
 /// Function ids below this are looked up in a table.
@@ -22,7 +23,7 @@ pub(super) struct Accountant {
 #[derive(Debug, Default)]
 pub(super) struct Lengths {
     pub(super) all: Quantiles,
-    /// Record that ended the first call.
+    /// First record that ended a call.
     pub(super) first_seq: Option<u64>,
 }
 
@@ -51,17 +52,6 @@ impl Accountant {
         self.calls.counts()
     }
 
-    /// Adds the lengths of another.
-    pub(super) fn merge(&mut self, other: Self) {
-        let (lengths, names) = other.into_parts();
-        for (id, lengths) in lengths {
-            let own = self.tally.of(id);
-            own.first_seq = own.first_seq.into_iter().chain(lengths.first_seq).min();
-            own.all.merge(lengths.all);
-        }
-        self.tally.names.extend(names);
-    }
-
     /// Lengths in order of ids, and the names the trace has.
     pub(super) fn into_parts(self) -> (BTreeMap<u32, Lengths>, BTreeMap<u32, Vec<u8>>) {
         let Tally { table, rest, names, .. } = self.tally;
@@ -80,6 +70,24 @@ impl Moments for Accountant {
 
     fn report(&mut self, _diagnostic: Diagnostic) -> Result<(), Error> {
         Ok(())
+    }
+}
+
+impl Sectioned for Accountant {
+    const NEEDS_ORDER: bool = false;
+
+    fn can_resume(&self) -> bool {
+        // Whether a call is recursive depends on calls that have ended.
+        self.calls.options().mismatch == Mismatch::Deduce && self.tally.recursion.is_none()
+    }
+
+    fn resume(&mut self, key: (u32, u32), between: &Between) {
+        // Without a number the thread is beyond the limit, and so are its moments.
+        let _number = self.calls.resume(key, &between.thread);
+    }
+
+    fn pause(&mut self) {
+        self.calls.pause();
     }
 }
 
@@ -140,7 +148,10 @@ impl CallVisitor for Tally {
         let counts = self.recursion.is_none() || self.is_recursive(thread, frame.function);
         if counts && !end.flags.has(EdgeFlags::UNFINISHED) {
             let lengths = self.of(frame.function);
-            lengths.first_seq.get_or_insert(end.at.seq);
+            // A thread's buffers need not be in the order of the file.
+            if lengths.first_seq.is_none_or(|first| first > end.at.seq) {
+                lengths.first_seq = Some(end.at.seq);
+            }
             lengths.all.push(end.tsc.abs_diff(frame.enter));
         }
         Ok(())

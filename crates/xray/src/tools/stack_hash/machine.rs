@@ -2,6 +2,7 @@
 
 use anytrace_core::{Diagnostic, Error};
 
+use crate::lanes::ordered::Sectioned;
 use crate::tools::open_search::OpenSearch;
 use crate::tools::stack_profile::{DEPTH_MAX, OPEN_MAX, Oddities};
 use crate::wire::moment::{Moment, MomentKind, Moments};
@@ -162,6 +163,9 @@ impl<W: Watch> Machine<W> {
         state.has_left = true;
     }
 }
+
+/// Threads are not cut: their stacks are counted as different ones.
+impl<W: Watch> Sectioned for Machine<W> {}
 
 impl<W: Watch> Moments for Machine<W> {
     // Inlining is forced: most of a moment is then never computed, which saves a sixth of the time.
