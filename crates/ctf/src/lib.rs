@@ -1,9 +1,11 @@
 //! Traces in the Common Trace Format (CTF 1.8), as LTTng, barectf and babeltrace2 write them.
 //!
-//! A trace is a folder: a file `metadata` describes, in the language TSDL, the packets in the files beside it. It is read
+//! A trace is a folder: a file `metadata` describes, in the language TSDL, the packets in the files beside it. It is
+//! read
 //! as the archive of its files ([`anytrace_core::archive`]), so that a `tar` file of it is the same trace.
 //!
-//! [`Ctf`] is the entry point for programs that handle several formats; [`Reader`], [`Record`], [`parse`] and [`Writer`]
+//! [`Ctf`] is the entry point for programs that handle several formats; [`Reader`], [`Record`], [`parse`] and
+//! [`Writer`]
 //! are the format's own.
 //!
 //! ```no_run

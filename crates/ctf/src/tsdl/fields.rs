@@ -14,7 +14,8 @@ enum Length {
 }
 
 impl<'a> Parser<'a> {
-    /// A type, and the words after it: the name of what is declared, where there is one. `has_name` says that the last of
+    /// A type, and the words after it: the name of what is declared, where there is one. `has_name` says that the last
+    /// of
     /// several words is that name and no part of the type's.
     pub(super) fn ty(&mut self, has_name: bool) -> Result<(Type, Option<&'a str>), Fault> {
         self.depth += 1;

@@ -1,6 +1,7 @@
 //! One line for each record: for people and as JSON.
 //!
-//! JSON has the bytes of each record as `data` in hexadecimal, from which it is written again; the other fields say what
+//! JSON has the bytes of each record as `data` in hexadecimal, from which it is written again; the other fields say
+//! what
 //! these bytes mean.
 
 use anytrace_core::jsonl::push_header_start;

@@ -1,7 +1,9 @@
 //! Writes packets again, with the events that can be read or that were selected.
 //!
-//! A packet that nothing is left out of is copied. Otherwise the values of the events that stay are written one after the
-//! other, each where the one before it ends, and the sizes in the packet's context follow. A short time says only how far
+//! A packet that nothing is left out of is copied. Otherwise the values of the events that stay are written one after
+//! the
+//! other, each where the one before it ends, and the sizes in the packet's context follow. A short time says only how
+//! far
 //! it is from the event before: where that is too far now, another packet begins.
 
 use anytrace_core::archive::{BLOCK_BYTES, END, Kind, padding, resized};

@@ -26,7 +26,8 @@ const FILES_MAX: usize = 1 << 20;
 pub(crate) struct Catalog {
     /// Each with its folder.
     pub(crate) traces: Vec<(String, Trace)>,
-    /// Descriptions with faults, as a repair writes them: without the declarations that cannot be read. An empty one is of
+    /// Descriptions with faults, as a repair writes them: without the declarations that cannot be read. An empty one is
+    /// of
     /// a trace that cannot be repaired.
     mended: Vec<(String, Vec<u8>)>,
 }

@@ -28,7 +28,8 @@ impl Sink for Queue<'_> {
 /// Reads a trace, record by record, in the order of its bytes: file by file, packet by packet.
 ///
 /// The input is an archive, or a folder that is read as one ([`anytrace_core::archive`]). Descriptions are looked for
-/// before the first record is read; in a long stream that cannot be read twice they must come before what they describe.
+/// before the first record is read; in a long stream that cannot be read twice they must come before what they
+/// describe.
 ///
 /// ```
 /// use anytrace_core::{Input, OpenOptions, Step};
@@ -60,7 +61,8 @@ pub struct Reader {
 }
 
 impl Reader {
-    /// Looks for the descriptions and starts at the first byte. Of the options, only `record_bytes_max` of the limits is
+    /// Looks for the descriptions and starts at the first byte. Of the options, only `record_bytes_max` of the limits
+    /// is
     /// used: longer events are damage.
     ///
     /// # Errors

@@ -49,7 +49,8 @@ impl Kind {
     }
 }
 
-/// A record, borrowed from the reader's window: the header of a file, a piece of its description, the header and context
+/// A record, borrowed from the reader's window: the header of a file, a piece of its description, the header and
+/// context
 /// of a packet, an event, or what fills the rest.
 ///
 /// One that does not end with a byte has the whole ones: the next record begins with the byte that they share.
