@@ -27,6 +27,7 @@ mod replay;
 mod shell;
 mod soak;
 mod tables;
+mod tar;
 mod test;
 mod viewer;
 

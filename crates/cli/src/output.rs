@@ -102,6 +102,18 @@ impl Output {
         }
     }
 
+    /// Starts a trace that is made of another one: of a folder, or of an archive, a folder where the name ends in `/` or
+    /// is that of a folder, and of a folder also where the name has no extension; otherwise a file.
+    pub(crate) fn create_like(of: &Path, path: &Path, force: bool) -> Result<Self, Failure> {
+        let is_archive = of.extension().is_some_and(|extension| extension == "tar") || of.ends_with("metadata");
+        let is_folder = path.as_os_str().as_encoded_bytes().ends_with(b"/") || path.is_dir();
+        let is_unnamed = of.is_dir() && path.extension().is_none() && !path.exists() && path.as_os_str() != "-";
+        if ((of.is_dir() || is_archive) && is_folder) || is_unnamed {
+            return Self::create_unpacked(path, force);
+        }
+        Self::create(path, force)
+    }
+
     /// Starts a file. Refuses to replace one unless `force`.
     pub(crate) fn create(path: &Path, force: bool) -> Result<Self, Failure> {
         let failed = |error: io::Error| Failure::usage(format!("cannot write {}: {error}", path.display()));

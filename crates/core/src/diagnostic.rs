@@ -113,8 +113,8 @@ pub struct Diagnostic {
     pub severity: Severity,
     /// Byte offset, in the file or, where [`Self::within`] is set, in that stream.
     pub offset: u64,
-    /// The stream [`Self::offset`] counts in when it is not the file: "decompressed stream".
-    pub within: Option<&'static str>,
+    /// The stream [`Self::offset`] counts in when it is not the file: "decompressed stream", "file channel0_1" of a folder.
+    pub within: Option<Cow<'static, str>>,
     /// Line and column, both from 1, for text formats.
     pub line: Option<(u64, u64)>,
     /// Record number, from 0, where there is one.
@@ -193,8 +193,8 @@ impl Diagnostic {
     }
 
     /// Sets the stream that the offset counts in.
-    pub fn within(mut self, stream: &'static str) -> Self {
-        self.within = Some(stream);
+    pub fn within(mut self, stream: impl Into<Cow<'static, str>>) -> Self {
+        self.within = Some(stream.into());
         self
     }
 
@@ -207,7 +207,7 @@ impl Diagnostic {
     /// Writes the two-line text form without the file name. `noun` is the format's word for a record.
     pub fn render(&self, noun: &str, out: &mut impl fmt::Write) -> fmt::Result {
         write!(out, "byte {:#x}", self.offset)?;
-        if let Some(stream) = self.within {
+        if let Some(stream) = &self.within {
             write!(out, " of the {stream}")?;
         }
         if let Some((line, column)) = self.line {

@@ -7,6 +7,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use crate::file::{FileMap, OpenFile, RangeRead};
+use crate::folder::Folder;
 use crate::layer::{Compression, Layer};
 use crate::{Error, Head};
 
@@ -63,7 +64,8 @@ pub(crate) enum Body {
 }
 
 impl Input {
-    /// Opens a file, or standard input for `-`; compression layers are recognized and removed.
+    /// Opens a file, or standard input for `-`; compression layers are recognized and removed. A folder with a file
+    /// `metadata` is read as the archive of its files ([`crate::archive`]).
     ///
     /// # Errors
     /// [`crate::Kind::Io`] when the file cannot be opened or read.
@@ -75,7 +77,11 @@ impl Input {
         let file = File::open(path).map_err(|error| Error::io(format_args!("cannot open {name}"), error))?;
         let meta = file.metadata().map_err(|error| Error::io(format_args!("cannot read {name}"), error))?;
         if meta.is_dir() {
-            return Err(Error::usage(format!("{name} is a directory")));
+            let folder = Folder::open(path).map_err(|error| Error::io(format_args!("cannot read {name}"), error))?;
+            return match folder {
+                Some(folder) => Self::from_ranges_as_is(&name, Arc::new(folder)),
+                None => Err(Error::usage(format!("{name} is a directory"))),
+            };
         }
         let length = meta.is_file().then_some(meta.len());
         if length.is_none_or(|bytes| bytes == 0) {

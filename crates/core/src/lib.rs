@@ -16,6 +16,7 @@
 //! ```
 
 pub mod access;
+pub mod archive;
 pub mod bytes;
 mod cursor;
 mod diagnostic;
@@ -23,6 +24,7 @@ mod entry;
 mod error;
 mod explain;
 mod file;
+mod folder;
 pub mod hash;
 pub mod index;
 mod input;

@@ -23,7 +23,7 @@ pub fn diagnostic(diagnostic: &Diagnostic) -> Value {
         "skipped": diagnostic.skipped_bytes,
         "resumed": diagnostic.resumed_at,
     });
-    if let Some(stream) = diagnostic.within {
+    if let Some(stream) = &diagnostic.within {
         value["within"] = json!(stream);
     }
     if let Some((line, column)) = diagnostic.line {

@@ -20,6 +20,7 @@ static FORMATS: &[&dyn Format] = &[
     &anytrace_cacheray::Cacheray,
     &anytrace_casemate::Casemate,
     &anytrace_chrome::Chrome,
+    &anytrace_ctf::Ctf,
     &anytrace_fuchsia::Fuchsia,
     &anytrace_heph::Heph,
     &anytrace_lackey::Lackey,

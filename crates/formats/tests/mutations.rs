@@ -114,6 +114,11 @@ fn changed_perf_samples_are_read_and_repaired() {
 }
 
 #[test]
+fn changed_ctf_samples_are_read_and_repaired() {
+    mutate("ctf");
+}
+
+#[test]
 fn changed_fuchsia_samples_are_read_and_repaired() {
     mutate("fuchsia");
 }

@@ -119,6 +119,7 @@ one_text!(apitrace, anytrace_apitrace, "../../apitrace/corpus/allvals_v6.trace")
 one_text!(cacheray, anytrace_cacheray, "../../cacheray/corpus/traces/packed.up14-O0.trace");
 one_text!(casemate, anytrace_casemate, "../../casemate/corpus/seed_example.log");
 one_text!(chrome, anytrace_chrome, "../../chrome/corpus/every-phase.json");
+one_text!(ctf, anytrace_ctf, "../../ctf/corpus/features.tar");
 one_text!(fuchsia, anytrace_fuchsia, "../../fuchsia/corpus/features.fxt");
 one_text!(heph, anytrace_heph, "../../../examples/traces/relay.heph");
 one_text!(lackey, anytrace_lackey, "../../lackey/corpus/blocks.lackey");

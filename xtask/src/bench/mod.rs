@@ -10,6 +10,7 @@ mod bars;
 mod cacheray;
 mod casemate;
 mod chrome;
+mod ctf;
 mod fuchsia;
 mod heph;
 mod index;
@@ -67,6 +68,7 @@ const INPUTS: &[Input] = &[
     Input { name: "chrome", generate: chrome::generate, megabytes: 100 },
     Input { name: "perf", generate: perf::generate, megabytes: 100 },
     Input { name: "fuchsia", generate: fuchsia::generate, megabytes: 100 },
+    Input { name: "ctf", generate: ctf::generate, megabytes: 200 },
 ];
 
 const HEAD: &str = "| job | CPU s | wall s | peak MiB | rate | at least |\n|---|---|---|---|---|---|";

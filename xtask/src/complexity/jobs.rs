@@ -13,6 +13,7 @@ pub(super) enum Family {
     Chrome,
     Perf,
     Fuchsia,
+    Ctf,
     /// What programs are made of: object files, or maps of them.
     Object,
     /// JSON as glretrace dumps the state of GL.
@@ -34,6 +35,7 @@ impl Family {
             Self::Chrome => "chrome",
             Self::Perf => "perf",
             Self::Fuchsia => "fuchsia",
+            Self::Ctf => "ctf",
             Self::Object => "object",
             Self::State => "json",
             Self::Pictures => "pictures",
@@ -243,7 +245,7 @@ pub(super) const EXEMPT: &[(&str, &str)] = &[
 ];
 
 /// All kinds.
-pub(super) const FAMILIES: [Family; 13] = [
+pub(super) const FAMILIES: [Family; 14] = [
     Family::Cacheray,
     Family::Lackey,
     Family::Heph,
@@ -254,6 +256,7 @@ pub(super) const FAMILIES: [Family; 13] = [
     Family::Chrome,
     Family::Perf,
     Family::Fuchsia,
+    Family::Ctf,
     Family::Object,
     Family::State,
     Family::Pictures,
@@ -268,7 +271,7 @@ pub(super) fn jobs(family: Family) -> impl Iterator<Item = &'static str> {
         Family::Xray => &[GENERAL, SPANS, XRAY],
         Family::Apitrace => &[GENERAL, SPANS, APITRACE],
         Family::Casemate => &[GENERAL, CASEMATE],
-        Family::Perfetto | Family::Chrome | Family::Perf | Family::Fuchsia => &[GENERAL, SPANS],
+        Family::Perfetto | Family::Chrome | Family::Perf | Family::Fuchsia | Family::Ctf => &[GENERAL, SPANS],
         Family::Object => &[OBJECT],
         Family::State => &[STATE],
         Family::Pictures => &[PICTURES],

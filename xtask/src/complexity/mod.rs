@@ -10,6 +10,7 @@ mod cacheray;
 mod casemate;
 mod chrome;
 mod coverage;
+mod ctf;
 mod fuchsia;
 mod heph;
 mod inputs;
@@ -88,6 +89,7 @@ fn shapes() -> Vec<Shape> {
         (chrome::SHAPES, chrome::BROKEN),
         (perf::SHAPES, perf::BROKEN),
         (fuchsia::SHAPES, fuchsia::BROKEN),
+        (ctf::SHAPES, ctf::BROKEN),
     ];
     let shape = |&(name, family, make, count): &Row, broken: &[&str]| {
         let may_be_refused = broken.contains(&name);
@@ -201,7 +203,8 @@ mod tests {
             + perfetto::BROKEN.len()
             + chrome::BROKEN.len()
             + perf::BROKEN.len()
-            + fuchsia::BROKEN.len();
+            + fuchsia::BROKEN.len()
+            + ctf::BROKEN.len();
         assert_eq!(broken, shapes().iter().filter(|shape| shape.may_be_refused).count());
     }
 

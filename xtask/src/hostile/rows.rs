@@ -59,7 +59,7 @@ const ACCESSES: &[&str] = &["cacheray", "cacheray", "lackey"];
 const CASEMATE: &[&str] = &["casemate"];
 const HEPH: &[&str] = &["heph"];
 const XRAY: &[&str] = &["xray"];
-const SPANS: &[&str] = &["xray", "heph", "apitrace", "chrome", "fuchsia", "perf", "perfetto"];
+const SPANS: &[&str] = &["xray", "heph", "apitrace", "chrome", "ctf", "fuchsia", "perf", "perfetto"];
 
 const fn row(verb: &'static str, formats: &'static [&'static str], reads: &'static [Reads], one: One) -> Row {
     Row { verb, reads, formats, always: &[], one, results: Results::Stdout }
@@ -310,7 +310,10 @@ pub(super) const BECOME: &[(&[&str], &[&str])] = &[
     (&["din", "xdin", "lackey"], ACCESSES),
     (&["chrome", "perfetto", "speedscope", "firefox", "folded", "pprof", "svg", "csv", "otlp"], SPANS),
     (&["callgrind", "perf-script"], SPANS),
-    (TABLES, &["apitrace", "cacheray", "casemate", "chrome", "fuchsia", "heph", "lackey", "perf", "perfetto", "xray"]),
+    (
+        TABLES,
+        &["apitrace", "cacheray", "casemate", "chrome", "ctf", "fuchsia", "heph", "lackey", "perf", "perfetto", "xray"],
+    ),
     (&["apitrace"], APITRACE),
     (&["cacheray"], ACCESSES),
     (&["casemate"], CASEMATE),
@@ -318,6 +321,7 @@ pub(super) const BECOME: &[(&[&str], &[&str])] = &[
     (&["xray"], XRAY),
     (&["perf"], &["perf"]),
     (&["fuchsia"], &["fuchsia"]),
+    (&["ctf"], &["ctf"]),
 ];
 
 /// Options that say something of a few formats only.
@@ -331,7 +335,7 @@ pub(super) const OF_FORMATS: &[(&str, &[&str])] = &[
     ("--container", APITRACE),
     ("--level", APITRACE),
     ("--event", &["perf"]),
-    ("--time", &["chrome", "fuchsia", "heph", "perf", "perfetto", "xray"]),
+    ("--time", &["chrome", "ctf", "fuchsia", "heph", "perf", "perfetto", "xray"]),
     ("--type", &["cacheray"]),
     ("--program", &["cacheray", "perf", "xray"]),
     ("--remap", &["cacheray"]),

@@ -12,7 +12,7 @@ use crate::shell::root;
 /// The formats, by the names of their crates.
 pub(super) const FORMATS: &[&str] = &[
     // One a line: `cargo xtask new-format` adds another.
-    "apitrace", "cacheray", "casemate", "heph", "lackey", "xray", "perfetto", "chrome", "perf", "fuchsia",
+    "apitrace", "cacheray", "casemate", "heph", "lackey", "xray", "perfetto", "chrome", "perf", "fuchsia", "ctf",
 ];
 
 /// Longer samples would make a campaign of runs that all read for long.

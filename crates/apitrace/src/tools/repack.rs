@@ -110,7 +110,7 @@ impl Sink for Counting<'_> {
         if diagnostic.severity == Severity::Error {
             self.errors += 1;
             self.first.get_or_insert_with(|| {
-                let of = diagnostic.within.map_or(String::new(), |stream| format!(" of the {stream}"));
+                let of = diagnostic.within.as_ref().map_or(String::new(), |stream| format!(" of the {stream}"));
                 format!("byte {:#x}{of}", diagnostic.offset)
             });
         }

@@ -1,9 +1,10 @@
-//! An output that is a folder of two files: it appears with both of them, or not at all.
+//! An output that is a folder: it appears with all of its files, or not at all.
 
 use std::fs::{self, File};
-use std::io::{self, Write};
+use std::io::{self, BufReader, Write};
 use std::path::{Path, PathBuf};
 
+use anytrace_core::archive::unpack;
 use anytrace_export::timeline::OutputFolder;
 use tempfile::{NamedTempFile, TempDir};
 
@@ -15,15 +16,47 @@ use crate::unwritable::Unwritable;
 pub(super) struct Folder {
     staged: TempDir,
     path: PathBuf,
-    files: OutputFolder,
-    /// The contents of the second file.
-    beside: Vec<u8>,
+    contents: Contents,
 }
+
+/// What is in the folder.
+enum Contents {
+    /// What is written, and a second file with its contents.
+    Two(OutputFolder, Vec<u8>),
+    /// The files of the archive that is written.
+    Archive,
+}
+
+/// The files by which a folder is known as an output of this kind.
+const TRACE: OutputFolder = OutputFolder { main: "stream", beside: "metadata" };
 
 impl Output {
     /// Starts a folder; what is written goes to its main file. An empty folder is taken; another is replaced only with
     /// `force`, and only where it is such an output itself.
     pub(super) fn create_folder(path: &Path, files: OutputFolder, force: bool) -> Result<Self, Failure> {
+        let may_replace = |path: &Path| {
+            let (main, beside) = (files.main, files.beside);
+            let text = format!("{}: only a folder of {beside} and {main} is replaced", path.display());
+            if is_one(path, files) { Ok(()) } else { Err(Failure::usage(text)) }
+        };
+        Self::stage_folder(path, Contents::Two(files, Vec::new()), force, may_replace)
+    }
+
+    /// Starts a folder of the files of the archive that is written. An empty folder is taken; another is replaced only
+    /// with `force`, and only where it has the description of a trace.
+    pub(crate) fn create_unpacked(path: &Path, force: bool) -> Result<Self, Failure> {
+        Self::stage_folder(path, Contents::Archive, force, |path| {
+            let text = format!("{}: only a folder with a file {} is replaced", path.display(), TRACE.beside);
+            if path.join(TRACE.beside).is_file() { Ok(()) } else { Err(Failure::usage(text)) }
+        })
+    }
+
+    fn stage_folder(
+        path: &Path,
+        contents: Contents,
+        force: bool,
+        may_replace: impl Fn(&Path) -> Result<(), Failure>,
+    ) -> Result<Self, Failure> {
         let failed = |error: io::Error| Failure::usage(format!("cannot write {}: {error}", path.display()));
         if is_packed(path) {
             return Err(Failure::usage(format!("{}: a folder cannot be compressed", path.display())));
@@ -35,11 +68,7 @@ impl Output {
             if !force {
                 return Err(Failure::usage(format!("{} exists; use --force to replace it", path.display())));
             }
-            if !is_one(path, files) {
-                let (main, beside) = (files.main, files.beside);
-                let text = format!("{}: only a folder of {beside} and {main} is replaced", path.display());
-                return Err(Failure::usage(text));
-            }
+            may_replace(path)?;
         }
         // `x/` and `x` are the same folder.
         let path: PathBuf = path.components().collect();
@@ -49,14 +78,21 @@ impl Output {
         builder.permissions(std::os::unix::fs::PermissionsExt::from_mode(0o777));
         let staged = builder.tempdir_in(beside(&path)).map_err(failed)?;
         remove_on_signal(staged.path());
-        let folder = Folder { staged, path: path.clone(), files, beside: Vec::new() };
+        let folder = Folder { staged, path: path.clone(), contents };
         Self::stage(&path, Place::Folder(folder), force)
+    }
+
+    /// What is written is an archive, whose files are to be in the folder.
+    pub(crate) fn unpack(&mut self) {
+        if let Place::Folder(folder) = &mut self.place {
+            folder.contents = Contents::Archive;
+        }
     }
 
     /// The contents of the second file of a folder.
     pub(crate) fn put_beside(&mut self, bytes: Vec<u8>) {
-        if let Place::Folder(folder) = &mut self.place {
-            folder.beside = bytes;
+        if let Place::Folder(Folder { contents: Contents::Two(_, beside), .. }) = &mut self.place {
+            *beside = bytes;
         }
     }
 }
@@ -67,15 +103,25 @@ impl Folder {
         self.staged.path()
     }
 
-    /// Completes both files, and gives the folder its name.
+    /// Completes its files, and gives the folder its name.
     pub(super) fn commit(self, main: NamedTempFile, name: &str) -> Result<(), Failure> {
         let failed = |error: io::Error| Failure::output(&Unwritable::wrap(name, error));
-        main.as_file().sync_all().map_err(failed)?;
-        main.persist_noclobber(self.staged().join(self.files.main)).map_err(|error| failed(error.error))?;
-        let mut second = File::create_new(self.staged().join(self.files.beside)).map_err(failed)?;
-        second.write_all(&self.beside).and_then(|()| second.sync_all()).map_err(failed)?;
+        match &self.contents {
+            Contents::Two(files, beside) => {
+                main.as_file().sync_all().map_err(failed)?;
+                main.persist_noclobber(self.staged().join(files.main)).map_err(|error| failed(error.error))?;
+                let mut second = File::create_new(self.staged().join(files.beside)).map_err(failed)?;
+                second.write_all(beside).and_then(|()| second.sync_all()).map_err(failed)?;
+            }
+            Contents::Archive => {
+                let archive = File::open(main.path()).map_err(failed)?;
+                unpack(BufReader::new(archive), self.staged()).map_err(failed)?;
+                drop(main);
+            }
+        }
         // What is replaced keeps another name until the new one is there.
-        let old = is_one(&self.path, self.files).then(|| self.staged.path().with_extension("old"));
+        let old = !is_empty(&self.path) && self.path.is_dir();
+        let old = old.then(|| self.staged.path().with_extension("old"));
         if let Some(old) = &old {
             fs::rename(&self.path, old).map_err(failed)?;
         }

@@ -35,7 +35,8 @@ pub(crate) fn run(options: &ConvertArguments) -> Result<Verdict, Failure> {
     let folder = extension::folder(options);
     let file = match path.as_os_str() == "-" && folder.is_none() {
         true => None,
-        false => Some(Output::create_form(path, folder, force)?),
+        false if folder.is_some() => Some(Output::create_form(path, folder, force)?),
+        false => Some(Output::create_like(&options.file, path, force)?),
     };
     let opened = open::open(&options.file, &options.input)?;
     let target = options.target.target(extension::form(options, &opened)?.as_deref());
@@ -53,6 +54,8 @@ pub(crate) fn run(options: &ConvertArguments) -> Result<Verdict, Failure> {
     if let Some(chosen) = accesses::chosen(&opened, &target, options)? {
         return chosen.write(opened, options, output);
     }
+    // A trace that is a folder again has other files than what is made of spans.
+    output.unpack();
     let mut reporter = reporter(&opened, options)?;
     let written = written_format(&opened, &target);
     let outcome = match opened {

@@ -30,7 +30,7 @@ struct Saved {
 /// was, or no record, in which case there is no file; `--allow-loss` is content with either.
 pub(crate) fn run(options: &RepairArguments) -> Result<Verdict, Failure> {
     let name = options.file.display().to_string();
-    let output = Output::create(&options.output.output, options.output.force)?;
+    let output = Output::create_like(&options.file, &options.output.output, options.output.force)?;
     let is_text = options.format == ResultForm::Text;
     let way = if is_text { Way::Stderr } else { Way::Keep };
     let opened = open::open_trace(&options.file, &options.input)?;
@@ -86,7 +86,7 @@ fn mend(
                 return Ok(Saved { outcome, kept_bytes, total_bytes, is_written: true });
             }
             Proof::Broken(input) if pass < PASSES_MAX => {
-                let mut next = Output::create(&options.output.output, options.output.force)?;
+                let mut next = Output::create_like(&options.file, &options.output.output, options.output.force)?;
                 let again = proof::repair_again(format, input, options, &mut next)?;
                 lost_bytes = lost_bytes.saturating_add(again.bytes_lost);
                 outcome.bytes_lost = outcome.bytes_lost.saturating_add(again.bytes_lost);

@@ -13,7 +13,7 @@ use crate::{Verdict, indexed, open};
 
 pub(crate) fn run(options: &TrimArguments) -> Result<Verdict, Failure> {
     let name = options.file.display().to_string();
-    let mut output = Output::create(&options.output.output, options.output.force)?;
+    let mut output = Output::create_like(&options.file, &options.output.output, options.output.force)?;
     let selection = options.selection.selection();
     if selection.is_all() {
         return Err(Failure::usage("nothing selected: use --records, --thread, --time, --name, --buffers or --frames"));
