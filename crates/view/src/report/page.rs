@@ -8,8 +8,11 @@ use serde_json::Value;
 use super::words::Unit;
 use super::{Contents, picture};
 
-/// Rows of the table of names.
+/// Rows of the table of names that are shown.
 const NAMES: usize = 50;
+
+/// Rows that a search finds besides.
+const NAMES_FOUND: usize = 2000;
 
 /// Rows of the tables of kinds and threads.
 const COUNTS: usize = 40;
@@ -17,9 +20,10 @@ const COUNTS: usize = 40;
 /// Diagnostics that are listed.
 const DAMAGE: usize = 100;
 
-/// The beginning of the page: it may load nothing, and has no scripts.
+/// The beginning of the page: it may load nothing, and runs no script but [`SEARCH`], which the browser knows by its hash.
 const HEAD: &str = "<meta charset=\"utf-8\">\n\
-<meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; style-src 'unsafe-inline'\">\n\
+<meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; style-src 'unsafe-inline'; \
+script-src 'sha256-HfsrbHXxtsKIWl314L13hNMXlNAj45IQtqDrsDKMBCw='\">\n\
 <meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n\
 <meta name=\"color-scheme\" content=\"light dark\">\n\
 <style>\n\
@@ -35,7 +39,16 @@ th:first-child, td:first-child { text-align: left; white-space: normal; overflow
 th { color: var(--dim); font-weight: 600; }\n\
 svg { display: block; width: 100%; height: auto; } svg text { font: 10px system-ui, sans-serif; fill: var(--text); }\n\
 svg .in { fill: #15181b; } pre { white-space: pre-wrap; overflow-wrap: anywhere; font-size: 12px; }\n\
+#search { font: inherit; padding: 3px 8px; width: 280px; } tr.more { display: none; } rect.off { opacity: .12; }\n\
+@media print { #search { display: none; } }\n\
 </style>\n";
+
+/// Where names are searched for; `/` goes there.
+const BOX: &str = "<p><input id=\"search\" type=\"search\" placeholder=\"Search names\" aria-label=\"Search names\" hidden> \
+<output id=\"found\"></output></p>\n";
+
+/// Shows the rows and boxes whose names have a text in them.
+const SEARCH: &str = include_str!("search.js");
 
 /// The page.
 pub(super) fn html(contents: &Contents) -> String {
@@ -45,6 +58,7 @@ pub(super) fn html(contents: &Contents) -> String {
     let unit = Unit::of(&contents.trace);
     out.push_str(&format!("<h1>{title}</h1>\n"));
     summary(&mut out, contents, &unit);
+    out.push_str(BOX);
     section(&mut out, "Timeline", &picture::timeline(contents, &unit));
     section(&mut out, "Where time goes", &names(&contents.selection, &unit));
     section(&mut out, "Flame graph", &picture::flame(&contents.flame, &unit));
@@ -53,7 +67,7 @@ pub(super) fn html(contents: &Contents) -> String {
         section(&mut out, "Records by thread", &counts("thread", &info.threads));
     }
     section(&mut out, "Damage", &damage(&contents.damage));
-    out.push_str("</body>\n</html>\n");
+    let _ = write!(out, "<script>{SEARCH}</script>\n</body>\n</html>\n");
     out
 }
 
@@ -94,10 +108,11 @@ fn names(selection: &Value, unit: &Unit) -> String {
     }
     let mut out =
         String::from("<table>\n<tr><th>name<th>count<th>total<th>self<th>mean<th>p50<th>p90<th>p99<th>max</tr>\n");
-    for row in rows.iter().take(NAMES) {
+    for (at, row) in rows.iter().take(NAMES_FOUND).enumerate() {
         let name = xml(row["name"].as_str().unwrap_or_default());
         let count = grouped(row["count"].as_u64().unwrap_or(0).into());
-        let _ = write!(out, "<tr><td>{name}<td>{count}");
+        let class = if at < NAMES { "" } else { " class=\"more\"" };
+        let _ = write!(out, "<tr{class}><td>{name}<td>{count}");
         for key in ["total", "self", "mean", "p50", "p90", "p99", "max"] {
             let _ = write!(out, "<td>{}", unit.length(row[key].as_f64().unwrap_or(0.0)));
         }
@@ -106,7 +121,7 @@ fn names(selection: &Value, unit: &Unit) -> String {
     out.push_str("</table>");
     let more = rows.len().saturating_sub(NAMES);
     if more > 0 {
-        let _ = write!(out, "<p>{more} names more</p>");
+        let _ = write!(out, "<p>{more} names more, which a search finds</p>");
     }
     out
 }
@@ -136,4 +151,18 @@ fn damage((texts, count): &(Vec<String>, u64)) -> String {
     let shown = texts.len().min(DAMAGE) as u64;
     let more = if *count > shown { format!("<p>{} more</p>", grouped((count - shown).into())) } else { String::new() };
     format!("<pre>{}</pre>{more}", lines.join("\n"))
+}
+
+#[cfg(test)]
+mod tests {
+    use sha2::{Digest, Sha256};
+
+    use super::*;
+
+    #[test]
+    fn the_browser_is_given_the_hash_of_the_script() {
+        let hash = base64_simd::STANDARD.encode_to_string(Sha256::digest(SEARCH));
+        assert!(HEAD.contains(&format!("script-src 'sha256-{hash}'")), "{hash}");
+        assert!(!SEARCH.contains("</"), "it would end the script");
+    }
 }
