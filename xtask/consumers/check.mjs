@@ -164,7 +164,7 @@ for (const trace of traces) {
     const exact = lines.reduce((sum, line) => sum + Number(line.slice(line.lastIndexOf(' ') + 1)), 0);
     if (Math.abs(found - exact) > lines.length) throw new Error(`self time: ${found} ns, expected ${exact}`);
     // Its own rows add up to the total.
-    const rows = [...stdout.matchAll(/^\s*(\d+)(?:ns)?\s+[\d.]+%/gm)].map(([, flat]) => Number(flat));
+    const rows = [...stdout.matchAll(/^\s*(\d+)(?:ns)?\s+[\d.e+-]+%/gm)].map(([, flat]) => Number(flat));
     same('sum of rows', rows.reduce((sum, flat) => sum + flat, 0), found);
     return `${found} ns of self time, ${rows.length} functions`;
   });

@@ -23,7 +23,7 @@ const DAMAGE: usize = 100;
 /// The beginning of the page: it may load nothing, and runs no script but [`SEARCH`], which the browser knows by its hash.
 const HEAD: &str = "<meta charset=\"utf-8\">\n\
 <meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; style-src 'unsafe-inline'; \
-script-src 'sha256-HfsrbHXxtsKIWl314L13hNMXlNAj45IQtqDrsDKMBCw='\">\n\
+script-src 'sha256-PM4gUsavCZnk85654A3bnYGt++4oyL9u1G+tSzmXE0c='\">\n\
 <meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n\
 <meta name=\"color-scheme\" content=\"light dark\">\n\
 <style>\n\

@@ -11,7 +11,8 @@ const search = () => {
   const has = ([, name]) => name.includes(text);
   for (const rect of rects) rect[0].classList.toggle('off', text !== '' && !has(rect));
   for (const row of rows) row[0].style.display = text === '' ? '' : has(row) ? 'table-row' : 'none';
-  found.textContent = text === '' ? '' : `${rows.filter(has).length} rows, ${rects.filter(has).length} boxes`;
+  const count = (all, one, many) => `${all.filter(has).length} ${all.filter(has).length === 1 ? one : many}`;
+  found.textContent = text === '' ? '' : `${count(rows, 'row', 'rows')}, ${count(rects, 'box', 'boxes')}`;
 };
 
 box.hidden = false;
