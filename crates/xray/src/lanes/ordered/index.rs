@@ -133,6 +133,12 @@ impl Index {
     }
 }
 
+/// The index of a part, before threads and buffers are sorted.
+pub(super) struct Unsorted {
+    index: Index,
+    buffers_begun: u64,
+}
+
 /// Makes an [`Index`] from a walk; diagnostics go to a sink.
 pub(crate) struct Indexer<'a> {
     sink: &'a mut dyn Sink,
@@ -191,6 +197,41 @@ impl<'a> Indexer<'a> {
     /// Thread and time of the next record.
     pub(crate) fn clock(&self) -> Clock {
         self.clock
+    }
+
+    /// What was found in a part of a trace that begins and ends between buffers.
+    pub(super) fn unsorted(mut self) -> Unsorted {
+        self.close_buffer();
+        Unsorted { index: self.index, buffers_begun: self.buffers_begun }
+    }
+
+    /// Continues with another part, before which there are `records`.
+    pub(super) fn append(&mut self, part: Unsorted, records: u64) {
+        let Unsorted { index: Index { owners, buffers, pieces, wall_times, .. }, buffers_begun } = part;
+        let own = &mut self.index;
+        let mut numbers = Vec::with_capacity(owners.len());
+        for owner in owners {
+            let next = u32::try_from(own.owners.len()).unwrap_or(u32::MAX);
+            let number = *self.owner_numbers.entry((owner.process, owner.thread)).or_insert(next);
+            match own.owners.get_mut(number as usize) {
+                Some(known) => known.bytes += owner.bytes,
+                None => own.owners.push(owner),
+            }
+            numbers.push(number);
+        }
+        let (first_piece, first_number) = (own.pieces.len(), self.buffers_begun);
+        own.buffers.extend(buffers.into_iter().map(|buffer| Buffer {
+            owner: numbers.get(buffer.owner as usize).copied().unwrap_or(u32::MAX),
+            number: buffer.number + first_number,
+            first_piece: buffer.first_piece + first_piece,
+            ..buffer
+        }));
+        own.pieces.extend(pieces.into_iter().map(|piece| {
+            let at = Place { seq: piece.at.seq + records, ..piece.at };
+            Piece { at, ..piece }
+        }));
+        own.wall_times.extend(wall_times);
+        self.buffers_begun += buffers_begun;
     }
 
     /// Sorts threads and their buffers.

@@ -11,6 +11,7 @@ mod index;
 mod merge;
 mod parallel;
 mod part;
+mod plain;
 #[cfg(feature = "tools")]
 mod sections;
 #[cfg(feature = "tools")]
@@ -134,6 +135,8 @@ pub struct Ordered {
     /// A stream longer than this is long.
     buffered_bytes_max: usize,
     summary: Summary,
+    /// How many threads may be used.
+    threads: usize,
 }
 
 /// What remains to be done.
@@ -175,12 +178,20 @@ impl Ordered {
     }
 
     fn open_buffering(trace: XrayTrace, sink: &mut dyn Sink, buffered_bytes_max: usize) -> Result<Self, Error> {
+        let threads = trace.threads;
         let Opened { mut cursor, form, limits } = trace.start(sink)?;
         let (form, facts) = match form {
             Form::Empty | Form::Unreadable(_) => {
                 let bytes = end(&read_to_end(cursor)?, sink)?;
                 let summary = Summary { records: 0, bytes };
-                return Ok(Self { facts: Facts::NOTHING, body: Body::Nothing, limits, buffered_bytes_max, summary });
+                return Ok(Self {
+                    facts: Facts::NOTHING,
+                    body: Body::Nothing,
+                    limits,
+                    buffered_bytes_max,
+                    summary,
+                    threads,
+                });
             }
             Form::Yaml => (WireForm::Yaml, Facts::of_yaml(&mut cursor, &limits)?),
             Form::Binary(header, layout) if header.type_code == TYPE_FDR => {
@@ -191,7 +202,7 @@ impl Ordered {
             }
         };
         let body = Body::Long { cursor, form };
-        let mut ordered = Self { facts, body, limits, buffered_bytes_max, summary: Summary::default() };
+        let mut ordered = Self { facts, body, limits, buffered_bytes_max, summary: Summary::default(), threads };
         ordered.first_pass(buffered_bytes_max, sink)?;
         Ok(ordered)
     }
@@ -209,10 +220,9 @@ impl Ordered {
             return Ok(());
         }
         let cursor = if let WireForm::Fdr(header, layout) = form {
-            let mut indexer = Indexer::new(sink, header.version);
-            let (records, cursor) = FdrWalk::new(cursor, header, layout, &self.limits).walk(&mut indexer)?;
+            let (index, records, cursor) = self.index(cursor, header, layout, sink)?;
             self.summary.records = records;
-            self.body = Body::Indexed { cursor, index: indexer.finish(), layout };
+            self.body = Body::Indexed { cursor, index, layout };
             &self.body
         } else {
             let mut scout = Scout::new(Some(sink));
@@ -225,6 +235,25 @@ impl Ordered {
             self.summary.bytes = end(cursor, sink)?;
         }
         Ok(())
+    }
+
+    /// The index of an FDR trace, how many records it has, and the cursor behind them.
+    fn index(
+        &self,
+        mut cursor: Cursor,
+        header: Header,
+        layout: Orders,
+        sink: &mut dyn Sink,
+    ) -> Result<(Index, u64, Cursor), Error> {
+        let payload_max = self.limits.record_bytes_max;
+        let plain = |all| plain::index(all, layout, header.version, payload_max, self.threads);
+        if let Some((index, records)) = cursor.as_slice().and_then(plain) {
+            cursor.skip(u64::MAX)?;
+            return Ok((index, records, cursor));
+        }
+        let mut indexer = Indexer::new(sink, header.version);
+        let (records, cursor) = FdrWalk::new(cursor, header, layout, &self.limits).walk(&mut indexer)?;
+        Ok((indexer.finish(), records, cursor))
     }
 
     /// What the header states.

@@ -163,8 +163,28 @@ fn threads_apart(mut moments: Vec<Kept>) -> Vec<Kept> {
     moments
 }
 
+/// The first pass on several threads finds what it finds on one, or reads the trace on one.
+fn assert_indexed(bytes: &[u8], what: &str) -> bool {
+    let index = |threads: usize| {
+        let (mut sink, options) = (Collect::default(), OpenOptions { threads, ..OpenOptions::default() });
+        let ordered = Ordered::open(Input::from_bytes("x", bytes.to_vec()), &options, &mut sink).unwrap();
+        let Body::Indexed { index, layout, .. } = &ordered.body else { return None };
+        let version = ordered.facts.fdr_version();
+        let payload_max = ordered.limits.record_bytes_max;
+        let plain = plain::index(bytes, *layout, version, payload_max, threads).map(|(index, _)| format!("{index:?}"));
+        Some((format!("{index:?}"), ordered.summary.records, sink.0, plain))
+    };
+    let (Some(one), Some(several)) = (index(1), index(3)) else { return false };
+    assert_eq!((&one.0, one.1, &one.2), (&several.0, several.1, &several.2), "{what}");
+    if let Some(plain) = &several.3 {
+        assert!(one.2.is_empty() && *plain == one.0, "{what}: it is not plain");
+    }
+    several.3.is_some()
+}
+
 /// Reads by each way and compares.
 fn assert_ordered(bytes: &[u8], what: &str) {
+    assert_indexed(bytes, what);
     let (by_thread, by_time, reported) = expected(bytes);
     let options = OpenOptions::default();
     let slice = || Input::from_bytes("x", bytes.to_vec());
@@ -216,6 +236,14 @@ fn samples() -> Vec<(String, Vec<u8>)> {
     }
     found.sort();
     found
+}
+
+#[test]
+fn buffers_that_follow_one_another_are_indexed_on_several_threads() {
+    let times: Vec<(u32, u64)> = (0..40).map(|n| (1 + n % 3, 10_000 - u64::from(n % 7) * 1000)).collect();
+    let bytes = trace(&times);
+    assert!(assert_indexed(&bytes, "forty buffers"));
+    mutations(&bytes, 11, 400, |changed| _ = assert_indexed(changed, "forty buffers, changed"));
 }
 
 #[test]
