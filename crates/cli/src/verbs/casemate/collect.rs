@@ -84,11 +84,15 @@ pub(crate) fn run(options: &CollectArguments) -> Result<Verdict, Failure> {
     let name = options.file.display().to_string();
     let stop = stop_on_signal();
     let is_over = || stop.load(Ordering::Relaxed);
-    let rings = match options.follow {
-        true => wait_for_rings(options, &name, &is_over)?,
-        false => Some(open_image(options, &name)?),
+    let create = || Written::create(&options.output, options.force, options.follow);
+    let (rings, written) = if options.follow {
+        // Nobody waits for rings to learn that a file is in the way, and none is touched before there are rings.
+        Written::look(&options.output, options.force)?;
+        (wait_for_rings(options, &name, &is_over)?, create()?)
+    } else {
+        let written = create()?;
+        (Some(open_image(options, &name)?), written)
     };
-    let written = Written::create(&options.output, options.force, options.follow)?;
     let damage = Reporter::new(&name, anytrace_formats::by_name("casemate"), Way::Stderr, options.limit);
     let Some(rings) = rings else {
         // An interrupt came first.

@@ -43,6 +43,15 @@ impl Written {
         }
     }
 
+    /// Fails where [`Self::create`] will, because a file is there.
+    pub(super) fn look(path: &Path, force: bool) -> Result<(), Failure> {
+        let is_there = path.as_os_str() != "-" && std::fs::metadata(path).is_ok_and(|meta| meta.is_file());
+        if is_there && !force {
+            return Err(Failure::usage(format!("{} exists; use --force to replace it", path.display())));
+        }
+        Ok(())
+    }
+
     /// True where records come while it is written.
     pub(super) fn is_followed(&self) -> bool {
         matches!(self, Self::Live(_))
