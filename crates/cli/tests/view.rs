@@ -263,9 +263,13 @@ fn a_report_is_one_page_that_loads_nothing() {
         let html = std::fs::read_to_string(&page).unwrap();
         assert!(html.starts_with("<!doctype html>") && html.ends_with("</html>\n"), "{name}");
         assert!(html.contains(&format!("<h1>{name}</h1>")) && html.contains("<svg"), "{name}");
-        for loads in ["http:", "https:", "<script", "src=", "url(", "@import", "<link", "<a "] {
+        for loads in ["http:", "https:", "src=", "url(", "@import", "<link", "<a ", "fetch(", "import("] {
             assert!(!html.contains(loads), "{name}: {loads}");
         }
+        // The search, at the end, which the page allows by its hash and nothing else.
+        assert_eq!(html.matches("<script>").count(), 1, "{name}");
+        assert_eq!(html.matches("<script").count(), 1, "{name}");
+        assert!(html.contains("default-src 'none'; style-src 'unsafe-inline'; script-src 'sha256-"), "{name}");
         assert_eq!(report().status.code(), Some(2), "it replaces nothing without --force");
     }
     let page = std::fs::read_to_string(folder.path().join("relay.heph.html")).unwrap();
