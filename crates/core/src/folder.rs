@@ -1,5 +1,6 @@
 //! A folder as an input: the archive of its files, made as it is read.
 
+use std::collections::BTreeSet;
 use std::fs::{self, File};
 use std::io::{self, Read, Seek, SeekFrom};
 use std::path::{Path, PathBuf};
@@ -42,14 +43,20 @@ pub(crate) struct Folder {
 }
 
 impl Folder {
-    /// The files of a folder and of those in it, in the order of their names. `None` where none of them is called
-    /// `metadata`. Names that begin with a dot are left out.
+    /// The files of the traces in a folder and in those below it, in the order of their names: those beside a `metadata`
+    /// and below it. `None` where there is none. Names that begin with a dot are left out.
     pub(crate) fn open(path: &Path) -> io::Result<Option<Self>> {
         let mut files = Vec::new();
         collect(path, "", 0, &mut files)?;
-        if !files.iter().any(|(name, ..)| is_description(name)) {
+        let described: BTreeSet<String> =
+            files.iter().filter(|(name, ..)| is_description(name)).map(|(name, ..)| parent(name).to_owned()).collect();
+        if described.is_empty() {
             return Ok(None);
         }
+        files.retain(|(name, ..)| {
+            let mut folders = std::iter::successors(Some(parent(name)), |of| (!of.is_empty()).then(|| parent(of)));
+            folders.any(|folder| described.contains(folder))
+        });
         let mut folder = Self { pieces: Vec::new(), length: 0, open: Mutex::new(None) };
         for (name, path, length) in files {
             folder.push(Piece::Bytes(Header::file(&name, length).to_bytes()));
@@ -67,6 +74,11 @@ impl Folder {
             self.length += length;
         }
     }
+}
+
+/// The folder of a name; empty for the outermost.
+fn parent(name: &str) -> &str {
+    name.rsplit_once('/').map_or("", |(folder, _)| folder)
 }
 
 fn is_description(name: &str) -> bool {
@@ -139,7 +151,7 @@ mod tests {
     use crate::{Input, InputOptions};
 
     #[test]
-    fn a_folder_is_the_archive_of_its_files() {
+    fn a_folder_is_the_archive_of_the_traces_in_it() {
         let folder = std::env::temp_dir().join(format!("anytrace-folder-{}", std::process::id()));
         fs::create_dir_all(folder.join("b/c")).unwrap();
         for (name, bytes) in [("a", &b"first"[..]), ("b/c/stream", &[7; 513]), ("b/c/metadata", b"text"), (".x", b"-")]
@@ -149,13 +161,13 @@ mod tests {
         let open = || Input::open(&folder, InputOptions::default());
         let mut archive = Vec::new();
         open().unwrap().into_read().read_to_end(&mut archive).unwrap();
-        assert_eq!(archive.len(), 3 * 512 + 2 * 512 + 1024 + END.len());
+        assert_eq!(archive.len(), 2 * 512 + 512 + 1024 + END.len());
         let unpacked = folder.join("out");
         crate::archive::unpack(archive.as_slice(), &unpacked).unwrap();
         assert_eq!(fs::read(unpacked.join("b/c/stream")).unwrap(), [7; 513]);
         // The description comes first, hidden files do not come.
-        assert!(archive[1024..].starts_with(b"b/c/metadata\0"));
-        assert!(!unpacked.join(".x").exists());
+        assert!(archive.starts_with(b"b/c/metadata\0"));
+        assert!(!unpacked.join(".x").exists() && !unpacked.join("a").exists());
         fs::remove_file(folder.join("b/c/metadata")).unwrap();
         fs::remove_dir_all(&unpacked).unwrap();
         assert_eq!(open().err().unwrap().to_string(), format!("{} is a directory", folder.display()));

@@ -302,12 +302,14 @@ fn the_head_says_how_long_the_data_are_only_where_that_is_known() {
 
 #[test]
 fn folders_and_missing_files_are_errors_of_their_kind() {
-    let folder = std::env::temp_dir();
+    let folder = std::env::temp_dir().join(format!("anytrace-folder-{}", std::process::id()));
+    std::fs::create_dir_all(&folder).unwrap();
     let error = Input::open(&folder, InputOptions::default()).err().unwrap();
     assert_eq!(error.kind(), Kind::Usage);
+    std::fs::remove_dir(&folder).unwrap();
     let error = Input::open(&folder.join("anytrace-no-such-file"), InputOptions::default()).err().unwrap();
     assert!(error.kind() == Kind::Io && error.to_string().contains("anytrace-no-such-file"), "{error}");
-    assert!(Input::open_as_is(&folder).is_err());
+    assert!(Input::open_as_is(&std::env::temp_dir()).is_err());
     let file = Scratch::new("empty", b"");
     let empty = file.open(false);
     assert_eq!((empty.file_bytes(), empty.head().bytes.len()), (Some(0), 0));
