@@ -386,7 +386,7 @@ mod tests {
         assert_eq!(shown(12 | 1 << 32, 2), Some((0, 16, 12, 16)));
         assert_eq!(shown(12 | 1 << 32 | 1 << 33, 2), Some((-1, 1, 12, 1)));
         assert_eq!(shown(12 | 1 << 32 | 2 << 6, 2), Some((0, 16, 12, 16)));
-        assert_eq!(shown(16 | 1 << 32 | 1 << 33, 2), Some((1, 1, 12, 1)), "the size does not agree");
+        assert_eq!(shown(16 | 1 << 32 | 1 << 33, 2), Some((0, 1, 12, 1)), "the size does not agree, and decides");
         assert_eq!(shown(12 | 2 << 14 | 1 << 32, 1), Some((0, 1, 14, 1)));
         let host = Control {
             value: 12 | 2 << 14 | 1 << 59,
