@@ -9,7 +9,8 @@ pub(crate) fn run(arguments: &[String]) -> Result<(), String> {
     let mut command = cargo();
     command.args(["test", "--quiet", "--locked", "--package", "anytrace-casemate", "--test", "book"]);
     // Tests of other files have the word in their names, too.
-    command.args(["--test", "model_corpus", "--", "the_chapter_lists"]);
+    command.args(["--test", "changes", "--test", "model_corpus", "--test", "trees", "--test", "vocabulary"]);
+    command.args(["--", "the_chapter_lists"]);
     match arguments {
         [] => command.env("UPDATE_GOLDENS", "1"),
         [word] if word == "--check" => command.env_remove("UPDATE_GOLDENS"),

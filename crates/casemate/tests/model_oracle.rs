@@ -99,8 +99,9 @@ fn messages(seeds: std::ops::Range<u64>, base: Options) -> BTreeMap<String, u64>
 #[test]
 fn generated_traces_fire_every_message() {
     let counts = messages(0..4000, Options::compat());
-    // The reference has no rule about stale permissions.
-    let theirs = MESSAGES.iter().filter(|message| !message.contains("handed over"));
+    // The reference has no rule about stale permissions, identifiers that are used again, and contiguous groups.
+    let ours = ["handed over", "reused without TLB maintenance", "global entries of another tree", "contiguous group"];
+    let theirs = MESSAGES.iter().filter(|message| !ours.iter().any(|part| message.contains(part)));
     let missing: Vec<_> = theirs.filter(|message| !counts.contains_key(**message)).collect();
     assert!(missing.is_empty(), "{missing:#?}\n{counts:#?}");
     assert!(counts.contains_key(""), "no abort: {counts:#?}");
