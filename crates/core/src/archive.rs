@@ -1,11 +1,9 @@
 //! Several files as one sequence of bytes: the form of `tar`, which has the name and the length of each file in front
 //! of its bytes.
 //!
-//! A trace that is a folder is read as the archive that `tar` would make of it, so that every reader sees one input,
-//! and
+//! A trace that is a folder is read as the archive that `tar` would make of it, so that every reader sees one input, and
 //! an archive is a trace as well as the folder is. Form: POSIX.1-1988 (ustar), with the long names and the long numbers
-//! of
-//! GNU tar, and the paths of POSIX.1-2001 (pax).
+//! of GNU tar, and the paths of POSIX.1-2001 (pax).
 
 use std::io::{self, Read, Write};
 use std::path::{Component, Path, PathBuf};

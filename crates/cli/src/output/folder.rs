@@ -17,6 +17,8 @@ pub(super) struct Folder {
     staged: TempDir,
     path: PathBuf,
     contents: Contents,
+    /// What was there may be replaced: `--force`.
+    force: bool,
 }
 
 /// What is in the folder.
@@ -27,36 +29,41 @@ enum Contents {
     Archive,
 }
 
-/// The files by which a folder is known as an output of this kind.
-const TRACE: OutputFolder = OutputFolder { main: "stream", beside: "metadata" };
+impl Contents {
+    /// Fails where a folder has anything that is no output of this kind: it is somebody's work.
+    fn may_replace(&self, path: &Path) -> Result<(), Failure> {
+        let (is_such, such) = match self {
+            Self::Two(files, _) => (is_one(path, *files), format!("of {} and {}", files.beside, files.main)),
+            Self::Archive => (is_traces(path, false, 0), "of traces".to_owned()),
+        };
+        if is_such {
+            Ok(())
+        } else {
+            Err(Failure::usage(format!("{}: only a folder {such} is replaced", path.display())))
+        }
+    }
+}
+
+/// The file that describes the others beside it and below.
+const DESCRIPTION: &str = "metadata";
+
+/// Deepest folders of a trace.
+const DEPTH_MAX: usize = 16;
 
 impl Output {
     /// Starts a folder; what is written goes to its main file. An empty folder is taken; another is replaced only with
     /// `force`, and only where it is such an output itself.
     pub(super) fn create_folder(path: &Path, files: OutputFolder, force: bool) -> Result<Self, Failure> {
-        let may_replace = |path: &Path| {
-            let (main, beside) = (files.main, files.beside);
-            let text = format!("{}: only a folder of {beside} and {main} is replaced", path.display());
-            if is_one(path, files) { Ok(()) } else { Err(Failure::usage(text)) }
-        };
-        Self::stage_folder(path, Contents::Two(files, Vec::new()), force, may_replace)
+        Self::stage_folder(path, Contents::Two(files, Vec::new()), force)
     }
 
     /// Starts a folder of the files of the archive that is written. An empty folder is taken; another is replaced only
-    /// with `force`, and only where it has the description of a trace.
+    /// with `force`, and only where all of it are traces.
     pub(crate) fn create_unpacked(path: &Path, force: bool) -> Result<Self, Failure> {
-        Self::stage_folder(path, Contents::Archive, force, |path| {
-            let text = format!("{}: only a folder with a file {} is replaced", path.display(), TRACE.beside);
-            if path.join(TRACE.beside).is_file() { Ok(()) } else { Err(Failure::usage(text)) }
-        })
+        Self::stage_folder(path, Contents::Archive, force)
     }
 
-    fn stage_folder(
-        path: &Path,
-        contents: Contents,
-        force: bool,
-        may_replace: impl Fn(&Path) -> Result<(), Failure>,
-    ) -> Result<Self, Failure> {
+    fn stage_folder(path: &Path, contents: Contents, force: bool) -> Result<Self, Failure> {
         let failed = |error: io::Error| Failure::usage(format!("cannot write {}: {error}", path.display()));
         if is_packed(path) {
             return Err(Failure::usage(format!("{}: a folder cannot be compressed", path.display())));
@@ -68,7 +75,7 @@ impl Output {
             if !force {
                 return Err(Failure::usage(format!("{} exists; use --force to replace it", path.display())));
             }
-            may_replace(path)?;
+            contents.may_replace(path)?;
         }
         // `x/` and `x` are the same folder.
         let path: PathBuf = path.components().collect();
@@ -78,7 +85,7 @@ impl Output {
         builder.permissions(std::os::unix::fs::PermissionsExt::from_mode(0o777));
         let staged = builder.tempdir_in(beside(&path)).map_err(failed)?;
         remove_on_signal(staged.path());
-        let folder = Folder { staged, path: path.clone(), contents };
+        let folder = Folder { staged, path: path.clone(), contents, force };
         Self::stage(&path, Place::Folder(folder), force)
     }
 
@@ -120,7 +127,11 @@ impl Folder {
             }
         }
         // What is replaced keeps another name until the new one is there.
-        let old = !is_empty(&self.path) && self.path.is_dir();
+        let old = self.force && self.path.is_dir() && !is_empty(&self.path);
+        if old {
+            // Again: it may have changed since.
+            self.contents.may_replace(&self.path)?;
+        }
         let old = old.then(|| self.staged.path().with_extension("old"));
         if let Some(old) = &old {
             fs::rename(&self.path, old).map_err(failed)?;
@@ -139,6 +150,19 @@ impl Folder {
 
 fn is_empty(path: &Path) -> bool {
     fs::read_dir(path).is_ok_and(|mut entries| entries.next().is_none())
+}
+
+/// True for a folder in which every file is beside a description or below one.
+fn is_traces(path: &Path, is_described: bool, depth: usize) -> bool {
+    let is_described = is_described || path.join(DESCRIPTION).is_file();
+    let is_of_one = |entry: io::Result<fs::DirEntry>| {
+        let Ok((kind, entry)) = entry.and_then(|entry| Ok((entry.file_type()?, entry))) else { return false };
+        if kind.is_dir() {
+            return depth < DEPTH_MAX && is_traces(&entry.path(), is_described, depth + 1);
+        }
+        kind.is_file() && is_described
+    };
+    fs::read_dir(path).is_ok_and(|entries| entries.into_iter().all(is_of_one))
 }
 
 /// True for a folder of these two files and nothing else.
@@ -161,6 +185,48 @@ mod tests {
         output.write_all(bytes).unwrap();
         output.put_beside(b"about".to_vec());
         output.commit(Verdict::Fine)
+    }
+
+    #[test]
+    fn what_came_meanwhile_is_not_replaced() {
+        let parent = tempfile::tempdir().unwrap();
+        for force in [false, true] {
+            let path = parent.path().join(format!("out-{force}"));
+            for is_archive in [false, true] {
+                let mut output = if is_archive {
+                    Output::create_unpacked(&path, force).unwrap()
+                } else {
+                    Output::create_folder(&path, FILES, force).unwrap()
+                };
+                output.write_all(&anytrace_core::archive::END).unwrap();
+                fs::create_dir(&path).unwrap();
+                fs::write(path.join("notes"), "mine").unwrap();
+                assert!(output.commit(Verdict::Fine).is_err());
+                assert_eq!(fs::read(path.join("notes")).unwrap(), b"mine");
+                fs::remove_dir_all(&path).unwrap();
+            }
+        }
+        assert_eq!(names(parent.path()).len(), 0);
+    }
+
+    #[test]
+    fn only_traces_are_replaced_by_an_archive() {
+        let parent = tempfile::tempdir().unwrap();
+        let path = parent.path().join("out");
+        fs::create_dir_all(path.join("ust/index")).unwrap();
+        for name in ["ust/metadata", "ust/c_0", "ust/index/c_0.idx"] {
+            fs::write(path.join(name), "x").unwrap();
+        }
+        let replace = || {
+            let mut output = Output::create_unpacked(&path, true)?;
+            output.write_all(&anytrace_core::archive::END).unwrap();
+            output.commit(Verdict::Fine)
+        };
+        fs::write(path.join("notes"), "mine").unwrap();
+        assert!(replace().is_err());
+        fs::remove_file(path.join("notes")).unwrap();
+        replace().unwrap();
+        assert_eq!(names(&path).len(), 0);
     }
 
     fn names(path: &Path) -> Vec<String> {
