@@ -16,6 +16,11 @@ pub(crate) struct Failure {
 }
 
 impl Failure {
+    /// A file was waited for until an interrupt.
+    pub(crate) fn did_not_appear(name: &str) -> Self {
+        Self::usage(format!("cannot open {name}: the file did not appear"))
+    }
+
     /// The command makes no sense or cannot be carried out: exit 2.
     pub(crate) fn usage(message: impl Into<String>) -> Self {
         Self { message: message.into(), code: 2, is_closed_pipe: false }

@@ -74,6 +74,11 @@ impl Arrivals {
         matches!(self.source, Source::File(_))
     }
 
+    /// True for a file that has not appeared yet.
+    pub fn is_missing(&self) -> bool {
+        matches!(&self.source, Source::File(file) if file.is_missing())
+    }
+
     /// The address on which it listens, with the port the system chose where 0 was asked for.
     pub fn address(&self) -> Option<String> {
         match &self.source {

@@ -73,6 +73,10 @@ impl GrowingFile {
         Ok(Self { path: path.to_owned(), open, last_bytes: now, next_glance: now })
     }
 
+    pub(super) fn is_missing(&self) -> bool {
+        self.open.is_none()
+    }
+
     pub(super) fn place(&self, unread: u64) -> Option<Place> {
         let open = self.open.as_ref()?;
         let position = open.position.checked_sub(unread)?;

@@ -81,6 +81,9 @@ pub(super) fn run(options: Asked<'_>, check: &CheckOptions) -> Result<Verdict, F
         }
         following.take(arrival, &buffer)?;
     }
+    if following.arrivals.is_missing() {
+        return Err(Failure::did_not_appear(&following.name));
+    }
     following.end()
 }
 
@@ -111,6 +114,9 @@ impl<'a> Following<'a> {
         };
         let arrivals = Arrivals::open(path, place.as_ref()).map_err(|error| Failure::bare(&error))?;
         let shown = Shown { name: name.clone(), is_json };
+        if arrivals.is_missing() {
+            shown.event("waiting", &format!("{name}: waiting until the file appears"), None)?;
+        }
         if let Some(address) = arrivals.address() {
             shown.event("listening", &format!("listening on {address}"), Some(&address))?;
         }

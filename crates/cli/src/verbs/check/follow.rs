@@ -84,6 +84,9 @@ fn recognized(
         let wait = if head.is_empty() { None } else { Some(WAIT) };
         let is_over = !feed.more(&mut head, wait)?;
         let since = *since.get_or_insert_with(Instant::now);
+        if feed.arrivals.is_missing() {
+            return Err(Failure::did_not_appear(name));
+        }
         if head.is_empty() {
             return Ok((None, head));
         }
@@ -153,6 +156,9 @@ impl Feed {
             is_over: false,
             was_cut: Arc::default(),
         };
+        if feed.arrivals.is_missing() {
+            feed.event("waiting", &format!("{name}: waiting until the file appears"), None)?;
+        }
         if let Some(address) = feed.arrivals.address() {
             feed.event("listening", &format!("listening on {address}"), Some(&address))?;
         }
