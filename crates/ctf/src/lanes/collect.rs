@@ -103,7 +103,7 @@ pub(super) fn collect(
     })?;
     let clock = reader.layout().catalog.traces.iter().find_map(|(_, trace)| trace.clocks.first());
     let zero = clock.map(|clock| (clock.zero_ns(), clock.name == "monotonic"));
-    let is_full = out.is_full || out.names.is_full;
+    let is_full = out.is_full || out.names.is_full();
     let summary = Summary { records: passed.records, bytes: passed.bytes };
     Ok(Collected { names: out.names, sorter: out.sorter, rows: out.rows, start: out.start, zero, is_full, summary })
 }

@@ -80,7 +80,7 @@ pub(super) fn collect(
         }
         Ok(Go::On)
     })?;
-    let is_full = out.is_full || session.is_full || session.names.is_full;
+    let is_full = out.is_full || session.is_full || session.names.is_full();
     let summary = Summary { records: passed.records, bytes: passed.bytes };
     Ok(Collected { session, sorter: out.sorter, rows: out.rows, start: out.start, is_full, summary })
 }

@@ -1,6 +1,6 @@
 //! Names, by number.
 
-use anytrace_core::hash::Map;
+use anytrace_core::Interner;
 
 /// The number of a name.
 pub(crate) type NameNumber = u32;
@@ -12,54 +12,38 @@ pub(crate) const FLOW: NameNumber = 1;
 pub(crate) const VALUE: NameNumber = 2;
 pub(crate) const CATEGORY: NameNumber = 3;
 
-/// Most names.
-const NAMES_MAX: usize = 1 << 20;
+const FIRST: [&[u8]; 4] = [b"(unnamed)", b"flow", b"value", b"category"];
 
 /// All names of a trace.
 #[derive(Debug)]
-pub(crate) struct Names {
-    known: Map<Box<[u8]>, NameNumber>,
-    all: Vec<Box<[u8]>>,
-    /// True when a name did not get a number.
-    pub(crate) is_full: bool,
-}
+pub(crate) struct Names(Interner);
 
 impl Default for Names {
     fn default() -> Self {
-        let mut names = Self { known: Map::default(), all: Vec::new(), is_full: false };
-        for name in [&b"(unnamed)"[..], b"flow", b"value", b"category"] {
-            names.number(name);
-        }
+        let mut names = Self(Interner::default());
+        FIRST.iter().for_each(|name| _ = names.number(name));
         names
     }
 }
 
 impl Names {
-    /// The number of a name; beyond the limit that of what has none.
+    /// The number of a name; where there is no room for it that of what has none.
     pub(crate) fn number(&mut self, name: &[u8]) -> NameNumber {
-        if name.is_empty() {
-            return UNNAMED;
-        }
-        if let Some(known) = self.known.get(name) {
-            return *known;
-        }
-        if self.all.len() >= NAMES_MAX {
-            self.is_full = true;
-            return UNNAMED;
-        }
-        let next = NameNumber::try_from(self.all.len()).unwrap_or(UNNAMED);
-        self.known.insert(name.into(), next);
-        self.all.push(name.into());
-        next
+        if name.is_empty() { UNNAMED } else { self.0.number(name).unwrap_or(UNNAMED) }
     }
 
     /// A name; of the number of what has none the empty one.
     pub(crate) fn get(&self, number: NameNumber) -> &[u8] {
-        if number == UNNAMED { b"" } else { self.all.get(number as usize).map_or(b"", |name| name) }
+        if number == UNNAMED { b"" } else { self.0.get(number).unwrap_or_default() }
     }
 
     /// All names, in the order of their numbers.
     pub(crate) fn all(&self) -> impl Iterator<Item = &[u8]> {
-        self.all.iter().map(AsRef::as_ref)
+        self.0.all()
+    }
+
+    /// True when a name did not get a number.
+    pub(crate) fn is_full(&self) -> bool {
+        self.0.refused() > 0
     }
 }

@@ -188,7 +188,7 @@ impl Taker {
     #[inline]
     pub(crate) fn event(&mut self, place: Place, event: &Event<'_>) -> StoredEvent {
         let header = &event.header;
-        let name = self.names.number(event.description);
+        let name = self.names.number(event.description).unwrap_or(super::names::NO_ROOM);
         if self.names.len() > self.kinds.len() {
             self.new_name(event);
         }
