@@ -159,6 +159,12 @@ fn has_id(path: &Path, module: &Module) -> bool {
     ObjectFile::parse(&binary, None).is_ok_and(|object| object.build_id() == Some(&module.build_id[..]))
 }
 
+/// The build id of a file; `None` where it is no object file, or has none.
+pub fn build_id(path: &Path) -> Option<Vec<u8>> {
+    let binary = Binary::open(path, InputOptions::default()).ok()?;
+    ObjectFile::parse(&binary, None).ok()?.build_id().map(<[u8]>::to_vec)
+}
+
 impl<'a> ObjectFile<'a> {
     /// What the linker made of the file's contents, to tell builds apart; `None` where it did not.
     pub fn build_id(&self) -> Option<&'a [u8]> {
