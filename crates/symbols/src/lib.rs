@@ -32,6 +32,7 @@ mod program;
 mod relocate;
 pub mod sites;
 mod sources;
+mod split;
 mod symbol_table;
 #[cfg(feature = "testing")]
 pub mod testing;

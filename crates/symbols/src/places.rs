@@ -110,7 +110,8 @@ impl CodeFiles<'_> {
             return if mapped.is_named { Err(Error::usage(note)) } else { Ok(vec![note]) };
         }
         let symbols = objects.symbols();
-        let debug = objects.debug_data()?;
+        let mut notes = program.notes().to_vec();
+        let debug = objects.debug_data(&mut notes)?;
         // Without debug data, or with damaged ones, symbols remain.
         let lines = debug.lines().ok();
         let of_run: Vec<u64> = wanted.iter().filter_map(|at| codes.get(*at).copied()).collect();
@@ -146,7 +147,7 @@ impl CodeFiles<'_> {
                 };
             }
         }
-        Ok(program.notes().to_vec())
+        Ok(notes)
     }
 }
 
