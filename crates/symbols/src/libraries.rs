@@ -45,6 +45,8 @@ pub fn libraries(program: &Path, options: InputOptions) -> Result<Vec<PathBuf>, 
 pub fn started(objects: &[PathBuf], options: InputOptions) -> Vec<PathBuf> {
     let Some((program, _)) = objects.split_first() else { return Vec::new() };
     let open = |path: &PathBuf| {
+        // A pipe would be waited for.
+        let path = Some(path).filter(|path| path.is_file())?;
         let binary = Binary::open(path, options).ok()?;
         Some(Needs::of(path.clone(), &ObjectFile::parse(&binary, None).ok()?))
     };

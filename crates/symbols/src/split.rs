@@ -142,8 +142,12 @@ pub(crate) struct Split<'a> {
 
 impl<'a> Split<'a> {
     pub(crate) fn new(files: &'a [SplitFile<'_>]) -> Self {
-        let mut split =
-            Self { packages: Vec::new(), units: RefCell::default(), given: RefCell::default(), bytes_left: Cell::new(0) };
+        let mut split = Self {
+            packages: Vec::new(),
+            units: RefCell::default(),
+            given: RefCell::default(),
+            bytes_left: Cell::new(0),
+        };
         let mut bytes = 0;
         for file in files {
             let borrow = |bytes: &'a Cow<'_, [u8]>| EndianSlice::new(bytes, file.endian);
@@ -212,13 +216,5 @@ fn units_of(dwarf: &Dwarf<'_>) -> Vec<(u64, std::ops::Range<usize>)> {
 /// True for the sections of a `.dwo` file that look-ups need.
 fn is_used(id: SectionId) -> bool {
     use SectionId as S;
-    matches!(
-        id,
-        S::DebugAbbrev
-            | S::DebugInfo
-            | S::DebugLine
-            | S::DebugRngLists
-            | S::DebugStr
-            | S::DebugStrOffsets
-    )
+    matches!(id, S::DebugAbbrev | S::DebugInfo | S::DebugLine | S::DebugRngLists | S::DebugStr | S::DebugStrOffsets)
 }

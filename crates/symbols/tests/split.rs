@@ -129,10 +129,12 @@ fn frames_are_those_of_a_program_that_was_not_split() {
         let (split, addresses, notes) = frames(&at.join("split"));
         assert!(notes.is_empty(), "{notes:?}");
         assert_eq!(split, whole, "{compiler} {options:?}: .dwo");
-        if has_program("llvm-symbolizer") {
+        // Of GCC's split data LLVM's symbolizer in version 14 has only the outermost function.
+        if compiler.starts_with("clang") && has_program("llvm-symbolizer") {
             let theirs = symbolized(&at.join("split"), &addresses);
             let ours = |frames: &[Frame]| -> Vec<(String, u32)> {
-                let frame = |frame: &Frame| (frame.name.clone().unwrap(), frame.location.as_ref().map_or(0, |at| at.line));
+                let frame =
+                    |frame: &Frame| (frame.name.clone().unwrap(), frame.location.as_ref().map_or(0, |at| at.line));
                 frames.iter().map(frame).collect()
             };
             assert_eq!(theirs.len(), split.len(), "{compiler} {options:?}");
@@ -178,7 +180,10 @@ fn files_of_another_build_are_reported() {
     let (split, _, _) = frames(&at.join("split"));
     run(at, compiler, &["-O2", "-g", options[0], "-gsplit-dwarf", "-c", "b.cpp", "-o", "b.o"]);
     let (other, _, notes) = frames(&at.join("split"));
-    assert!(notes.len() == 1 && notes[0].contains("debug data of 1 of 2 units") && notes[0].contains("b.dwo"), "{notes:?}");
+    assert!(
+        notes.len() == 1 && notes[0].contains("debug data of 1 of 2 units") && notes[0].contains("b.dwo"),
+        "{notes:?}"
+    );
     let of_first = |all: &[(String, u64, Vec<Frame>)]| -> Vec<_> {
         all.iter().filter(|(name, _, _)| name.contains("shop")).cloned().collect()
     };
@@ -196,7 +201,8 @@ fn damaged_files_are_answered() {
         for (program, file) in [("split", "a.dwo"), ("elsewhere/packed", "elsewhere/packed.dwp")] {
             let (program, file) = (folder.path().join(program), folder.path().join(file));
             let bytes = fs::read(&file).unwrap();
-            let count = |all: &[(String, u64, Vec<Frame>)]| all.iter().map(|(_, _, frames)| frames.len()).sum::<usize>();
+            let count =
+                |all: &[(String, u64, Vec<Frame>)]| all.iter().map(|(_, _, frames)| frames.len()).sum::<usize>();
             let most = count(&frames(&program).0);
             for at in (0..bytes.len()).step_by(7) {
                 fs::write(&file, &bytes[..at]).unwrap();

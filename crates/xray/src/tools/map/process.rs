@@ -64,7 +64,7 @@ impl Map {
             if self.objects.contains_key(&number) {
                 continue;
             }
-            match Program::open(&object.path, InputOptions::default()) {
+            match open(&object.path) {
                 Ok(library) if self.is_of_another_build(number, object, &library) => {}
                 Ok(library) if self.add_library(number, &library, mangling) => {
                     found.push(format!("{number} is {path}"))
@@ -104,7 +104,7 @@ impl Map {
             return;
         }
         let path = object.path.display();
-        match Program::open(&object.path, InputOptions::default()) {
+        match open(&object.path) {
             Ok(program) if self.is_of_another_build(0, object, &program) => {}
             Ok(program) => {
                 if self.add_library(0, &program, mangling) {
@@ -127,6 +127,14 @@ impl Map {
         }
         is_other
     }
+}
+
+/// Opens a file that maps name. It may be anything: a pipe would be waited for.
+fn open(path: &Path) -> Result<Program, String> {
+    if !path.is_file() {
+        return Err(format!("{}: no such file", path.display()));
+    }
+    Program::open(path, InputOptions::default()).map_err(|error| error.to_string())
 }
 
 /// Whether a source is the program.
