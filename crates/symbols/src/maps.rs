@@ -1,8 +1,8 @@
 //! What was mapped into a process: `/proc/PID/maps` (`proc(5)`), and what `anytrace record` keeps of it beside a trace.
 //!
-//! The latter has, before the kernel's lines, lines that begin with `#`: what they are, and each object, in the order in
-//! which the dynamic linker loaded them, with its number in the trace and its build id. A line with `#` that is not known is
-//! passed over.
+//! The latter has, before the kernel's lines, lines that begin with `#`: what they are, and each object, in the order
+//! in which the dynamic linker loaded them, with its number in the trace and its build id. A line with `#` that is not
+//! known is skipped.
 
 use std::collections::BTreeSet;
 use std::fmt::Write;
@@ -50,8 +50,8 @@ impl Maps {
         line == TITLE.as_bytes() || Line::parse(line).is_some()
     }
 
-    /// Reads the lines of a file; those that are none are noted with their numbers. `None` if [`Self::is_like`] says that
-    /// it is something else.
+    /// Reads the lines of a file; those that are none are noted with their numbers. `None` if [`Self::is_like`] says
+    /// that it is something else.
     pub fn parse(name: &str, bytes: &[u8]) -> Option<Self> {
         if !Self::is_like(bytes) {
             return None;
@@ -142,7 +142,8 @@ impl Maps {
     }
 }
 
-/// Objects in the order in which they were most likely loaded: the kernel gives the lowest address to what is mapped last.
+/// Objects in the order in which they were most likely loaded: the kernel gives the lowest address to what is mapped
+/// last.
 fn likely(mut by_address: Vec<PathBuf>) -> Vec<MappedObject> {
     if by_address.len() > 1 {
         by_address[1..].reverse();

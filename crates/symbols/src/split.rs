@@ -1,8 +1,8 @@
 //! Split debug data: what a compiler puts beside the object files (`.dwo`), or a packager beside the program (`.dwp`).
 //!
 //! The program has only skeletons of its units, with a number that the rest has, too. Sources: DWARF 5, sections 3.1.2,
-//! 3.1.3 and 7.3.5, and appendix F; of DWARF 4 the extension that section 7.3.2.1 of DWARF 5 came from, which GCC and LLVM
-//! write with `-gsplit-dwarf -gdwarf-4`.
+//! 3.1.3 and 7.3.5, and appendix F; of DWARF 4 the extension that they came from, which GCC and LLVM write with
+//! `-gsplit-dwarf -gdwarf-4`.
 
 use std::borrow::Cow;
 use std::cell::{Cell, RefCell};

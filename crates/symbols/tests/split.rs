@@ -31,7 +31,8 @@ __attribute__((noinline)) static int inner(int n) { return twice(n) + 1; }
 int other(int n) { return inner(n) + deep(n); }
 ";
 
-/// A compiler with options, and the program that makes packages of what it writes. What is compressed, these cannot pack.
+/// A compiler with options, and the program that makes packages of what it writes, which does not read what is
+/// compressed.
 const COMPILERS: [(&str, &[&str], Option<&str>); 7] = [
     ("clang++-14", &["-gdwarf-4"], Some("llvm-dwp-14")),
     ("clang++-14", &["-gdwarf-5"], Some("llvm-dwp-14")),

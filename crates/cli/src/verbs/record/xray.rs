@@ -58,22 +58,12 @@ pub(super) fn record(output: &Path, options: &RecordArguments) -> Result<Verdict
     let watch = Watch::start(child.id());
     let status = child.wait().map_err(cannot_run)?;
     let seen = watch.finish();
-    let file = which(program);
     let logs = fs::read_dir(work.path()).map_err(failed)?.flatten().map(|entry| Log::new(entry.path()));
     let mut made: Vec<Log> = logs.collect();
-    // One process, one file; the others are of processes that it started, or of what it became, and get the next free
-    // numbers.
+    // One process, one file; the others are of processes that it started, or of what it became.
+    let file = which(program);
     made.sort_by_cached_key(|log| (!log.is_of(&file), log.process != Some(child.id()), log.path.clone()));
-    let mut numbers = 1..;
-    for (at, log) in made.iter().enumerate() {
-        let numbered = |number: u32| {
-            let mut name = output.as_os_str().to_owned();
-            name.push(format!(".{number}"));
-            PathBuf::from(name)
-        };
-        let is_free = |path: &PathBuf| !is_there(path) && !is_there(&maps_of(path));
-        let next = (at > 0).then(|| numbers.by_ref().map(numbered).find(is_free)).flatten();
-        let place = next.unwrap_or_else(|| output.to_owned());
+    for (log, place) in made.iter().zip(places(output)) {
         fs::rename(&log.path, &place).map_err(failed)?;
         let maps = keep_maps(&place, log.maps(&seen, &file));
         if !options.quiet {
@@ -85,16 +75,31 @@ pub(super) fn record(output: &Path, options: &RecordArguments) -> Result<Verdict
         paint::complain("note", format!("the program was ended by signal {signal}: {missing}"));
     }
     if made.is_empty() {
-        let why = match options.mode {
-            Mode::Basic => "the program wrote no log: it was not compiled with -fxray-instrument, or no thread ended",
-            Mode::Fdr => {
-                "the program wrote no log: for --mode fdr it calls __xray_log_select_mode(\"xray-fdr\"), \
-                 __xray_log_init_mode and __xray_patch, and at its end __xray_log_finalize and __xray_log_flushLog"
-            }
-        };
-        return Err(Failure::usage(format!("{}: nothing was recorded: {why}", output.display())));
+        return Err(nothing_recorded(output, options.mode));
     }
     Ok(Verdict::Program(code(status)))
+}
+
+/// Where traces go: to the output, and those that follow to the next free numbers.
+fn places(output: &Path) -> impl Iterator<Item = PathBuf> {
+    let numbered = |number: u32| {
+        let mut name = output.as_os_str().to_owned();
+        name.push(format!(".{number}"));
+        PathBuf::from(name)
+    };
+    let is_free = |path: &PathBuf| !is_there(path) && !is_there(&maps_of(path));
+    std::iter::once(output.to_owned()).chain((1..).map(numbered).filter(is_free))
+}
+
+fn nothing_recorded(output: &Path, mode: Mode) -> Failure {
+    let why = match mode {
+        Mode::Basic => "the program wrote no log: it was not compiled with -fxray-instrument, or no thread ended",
+        Mode::Fdr => {
+            "the program wrote no log: for --mode fdr it calls __xray_log_select_mode(\"xray-fdr\"), \
+             __xray_log_init_mode and __xray_patch, and at its end __xray_log_finalize and __xray_log_flushLog"
+        }
+    };
+    Failure::usage(format!("{}: nothing was recorded: {why}", output.display()))
 }
 
 /// Where the maps of a trace are kept: every verb looks for them there.

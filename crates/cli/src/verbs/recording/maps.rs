@@ -1,8 +1,8 @@
 //! What is mapped into a program while it runs, and into the programs that it starts: `/proc/PID/maps` again and again.
 //!
-//! Nothing is done to the program. Ptrace could stop it at its end, but it takes the place of debuggers and leak checkers,
-//! and delays every signal. So the maps are read often at first, and then whenever a twentieth of the time has passed:
-//! a library that was open for longer than that is seen.
+//! Nothing is done to the program. Ptrace could stop it at its end, but it takes the place of debuggers and leak
+//! checkers, and delays every signal. So the maps are read often at first, and then whenever a twentieth of the time has
+//! passed, up to 20 ms: a library that was open for longer than that is seen.
 
 mod loaded;
 
@@ -81,7 +81,8 @@ pub(crate) struct Program {
     known: BTreeSet<String>,
     /// Those files that the dynamic linker has listed, in its order; those that it unloaded stay.
     listed: Vec<PathBuf>,
-    /// All of those files, in the order in which they were first seen; the lowest address last, as the kernel places them.
+    /// All of those files, in the order in which they were first seen; the lowest address last, as the kernel places
+    /// them.
     seen: Vec<PathBuf>,
 }
 

@@ -112,8 +112,8 @@ fn open_library(path: &Path) -> Option<Program> {
 }
 
 impl Map {
-    /// Loads the libraries of a program that is named alone. Their objects are numbered from 1 in the order in which they
-    /// are started, as each announces itself then.
+    /// Loads the libraries of a program that is named alone. Their objects are numbered from 1 in the order in which
+    /// they are started, as each announces itself then.
     fn find_libraries(&mut self, sources: &[SymbolSource], mangling: Mangling) {
         let [SymbolSource { object: None | Some(0), path }] = sources else { return };
         // A YAML map has none.

@@ -121,8 +121,8 @@ impl Map {
         if is_other {
             let path = program.binary().name();
             self.notes.push(format!(
-                "{path} was built anew since the trace was recorded: its functions have no names; -m {number}={path} uses \
-                 it all the same"
+                "{path} was built anew since the trace was recorded: its functions have no names; -m {number}={path} \
+                 uses it all the same"
             ));
         }
         is_other
