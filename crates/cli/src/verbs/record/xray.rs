@@ -7,12 +7,11 @@ use std::os::unix::process::ExitStatusExt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use anytrace_core::InputOptions;
 use anytrace_core::text::printable;
 use anytrace_symbols::Maps;
 use anytrace_xray::tools::map;
 
-use super::super::recording::{Seen, Watch, code, leave_interrupts, look_at_output, which};
+use super::super::recording::{Seen, Watch, code, leave_interrupts, linked, look_at_output, which};
 use super::{Mode, RecordArguments};
 use crate::failure::Failure;
 use crate::output::Output;
@@ -139,7 +138,7 @@ impl Log {
             return Some(program.to_text(process, map::number));
         }
         let file = fs::canonicalize(program).ok().filter(|_| self.is_of(program))?;
-        let libraries = anytrace_symbols::libraries(&file, InputOptions::default()).ok()?;
+        let libraries = linked(&file);
         let mut maps = Maps::of_files(std::iter::once(file).chain(libraries));
         map::number(&mut maps);
         let text = maps.to_text(self.process, &[]);

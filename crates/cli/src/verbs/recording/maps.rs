@@ -13,6 +13,7 @@ use std::sync::mpsc::{self, RecvTimeoutError, Sender};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
+use anytrace_core::InputOptions;
 use anytrace_symbols::{Maps, MapsLine};
 
 /// How long the maps are left alone: between these, and a share of the time since the program began.
@@ -126,7 +127,14 @@ impl Program {
     /// Its objects, with the build ids that they have now, and numbered by `number`; and their text.
     pub(crate) fn to_text(&self, process: u32, number: impl FnOnce(&mut Maps)) -> (Maps, String) {
         let others = self.seen.iter().filter(|path| !self.listed.contains(path));
-        let mut maps = Maps::of_files(self.listed.iter().chain(others).cloned());
+        let mut files: Vec<PathBuf> = self.listed.iter().chain(others).cloned().collect();
+        // It may have been over before all that it was linked with was there.
+        for library in linked(&self.file.0) {
+            if !files.iter().any(|file| file.file_name() == library.file_name()) {
+                files.push(library);
+            }
+        }
+        let mut maps = Maps::of_files(files.into_iter());
         maps.is_ordered = !self.listed.is_empty() || maps.objects.len() < 2;
         number(&mut maps);
         let text = maps.to_text(Some(process), &self.lines);
@@ -156,6 +164,12 @@ impl Program {
             }
         }
     }
+}
+
+/// The libraries that a program was linked with, as far as they are found.
+pub(crate) fn linked(program: &Path) -> Vec<PathBuf> {
+    let found = anytrace_symbols::libraries(program, InputOptions::default()).unwrap_or_default();
+    found.into_iter().filter_map(|library| fs::canonicalize(library).ok()).collect()
 }
 
 /// A mapping of a file with code: where it is, the file, and the kernel's line.

@@ -13,7 +13,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use crate::failure::Failure;
 
-pub(crate) use maps::{Seen, Watch};
+pub(crate) use maps::{Seen, Watch, linked};
 pub(crate) use output::{look_at_output, named_for, traces};
 pub(crate) use program::{contains, which};
 
