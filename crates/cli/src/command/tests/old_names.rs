@@ -15,6 +15,7 @@ const OLD: &[&str] = &[
     "memory types --binary p t",
     "memory types --types-json p t",
     "flame --instr-map p t",
+    "flame --maps m t",
     "xray graph-diff --instr-map-1 p --instr-map-2 p a b",
     "--colour=never info t",
     "dump --function f t",
