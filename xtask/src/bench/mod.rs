@@ -16,6 +16,7 @@ mod heph;
 mod index;
 mod lackey;
 mod late;
+mod linked;
 mod live;
 pub(crate) mod measure;
 mod perf;
@@ -73,6 +74,9 @@ const INPUTS: &[Input] = &[
 
 const HEAD: &str = "| job | CPU s | wall s | peak MiB | rate | at least |\n|---|---|---|---|---|---|";
 
+/// What is measured without the command.
+const OTHERS: [&str; 3] = [recorder::NAME, tracer::NAME, linked::NAME];
+
 /// Runs counted for each row; the best is shown.
 const RUNS: usize = 3;
 
@@ -88,6 +92,8 @@ struct Options {
     query: bool,
     /// The folder of programs that were built already; none is built then.
     programs: Option<String>,
+    /// The folder of the reference's C library, to compare ours of `recorders/casemate` with.
+    library: Option<String>,
     /// Another build of the command, to compare with.
     against: Option<String>,
 }
@@ -107,12 +113,15 @@ fn options(arguments: &[String]) -> Result<Options, String> {
             "--against" => {
                 options.against = Some(rest.next().ok_or("--against takes a program")?.clone());
             }
+            "--library" => {
+                options.library = Some(rest.next().ok_or("--library takes a folder")?.clone());
+            }
             "--megabytes" => {
                 let value = rest.next().ok_or("--megabytes takes a number")?;
                 options.megabytes =
                     Some(value.parse().map_err(|_| format!("--megabytes takes a number, not {value}"))?);
             }
-            name if [recorder::NAME, tracer::NAME].contains(&name) || INPUTS.iter().any(|input| input.name == name) => {
+            name if OTHERS.contains(&name) || INPUTS.iter().any(|input| input.name == name) => {
                 options.names.push(name.to_owned())
             }
             other => return Err(format!("bench does not know {other}")),
@@ -131,6 +140,9 @@ pub(crate) fn run(arguments: &[String]) -> Result<(), String> {
     }
     if options.names == [recorder::NAME] {
         return recorder::bench();
+    }
+    if options.names == [linked::NAME] {
+        return linked::bench(options.library.as_deref().map(Path::new));
     }
     let folder = root().join("target/bench");
     std::fs::create_dir_all(&folder).map_err(|error| error.to_string())?;
@@ -163,6 +175,7 @@ pub(crate) fn run(arguments: &[String]) -> Result<(), String> {
     if has_recorder && options.against.is_none() {
         recorder::bench()?;
         tracer::bench()?;
+        linked::bench(options.library.as_deref().map(Path::new))?;
     }
     if missed.is_empty() { Ok(()) } else { Err(format!("missed: {}", missed.join("; "))) }
 }
