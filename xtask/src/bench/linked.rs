@@ -5,7 +5,7 @@ use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use super::{RUNS, input};
+use super::input;
 use crate::packages;
 use crate::shell::{cargo, has_program, output, root, run};
 
@@ -17,8 +17,10 @@ const LIBRARY: &str = "libanytrace_casemate_recorder.a";
 /// The rules of the architecture, and those of the reference: numbers of `enum casemate_rules`.
 const ARCHITECTURE: u32 = 0;
 const COMPAT: u32 = 2;
-/// A job is not repeated after so many seconds in one library.
-const SECONDS_MAX: f64 = 10.0;
+/// Runs of each program; the best is shown. The short jobs take milliseconds.
+const RUNS: usize = 9;
+/// A job is not repeated that took so many seconds in the reference's library.
+const SECONDS_MAX: f64 = 3.0;
 
 /// A trace, and what is taken of it.
 struct Job {
@@ -45,7 +47,7 @@ struct Need {
 }
 
 /// Builds the libraries' programs, runs the jobs in turn and prints a row each.
-pub(super) fn bench(peer: Option<&Path>) -> Result<(), String> {
+pub(super) fn bench(peer: Option<&Path>, keep: bool) -> Result<(), String> {
     if !has_program("gcc") {
         packages::install(&["gcc", "libc6-dev"]);
     }
@@ -58,8 +60,9 @@ pub(super) fn bench(peer: Option<&Path>) -> Result<(), String> {
     println!("|---|---|---|---|---|---|---|---|");
     for job in &JOBS {
         let trace = input(job.input, &folder, job.megabytes)?;
-        let (count, from) = convert(&trace, &folder.join("linked.steps"), job.steps_max)?;
-        let one = |program: &Path, rules| need(program, &folder.join("linked.steps"), from, count - from, rules);
+        let steps = folder.join("linked.steps");
+        let (count, from) = convert(&trace, &steps, job.steps_max)?;
+        let one = |program: &Path, rules| need(program, &steps, from, count - from, rules);
         let mut ours_best = [one(&ours, ARCHITECTURE)?, one(&ours, COMPAT)?];
         let mut peer_best = peer.as_deref().map(|peer| one(peer, COMPAT)).transpose()?;
         for _ in 1..RUNS {
@@ -71,6 +74,9 @@ pub(super) fn bench(peer: Option<&Path>) -> Result<(), String> {
             }
         }
         print_row(job, count - from, ours_best, peer_best, &mut missed);
+        for path in [&trace, &steps].into_iter().filter(|_| !keep) {
+            std::fs::remove_file(path).map_err(|error| error.to_string())?;
+        }
     }
     if missed.is_empty() { Ok(()) } else { Err(format!("missed: {}", missed.join("; "))) }
 }
@@ -80,7 +86,7 @@ fn print_row(job: &Job, steps: usize, [own, same]: [Need; 2], peer: Option<Need>
     let (mut shown, mut ratio, mut memory) = (String::new(), String::new(), String::new());
     if let Some(peer) = peer {
         shown = format!("{:.0}", peer.nanoseconds);
-        ratio = format!("{:.0}", peer.nanoseconds / same.nanoseconds);
+        ratio = format!("{:.1}", peer.nanoseconds / same.nanoseconds);
         memory = format!("{:.1}", mebibytes(peer));
     }
     let Job { name, at_most, .. } = job;

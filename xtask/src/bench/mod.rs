@@ -142,7 +142,7 @@ pub(crate) fn run(arguments: &[String]) -> Result<(), String> {
         return recorder::bench();
     }
     if options.names == [linked::NAME] {
-        return linked::bench(options.library.as_deref().map(Path::new));
+        return linked::bench(options.library.as_deref().map(Path::new), options.keep);
     }
     let folder = root().join("target/bench");
     std::fs::create_dir_all(&folder).map_err(|error| error.to_string())?;
@@ -175,7 +175,7 @@ pub(crate) fn run(arguments: &[String]) -> Result<(), String> {
     if has_recorder && options.against.is_none() {
         recorder::bench()?;
         tracer::bench()?;
-        linked::bench(options.library.as_deref().map(Path::new))?;
+        linked::bench(options.library.as_deref().map(Path::new), options.keep)?;
     }
     if missed.is_empty() { Ok(()) } else { Err(format!("missed: {}", missed.join("; "))) }
 }
