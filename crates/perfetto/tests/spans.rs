@@ -28,12 +28,17 @@ struct Seen {
     others: Vec<String>,
     open: BTreeMap<TrackId, Vec<(String, u64)>>,
     last: BTreeMap<TrackId, u64>,
+    without_counters: bool,
 }
 
 impl SpanSink for Seen {
     fn source(&mut self, source: &SpanSource) -> Result<(), Error> {
         self.source = Some(*source);
         Ok(())
+    }
+
+    fn wants_counters(&self) -> bool {
+        !self.without_counters
     }
 
     fn track(&mut self, id: TrackId, track: &Track) -> Result<(), Error> {
@@ -84,7 +89,11 @@ impl SpanSink for Seen {
 }
 
 fn read(bytes: &[u8]) -> (Seen, Collect) {
-    let (mut seen, mut sink) = (Seen::default(), Collect::default());
+    read_into(Seen::default(), bytes)
+}
+
+fn read_into(mut seen: Seen, bytes: &[u8]) -> (Seen, Collect) {
+    let mut sink = Collect::default();
     let trace = Perfetto.open(Input::from_bytes("x", bytes.to_vec()), &OpenOptions::default()).unwrap();
     trace.spans(&SpanOptions::default(), &mut seen, &mut sink).unwrap();
     assert!(seen.open.values().all(Vec::is_empty), "all spans end");
@@ -206,6 +215,26 @@ fn an_exported_trace_reads_as_it_was() {
     let (heph, _) = read(HEPH);
     assert_eq!((heph.spans.len(), heph.spans.iter().map(|span| span.1).sum::<u64>()), (35, 1_423_961));
     assert_eq!(heph.tracks.len(), 2);
+}
+
+#[test]
+fn all_is_the_same_without_counters_but_their_values() {
+    let mut counters = 0;
+    let mut compare = |bytes: &[u8]| {
+        let (mut with, _) = read(bytes);
+        let (without, _) = read_into(Seen { without_counters: true, ..Seen::default() }, bytes);
+        counters += with.others.len();
+        with.others.retain(|line| !line.starts_with("Counter "));
+        counters -= with.others.len();
+        assert_eq!(with.others, without.others);
+        assert_eq!((with.source, with.tracks, with.names), (without.source, without.tracks, without.names));
+        assert_eq!(with.spans, without.spans);
+    };
+    for sample in [FEATURES, FTRACE, COMPRESSED, CHROMIUM, TRACING, XRAY, HEPH] {
+        compare(sample);
+        mutations(sample, 19, if sample.len() < 1100 { 300 } else { 10 }, &mut compare);
+    }
+    assert!(counters > 1000, "{counters}");
 }
 
 #[test]
