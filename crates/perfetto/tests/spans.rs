@@ -417,3 +417,29 @@ fn a_slow_reading_finds_the_same_slices() {
         assert_eq!(found, expected, "{what}");
     }
 }
+
+#[test]
+fn names_of_many_threads_are_bounded_in_bytes() {
+    fn message(field: u8, inner: &[u8]) -> Vec<u8> {
+        let length = inner.len();
+        let length = (0..4).map(|n| u8::try_from(length >> (7 * n) & 0x7f).unwrap() | if n < 3 { 0x80 } else { 0 });
+        [field << 3 | 2].into_iter().chain(length).chain(inner.iter().copied()).collect()
+    }
+    // A process with a long name, and threads of it: their descriptors have it not, their tracks would.
+    let process = [b"\x08\x05".to_vec(), message(6, &vec![b'p'; 1 << 20])].concat();
+    let described = [b"\x08\x01".to_vec(), message(3, &process)].concat();
+    // `track_descriptor` is field 60: a tag of two bytes.
+    let descriptor = |inner: &[u8]| message(1, &[&[0xe2, 0x03][..], &message(1, inner)[1..]].concat());
+    let mut bytes = descriptor(&described);
+    for n in 2..100 {
+        bytes.extend(descriptor(&[0x08, n, 0x22, 0x04, 0x08, 0x05, 0x10, n]));
+        for kind in [1, 2] {
+            bytes.extend([0x0a, 10, 0x40, n, 0x50, 1, 0x5a, 4, 0x48, kind, 0x58, n]);
+        }
+    }
+    let (seen, sink) = read(&bytes);
+    assert_eq!((seen.spans.len(), seen.tracks.len(), sink.codes()), (98, 98, vec!["perfetto/limit"]));
+    let named: Vec<_> = seen.tracks.iter().filter_map(|track| track.process_name.as_ref()).collect();
+    let sum: usize = named.iter().map(|name| name.len()).sum();
+    assert!((10..=24).contains(&named.len()) && sum <= 24 << 20, "{} of {sum} bytes", named.len());
+}

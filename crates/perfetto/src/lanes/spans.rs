@@ -27,7 +27,10 @@ pub(crate) fn emit(
         Wanted { attributes: out.wants_attributes(), arrows: out.wants_arrows(), counters: out.wants_counters() };
     let Collected { mut session, mut store, tracks, flows, start, summary } =
         collect(reader, distinct_max, wanted, sink)?;
-    let rows = rows(&tracks, &mut session);
+    let (rows, is_full) = rows(&tracks, &mut session);
+    if is_full {
+        session.limit_of_rows(sink)?;
+    }
     let epoch_ns = session.clocks.epoch_ns;
     let (unit, origin) = (TimeUnit::Nanoseconds, start.unwrap_or(0));
     // The boot clock of converted traces is not the machine's: only dates relate them to others.

@@ -156,11 +156,10 @@ impl Session {
         let record = &packet.record;
         let head = &record.head;
         let is_plain = head.kind == data::TRACK_EVENT && record.interned().is_none() && record.defaults().is_none();
-        if (!is_plain || self.reports == Reports::All)
-            // What is beside its data was read with the packet.
-            && !(is_plain && !head.is_mixed && is_plain_track_event(record.data()))
-            && !self.is_valid(packet, sink)?
-        {
+        // What is beside the data of a plain packet was read with the packet.
+        let is_known =
+            is_plain && (self.reports == Reports::Losses || (!head.is_mixed && is_plain_track_event(record.data())));
+        if !is_known && !self.is_valid(packet, sink)? {
             return Ok(None);
         }
         let Some(sequence) = self.sequences.find(head.sequence) else {
@@ -206,6 +205,14 @@ impl Session {
             return Ok(());
         }
         sink.report(packet.diagnostic(&rules::LIMIT, 0).field(what))
+    }
+
+    /// The same of the names of tracks, which are known at the end.
+    pub(crate) fn limit_of_rows(&mut self, sink: &mut dyn Sink) -> Result<(), Error> {
+        if std::mem::replace(&mut self.is_limit_reported, true) {
+            return Ok(());
+        }
+        sink.report(rules::LIMIT.at(0).field("names"))
     }
 
     fn clear_or_lose(&mut self, packet: &Packet<'_>, at: usize, sink: &mut dyn Sink) -> Result<(), Error> {
