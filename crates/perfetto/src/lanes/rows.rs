@@ -27,8 +27,8 @@ enum RowKey {
     Counters(u64),
 }
 
-/// Finds the rows for all tracks that have events, in the order of their first events. True where there is no room for the
-/// names of all.
+/// Finds the rows for all tracks that have events, in the order of their first events. True where there is no room for
+/// the names of all.
 pub(super) fn rows(tracks: &[(TrackKey, NameNumber)], session: &mut Session) -> (Vec<OutputRow>, bool) {
     let mut finder = Finder {
         session,

@@ -1,8 +1,8 @@
 //! Stores any number of events by row in bounded memory, and returns those of some rows in the order of their times.
 //!
 //! Most traces have each row in order already. A row that is not becomes several segments, each in order, which are
-//! merged at the end; short ones are sorted. When memory is full, all rows are appended to a temporary file, each as one
-//! block.
+//! merged at the end; short ones are sorted. When memory is full, all rows are appended to a temporary file, each as
+//! one block.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -19,7 +19,8 @@ use crate::wire::proto::{push_varint, varint};
 const MEMORY_BYTES: usize = 32 << 20;
 /// How much of a block is read at once.
 const READ_BYTES: usize = 32 << 10;
-/// A segment that is shorter than this is sorted where an event is earlier than the one before; a longer one ends there.
+/// A segment that is shorter than this is sorted where an event is earlier than the one before; a longer one ends
+/// there.
 const SEGMENT_BYTES: usize = 64 << 10;
 
 /// What is stored of an event.
