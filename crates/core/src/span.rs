@@ -331,6 +331,12 @@ pub trait SpanSink {
         self.wants_attributes()
     }
 
+    /// True when values of counters are used ([`EdgeKind::Counter`]); otherwise formats may omit them. Their tracks and
+    /// names are announced in any case.
+    fn wants_counters(&self) -> bool {
+        true
+    }
+
     /// True when lives are wanted: spans that say how long something existed, whatever ran in that time. They are on
     /// tracks of their own; what ran is on others. Sums over both would count time twice, so that engines that sum have
     /// none of them. To these, samples whose weight is no time may come as long as their weight, one behind the other.

@@ -66,6 +66,7 @@ const INPUTS: &[Input] = &[
     // Ten million transitions.
     Input { name: "casemate-sparse", generate: casemate::generate_sparse, megabytes: 811 },
     Input { name: "perfetto", generate: perfetto::generate, megabytes: 200 },
+    Input { name: "perfetto-real", generate: perfetto::generate_real, megabytes: 200 },
     Input { name: "chrome", generate: chrome::generate, megabytes: 100 },
     Input { name: "perf", generate: perf::generate, megabytes: 100 },
     Input { name: "fuchsia", generate: fuchsia::generate, megabytes: 100 },
