@@ -147,6 +147,8 @@ impl Model {
         self.set_desc(cell, new);
         if let Some(entry) = self.memory.get_mut(cell) {
             entry.was_accessed = false;
+            // Walks see the new value from here on.
+            entry.value = new_value;
         }
         let handed = self.handed.len();
         self.walk_children(act, cell, Visit::Mark)?;
