@@ -316,8 +316,8 @@ fn rows_of_bases() -> Vec<Row> {
     ]
 }
 
-/// A table of `ttbr0_el2` gets other limits; steps follow, and a guest maps the page at 50000, which the first page below
-/// the table maps.
+/// A table of `ttbr0_el2` gets other limits; steps follow, and a guest maps the page at 50000, which the first page
+/// below the table maps.
 fn limited(start: &str, page: u64, changes: &[(u64, u64)], steps: &str) -> String {
     let changes = changes.iter().map(|(entry, value)| format!("(mem-write 20 0 release {entry:x} {value:x})"));
     format!(

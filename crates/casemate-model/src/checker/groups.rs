@@ -77,8 +77,8 @@ impl<W: Watch> Checker<W> {
         self.fire(&breach::CONTIGUOUS_DIFFERS, word)
     }
 
-    /// A clean entry became valid: TLBs may contain its group as one entry as long as another entry of it, which had the
-    /// bit, is not clean.
+    /// A clean entry became valid: TLBs may contain its group as one entry as long as another entry of it, which had
+    /// the bit, is not clean.
     #[inline]
     pub(super) fn check_kept(&mut self, index: usize, at: usize) -> Flow {
         match self.memory.pages.get(index) {

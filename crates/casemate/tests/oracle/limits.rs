@@ -1,5 +1,5 @@
-//! What tables of stage 1 take from the entries below them, from the chapter's section "Stale permissions": the walk to an
-//! entry is written out from its root down, with the bits that its tables have.
+//! What tables of stage 1 take from the entries below them, from the chapter's section "Stale permissions": the walk to
+//! an entry is written out from its root down, with the bits that its tables have.
 
 use anytrace_casemate::Sysreg;
 
