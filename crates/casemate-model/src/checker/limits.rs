@@ -1,5 +1,6 @@
 //! Tables of stage 1 limit the rights of what is below them: APTable, XNTable (UXNTable) and PXNTable, unless HPD of
-//! TCR disables them. A table that changes in place takes rights from every block and page below it, or gives some back.
+//! TCR disables them. A table that changes in place takes rights from every block and page below it, or gives some
+//! back.
 
 use super::Checker;
 use super::resize::is_cached;
