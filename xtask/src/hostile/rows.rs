@@ -375,6 +375,7 @@ const OF_OPTION: &[(&str, &str, &[&str])] = &[
     ("", "--remap", &["@remap"]),
     ("", "--records", &["0..", "0..1", "1..=3", "5", "..10", "3..100", "9..3"]),
     ("merge", "--to", &["chrome", "perfetto", "folded", "csv", "pprof"]),
+    ("casemate collect", "--offset", &["0", "0x0", "0", "64", "0x40", "4k", "0xffffffffffffffff"]),
     ("", "--offset", &["in0=+3ms", "in0=-1s", "in1=7", "x=1"]),
     ("", "--time", &["0..", "0ns..1s", "1000..2000", "..1ms", "1us..", "x"]),
     ("", "--root", &["@address", "@address", "@address", "0x1000"]),
