@@ -295,7 +295,7 @@ impl EdgeBatch {
     }
 
     /// Becomes a copy of another batch, in the memory that it has.
-    pub(crate) fn copy_from(&mut self, other: &Self) {
+    pub fn copy_from(&mut self, other: &Self) {
         self.clear();
         self.edges.extend_from_slice(&other.edges);
         self.identities.extend_from_slice(&other.identities);
