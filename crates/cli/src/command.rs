@@ -81,6 +81,8 @@ pub(crate) enum Verb {
         after_help = "What is recorded: calls of OpenGL of what loads a library that draws, functions of what was compiled\n\
                       with -fxray-instrument, accesses to memory of what was compiled by `anytrace cacheray cc`.\n\
                       `anytrace apitrace trace` and `anytrace cacheray record` have more options.\n\n\
+                      Beside a trace of functions there is OUT.maps: what was mapped into the program, from which other\n\
+                      verbs have the names of its functions and of those of its libraries.\n\n\
                       Exit codes: the program's; 1 also if something could not be recorded, 2 also if nothing was or the\n\
                       command failed.\n\n\
                       Example:\n  anytrace record -- glxgears\n  anytrace record -o app.xray -- ./app input.txt"

@@ -60,7 +60,7 @@ pub(crate) fn read_caused(
             if !format.has_spans() {
                 return Err(no_spans(&name, format));
             }
-            let (symbols, counted) = spans.symbols.load_counted(format)?.unzip();
+            let (symbols, counted) = spans.symbols.load_counted(format, path)?.unzip();
             named = counted;
             if causes.is_some() && !format.has_causes() {
                 return Err(no_causes(&name, format));

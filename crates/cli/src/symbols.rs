@@ -17,9 +17,10 @@ use crate::paint;
 #[derive(Debug, Args, Clone)]
 pub(crate) struct SymbolArguments {
     /// Program, library or YAML map with the names of the trace's functions; a program's libraries are found where it is
-    /// and where they are installed. OBJECT= assigns it to one of the program's objects (XRay: 0 is the program itself); `stats`, `flame`, `timeline`, `merge` and `convert` of several traces take
+    /// and where they are installed. Or the maps of the recorded process (/proc/PID/maps), which name the program and its
+    /// libraries; TRACE.maps beside the trace is used by itself. OBJECT= assigns it to one of the program's objects (XRay: 0 is the program itself); `stats`, `flame`, `timeline`, `merge` and `convert` of several traces take
     /// TRACE= before it. May be repeated
-    #[arg(short = 'm', long = "program", alias = "instr-map", value_name = "[OBJECT=]PATH", value_parser = OsStringValueParser::new().map(|text| source(&text)))]
+    #[arg(short = 'm', long = "program", visible_alias = "maps", alias = "instr-map", value_name = "[OBJECT=]PATH", value_parser = OsStringValueParser::new().map(|text| source(&text)))]
     sources: Vec<SymbolSource>,
     #[command(flatten)]
     mangling: ManglingArguments,
@@ -47,6 +48,16 @@ impl SymbolArguments {
     /// The files.
     pub(crate) fn sources(&self) -> &[SymbolSource] {
         &self.sources
+    }
+
+    /// The files, with the one that is beside a trace.
+    pub(crate) fn with_beside(&self, format: &dyn Format, trace: &Path) -> Vec<SymbolSource> {
+        self.sources.iter().cloned().chain(format.symbols_beside(trace, &self.sources)).collect()
+    }
+
+    /// True where a file is named, or one is beside a trace.
+    pub(crate) fn has_files(&self, format: &dyn Format, trace: &Path) -> bool {
+        !self.with_beside(format, trace).is_empty()
     }
 
     /// The files' paths.
@@ -79,19 +90,16 @@ impl SymbolArguments {
         Self { sources: self.sources.iter().filter_map(mine).collect(), mangling: self.mangling }
     }
 
-    /// Names for a format's traces; `None` where no file is named.
-    pub(crate) fn load(&self, format: &dyn Format) -> Result<Option<Box<dyn Symbols>>, Failure> {
-        let symbols = self.load_quietly(format)?;
+    /// Names for a trace of a format; `None` where no file is named and none is beside it.
+    pub(crate) fn load(&self, format: &dyn Format, trace: &Path) -> Result<Option<Box<dyn Symbols>>, Failure> {
+        let symbols = self.load_quietly(format, trace)?;
         symbols.iter().for_each(|symbols| complain(symbols.as_ref()));
         Ok(symbols)
     }
 
     /// As [`Self::load`], for a caller that may have to begin again: [`complain`] prints what is to be said.
-    fn load_quietly(&self, format: &dyn Format) -> Result<Option<Box<dyn Symbols>>, Failure> {
-        if self.sources.is_empty() && !format.finds_symbols() {
-            return Ok(None);
-        }
-        format.symbols(&self.sources, self.mangling()).map(Some).map_err(|error| self.failure(&error))
+    fn load_quietly(&self, format: &dyn Format, trace: &Path) -> Result<Option<Box<dyn Symbols>>, Failure> {
+        format.symbols_of(trace, &self.sources, self.mangling()).map_err(|error| self.failure(&error))
     }
 
     /// Why the files could not be read; names them where the error does not.
@@ -104,13 +112,17 @@ impl SymbolArguments {
     }
 
     /// As [`Self::load`], and counts which functions have names.
-    pub(crate) fn load_counted(&self, format: &dyn Format) -> Result<Option<CountedSymbols>, Failure> {
-        Ok(self.load(format)?.map(counted))
+    pub(crate) fn load_counted(&self, format: &dyn Format, trace: &Path) -> Result<Option<CountedSymbols>, Failure> {
+        Ok(self.load(format, trace)?.map(counted))
     }
 
     /// As [`Self::load_counted`], but prints nothing yet.
-    pub(crate) fn load_counted_quietly(&self, format: &dyn Format) -> Result<Option<CountedSymbols>, Failure> {
-        Ok(self.load_quietly(format)?.map(counted))
+    pub(crate) fn load_counted_quietly(
+        &self,
+        format: &dyn Format,
+        trace: &Path,
+    ) -> Result<Option<CountedSymbols>, Failure> {
+        Ok(self.load_quietly(format, trace)?.map(counted))
     }
 }
 
@@ -141,8 +153,8 @@ impl Named {
         if nameless > 0 {
             let (name, all) = (anytrace_core::text::printable(name), functions.len());
             let note = format!(
-                "{name}: {nameless} of {all} functions are not in any file given with -m: do the files belong to \
-                 this program?"
+                "{name}: {nameless} of {all} functions are not in any file given with -m or beside the trace: do the \
+                 files belong to this program?"
             );
             paint::complain("note", note);
         }

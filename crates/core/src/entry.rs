@@ -80,6 +80,31 @@ pub trait Format: Sync {
         Err(Error::usage(format!("--program does not apply to {} traces", self.name())))
     }
 
+    /// The file beside a trace that says which programs were recorded, as `anytrace record` leaves it there, to be given to
+    /// [`Self::symbols`] with the sources that the user names; `None` where there is none, or one of them takes its place.
+    fn symbols_beside(&self, _trace: &Path, _sources: &[SymbolSource]) -> Option<SymbolSource> {
+        None
+    }
+
+    /// Names for a trace: from the sources that the user names, from the file beside the trace, and from what the trace
+    /// itself names. `None` where there is nothing of the kind.
+    ///
+    /// # Errors
+    /// As [`Self::symbols`].
+    fn symbols_of(
+        &self,
+        trace: &Path,
+        sources: &[SymbolSource],
+        mangling: Mangling,
+    ) -> Result<Option<Box<dyn Symbols>>, Error> {
+        let beside = self.symbols_beside(trace, sources);
+        if sources.is_empty() && beside.is_none() && !self.finds_symbols() {
+            return Ok(None);
+        }
+        let all: Vec<SymbolSource> = sources.iter().cloned().chain(beside).collect();
+        self.symbols(&all, mangling).map(Some)
+    }
+
     /// True when [`Self::symbols`] finds files by itself, which the trace names: it is asked without any, too.
     fn finds_symbols(&self) -> bool {
         false

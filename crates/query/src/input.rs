@@ -202,8 +202,7 @@ impl TraceFile {
 
     /// Names for what the trace has only numbers for.
     pub(crate) fn span_options(&self, format: &'static dyn Format) -> Result<SpanOptions, Error> {
-        let has_names = !self.sources.is_empty() || format.finds_symbols();
-        let symbols = has_names.then(|| format.symbols(&self.sources, self.mangling)).transpose()?;
+        let symbols = format.symbols_of(&self.path, &self.sources, self.mangling)?;
         Ok(SpanOptions { tail_chains: false, symbols, ..SpanOptions::default() })
     }
 

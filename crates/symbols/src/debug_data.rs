@@ -2,16 +2,18 @@
 
 use std::borrow::Cow;
 use std::cell::{Cell, OnceCell};
+use std::sync::Arc;
 
-use addr2line::Context;
+use addr2line::{Context, LookupContinuation, LookupResult};
 use anytrace_core::Error;
 use anytrace_core::span::Location;
 use gimli::{DwarfSections, EndianSlice, RunTimeEndian, SectionId};
 use object::Object;
 
-use crate::ObjectFile;
 use crate::object_file::{failed, unpacked};
 use crate::relocate;
+use crate::split::{self, Skeleton, Split, SplitFile};
+use crate::{Binary, ObjectFile};
 
 type Bytes<'a> = EndianSlice<'a, RunTimeEndian>;
 type Dwarf<'a> = gimli::Dwarf<Bytes<'a>>;
@@ -28,6 +30,7 @@ pub struct DebugData<'a> {
     name: String,
     endian: RunTimeEndian,
     sections: DwarfSections<Cow<'a, [u8]>>,
+    split: Vec<SplitFile<'a>>,
     info_bytes: usize,
     line_bytes: usize,
     range_bytes: usize,
@@ -63,7 +66,39 @@ impl<'a> DebugData<'a> {
         };
         let endian = if object.is_little_endian() { RunTimeEndian::Little } else { RunTimeEndian::Big };
         let sections = DwarfSections::load(load)?;
-        Ok(Self { name: object.name.to_owned(), endian, sections, info_bytes, line_bytes, range_bytes })
+        let (name, split) = (object.name.to_owned(), Vec::new());
+        Ok(Self { name, endian, sections, split, info_bytes, line_bytes, range_bytes })
+    }
+
+    /// The units whose debug data are in other files.
+    pub(crate) fn skeletons(&self) -> Vec<Skeleton> {
+        split::skeletons(&self.dwarf())
+    }
+
+    /// Adds those files. What is not there, and what cannot be read, is noted.
+    pub(crate) fn add_split(&mut self, files: &'a [Binary], skeletons: &[Skeleton], notes: &mut Vec<String>) {
+        for file in files {
+            match ObjectFile::parse(file, None).and_then(|object| SplitFile::load(&object)) {
+                Ok(file) => self.split.push(file),
+                Err(error) => notes.push(error.to_string()),
+            }
+        }
+        let split = Split::new(&self.split);
+        let is_missing = |skeleton: &&Skeleton| !skeleton.id.is_some_and(|id| split.has(id));
+        let missing: Vec<&Skeleton> = skeletons.iter().filter(is_missing).collect();
+        if let Some(first) = missing.first() {
+            let (name, first) = (&self.name, first.file.display());
+            notes.push(format!(
+                "{name}: debug data of {} of {} units are in other files, which are missing or of another build, such as \
+                 {first}: inlined functions there are not known",
+                missing.len(),
+                skeletons.len()
+            ));
+        }
+    }
+
+    fn dwarf(&self) -> Dwarf<'_> {
+        self.sections.borrow(|bytes| EndianSlice::new(bytes, self.endian))
     }
 
     /// True when there is nothing to look up.
@@ -77,15 +112,15 @@ impl<'a> DebugData<'a> {
     /// [`anytrace_core::Kind::Unsupported`] when it is damaged, or when units share their contents in a way that would
     /// take more work than the file is long.
     pub fn lines(&self) -> Result<Lines<'_>, Error> {
-        let dwarf = || self.sections.borrow(|bytes| EndianSlice::new(bytes, self.endian));
-        let mut first = dwarf();
+        let mut first = self.dwarf();
         first.populate_abbreviations_cache(gimli::AbbreviationsCacheStrategy::All);
         let ranges = self.weigh(&first)?;
         let context = Context::from_dwarf(first).map_err(|what| self.failed(what))?;
-        let mut dwarf = dwarf();
+        let mut dwarf = self.dwarf();
         dwarf.populate_abbreviations_cache(gimli::AbbreviationsCacheStrategy::Duplicates);
         let lookups_left = Cell::new(STEPS_MAX / longest_search(ranges));
-        Ok(Lines { context, dwarf, is_shallow: OnceCell::new(), lookups_left })
+        let split = Split::new(&self.split);
+        Ok(Lines { context, dwarf, split, is_shallow: OnceCell::new(), lookups_left })
     }
 
     fn failed(&self, what: impl std::fmt::Display) -> Error {
@@ -163,6 +198,7 @@ pub struct Frame {
 pub struct Lines<'a> {
     context: Context<Bytes<'a>>,
     dwarf: Dwarf<'a>,
+    split: Split<'a>,
     /// True when the tree of every unit may be walked; determined when first asked for.
     is_shallow: OnceCell<bool>,
     /// Look-ups that may still be made.
@@ -193,7 +229,17 @@ impl Lines<'_> {
         if !self.may_look_up(address) || !*self.is_shallow.get_or_init(|| is_shallow(&self.dwarf)) {
             return Vec::new();
         }
-        let Ok(mut found) = self.context.find_frames(address).skip_all_loads() else { return Vec::new() };
+        let mut search = self.context.find_frames(address);
+        let found = loop {
+            match search {
+                LookupResult::Output(found) => break found,
+                LookupResult::Load { load, continuation } => {
+                    let unit = self.split.take(&load).filter(is_shallow).map(Arc::new);
+                    search = continuation.resume(unit);
+                }
+            }
+        };
+        let Ok(mut found) = found else { return Vec::new() };
         let mut frames = Vec::new();
         while let Ok(Some(frame)) = found.next() {
             let name = frame.function.as_ref().and_then(|function| function.raw_name().ok());

@@ -2,8 +2,8 @@
 //!
 //! Objects are loaded breadth first. Then each is started after those that it needs, which is a depth-first walk from the
 //! last loaded one on: what `ld.so(8)` of the GNU C library does since version 2.35 (`glibc.rtld.dynamic_sort`, 2). Where
-//! a library is: `ld.so(8)`, "DESCRIPTION"; what was started with another `LD_LIBRARY_PATH`, or loaded later, cannot be
-//! known.
+//! a library is: `ld.so(8)`, "DESCRIPTION"; what was started with another `LD_LIBRARY_PATH`, or loaded later, is known of a
+//! process whose maps were kept ([`crate::Maps`]).
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -21,6 +21,7 @@ const USUAL_FOLDERS: [&str; 6] = ["/lib64", "/usr/lib64", "/lib", "/usr/lib", "/
 
 /// Tags of the dynamic section (System V ABI, "Dynamic Section").
 const DT_NEEDED: u64 = 1;
+const DT_SONAME: u64 = 14;
 const DT_RPATH: u64 = 15;
 const DT_RUNPATH: u64 = 29;
 
@@ -34,7 +35,36 @@ pub fn libraries(program: &Path, options: InputOptions) -> Result<Vec<PathBuf>, 
     let mut loaded = Loaded { program, options, kind: Kind::of(&object), objects: Vec::new() };
     loaded.objects.push(Needs::of(program.to_owned(), &object));
     loaded.load();
-    Ok(loaded.started())
+    let order = start_order(&loaded.objects);
+    Ok(order.into_iter().filter(|at| *at > 0).filter_map(|at| Some(loaded.objects.get(at)?.path.clone())).collect())
+}
+
+/// The objects of a process in the order in which they are started, out of that in which they were loaded, the program
+/// first. What cannot be read is left out. Those that the program needs are started first; then, one group after the
+/// other, each that was opened later with what it needs and nothing had loaded before.
+pub fn started(objects: &[PathBuf], options: InputOptions) -> Vec<PathBuf> {
+    let Some((program, _)) = objects.split_first() else { return Vec::new() };
+    let open = |path: &PathBuf| {
+        // A pipe would be waited for.
+        let path = Some(path).filter(|path| path.is_file())?;
+        let binary = Binary::open(path, options).ok()?;
+        Some(Needs::of(path.clone(), &ObjectFile::parse(&binary, None).ok()?))
+    };
+    let mut left: Vec<Option<Needs>> = objects.iter().take(LIBRARIES_MAX).map(open).collect();
+    let mut by_name = BTreeMap::new();
+    for (at, needs) in left.iter().enumerate() {
+        for name in needs.iter().flat_map(Needs::names) {
+            by_name.entry(name).or_insert(at);
+        }
+    }
+    let mut order = vec![program.clone()];
+    for at in 0..left.len() {
+        let Some(root) = left.get_mut(at).and_then(Option::take) else { continue };
+        let group = group(root, &by_name, &mut left);
+        let path = |at: usize| group.get(at).map(|object| object.path.clone());
+        order.extend(start_order(&group).into_iter().filter_map(path).filter(|path| path != program));
+    }
+    order
 }
 
 /// What a library must have in common with the program.
@@ -65,6 +95,8 @@ impl Kind {
 #[derive(Debug)]
 struct Needs {
     path: PathBuf,
+    /// The name by which others need it.
+    own_name: Option<String>,
     needed: Vec<String>,
     /// Where to search: `DT_RUNPATH`, or else `DT_RPATH`.
     folders: Vec<PathBuf>,
@@ -86,7 +118,15 @@ impl Needs {
             PathBuf::from(folder.replace("${ORIGIN}", &origin).replace("$ORIGIN", &origin))
         };
         let folders = paths.iter().flat_map(|list| list.split(':')).filter(|one| !one.is_empty()).map(place).collect();
-        Self { needed: all(DT_NEEDED).collect(), folders, objects: Vec::new(), path }
+        let own_name = all(DT_SONAME).next();
+        Self { own_name, needed: all(DT_NEEDED).collect(), folders, objects: Vec::new(), path }
+    }
+
+    /// The names by which others may need it.
+    fn names(&self) -> impl Iterator<Item = String> {
+        let file = self.path.file_name().map(|name| name.to_string_lossy().into_owned());
+        let path = self.path.to_string_lossy().into_owned();
+        self.own_name.clone().into_iter().chain(file).chain([path])
     }
 }
 
@@ -110,7 +150,7 @@ fn entries(object: &ObjectFile<'_>) -> Option<Vec<(u64, String)>> {
         if tag == 0 || entries.len() > LIBRARIES_MAX {
             break;
         }
-        if [DT_NEEDED, DT_RPATH, DT_RUNPATH].contains(&tag) {
+        if [DT_NEEDED, DT_SONAME, DT_RPATH, DT_RUNPATH].contains(&tag) {
             let text = strings.data.get(usize::try_from(value).ok()?..)?;
             let text = text.split(|byte| *byte == 0).next()?;
             entries.push((tag, String::from_utf8_lossy(text).into_owned()));
@@ -175,35 +215,56 @@ impl Loaded<'_> {
         let object = ObjectFile::parse(&binary, None).ok()?;
         (Kind::of(&object) == self.kind).then(|| Needs::of(path, &object))
     }
+}
 
-    /// The libraries in the order in which they are started.
-    fn started(self) -> Vec<PathBuf> {
-        let mut order = Vec::new();
-        let mut is_visited = vec![false; self.objects.len()];
-        for last in (0..self.objects.len()).rev() {
-            self.visit(last, &mut is_visited, &mut order);
-        }
-        order.into_iter().filter(|at| *at > 0).filter_map(|at| Some(self.objects.get(at)?.path.clone())).collect()
-    }
-
-    /// Those that an object needs, then the object. Without recursion: a chain may have as many as there are.
-    fn visit(&self, first: usize, is_visited: &mut [bool], order: &mut Vec<usize>) {
-        let mut open = vec![(first, 0)];
-        while let Some((at, next)) = open.last_mut() {
-            let at = *at;
-            if *next == 0 && std::mem::replace(&mut is_visited[at], true) {
-                open.pop();
-                continue;
+/// An object, and what it needs of those that are left, which are taken: breadth first, as they are loaded.
+fn group(root: Needs, by_name: &BTreeMap<String, usize>, left: &mut [Option<Needs>]) -> Vec<Needs> {
+    let mut group = vec![root];
+    // Where the objects are in the group that were taken from those left.
+    let mut taken = BTreeMap::new();
+    let mut at = 0;
+    while let Some(names) = group.get(at).map(|object| object.needed.clone()) {
+        for of_all in names.iter().filter_map(|name| by_name.get(name)) {
+            if let Some(needed) = left.get_mut(*of_all).and_then(Option::take) {
+                taken.insert(*of_all, group.len());
+                group.push(needed);
             }
-            let needed = self.objects.get(at).and_then(|object| object.objects.get(*next)).copied();
-            *next += 1;
-            match needed {
-                Some(needed) if !is_visited[needed] => open.push((needed, 0)),
-                Some(_) => {}
-                None => {
-                    order.push(at);
-                    open.pop();
-                }
+            if let (Some(object), Some(needed)) = (group.get_mut(at), taken.get(of_all)) {
+                object.objects.push(*needed);
+            }
+        }
+        at += 1;
+    }
+    group
+}
+
+/// Objects in the order in which they are started, by their places in that in which they were loaded.
+fn start_order(objects: &[Needs]) -> Vec<usize> {
+    let mut order = Vec::new();
+    let mut is_visited = vec![false; objects.len()];
+    for last in (0..objects.len()).rev() {
+        visit(objects, last, &mut is_visited, &mut order);
+    }
+    order
+}
+
+/// Those that an object needs, then the object. Without recursion: a chain may have as many as there are.
+fn visit(objects: &[Needs], first: usize, is_visited: &mut [bool], order: &mut Vec<usize>) {
+    let mut open = vec![(first, 0)];
+    while let Some((at, next)) = open.last_mut() {
+        let at = *at;
+        if *next == 0 && std::mem::replace(&mut is_visited[at], true) {
+            open.pop();
+            continue;
+        }
+        let needed = objects.get(at).and_then(|object| object.objects.get(*next)).copied();
+        *next += 1;
+        match needed {
+            Some(needed) if !is_visited[needed] => open.push((needed, 0)),
+            Some(_) => {}
+            None => {
+                order.push(at);
+                open.pop();
             }
         }
     }

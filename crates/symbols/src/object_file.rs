@@ -5,7 +5,9 @@ use std::io::{self, Read};
 
 use anytrace_core::Error;
 use object::read::macho::{FatArch, MachOFatFile32, MachOFatFile64};
-use object::{AddressSize, Architecture, BinaryFormat, CompressionFormat, FileKind, Object, ObjectSection};
+use object::{
+    AddressSize, Architecture, BinaryFormat, CompressionFormat, FileKind, Object, ObjectSection, ObjectSymbol,
+};
 
 use crate::Binary;
 use crate::layout::Layout;
@@ -80,6 +82,12 @@ impl<'a> ObjectFile<'a> {
     /// True when it has a section of that name, with contents.
     pub fn has_section(&self, section_name: &str) -> bool {
         self.file.section_by_name(section_name).is_some_and(|section| section.size() > 0)
+    }
+
+    /// True when it takes a function of that name from another object as it is loaded.
+    pub fn imports(&self, function: &str) -> bool {
+        let mut all = self.file.dynamic_symbols();
+        all.any(|symbol| symbol.is_undefined() && symbol.name_bytes() == Ok(function.as_bytes()))
     }
 
     /// True when it has a symbol table other than that of what it exports: strip removes it.

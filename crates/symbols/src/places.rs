@@ -110,7 +110,8 @@ impl CodeFiles<'_> {
             return if mapped.is_named { Err(Error::usage(note)) } else { Ok(vec![note]) };
         }
         let symbols = objects.symbols();
-        let debug = objects.debug_data()?;
+        let mut notes = program.notes().to_vec();
+        let debug = objects.debug_data(&mut notes)?;
         // Without debug data, or with damaged ones, symbols remain.
         let lines = debug.lines().ok();
         let of_run: Vec<u64> = wanted.iter().filter_map(|at| codes.get(*at).copied()).collect();
@@ -146,7 +147,7 @@ impl CodeFiles<'_> {
                 };
             }
         }
-        Ok(program.notes().to_vec())
+        Ok(notes)
     }
 }
 
@@ -157,6 +158,12 @@ fn has_id(path: &Path, module: &Module) -> bool {
     }
     let Ok(binary) = Binary::open(path, InputOptions::default()) else { return false };
     ObjectFile::parse(&binary, None).is_ok_and(|object| object.build_id() == Some(&module.build_id[..]))
+}
+
+/// The build id of a file; `None` where it is no object file, or has none.
+pub fn build_id(path: &Path) -> Option<Vec<u8>> {
+    let binary = Binary::open(path, InputOptions::default()).ok()?;
+    ObjectFile::parse(&binary, None).ok()?.build_id().map(<[u8]>::to_vec)
 }
 
 impl<'a> ObjectFile<'a> {

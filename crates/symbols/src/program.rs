@@ -2,11 +2,12 @@
 
 mod separate;
 
+use std::cell::OnceCell;
 use std::path::Path;
 
 use anytrace_core::{Error, InputOptions};
 
-use crate::{Binary, DebugData, ObjectFile, SymbolTable};
+use crate::{Binary, DebugData, ObjectFile, SymbolTable, split};
 use separate::Search;
 pub(crate) use separate::Separate;
 
@@ -15,6 +16,9 @@ pub struct Program {
     own: Binary,
     separate: Separate,
     notes: Vec<String>,
+    options: InputOptions,
+    /// Files with split debug data; opened when debug data are first asked for.
+    split: OnceCell<Vec<Binary>>,
 }
 
 impl Program {
@@ -32,7 +36,7 @@ impl Program {
     pub fn of(own: Binary, options: InputOptions) -> Self {
         let mut notes = Vec::new();
         let separate = separate(&own, options, &mut notes);
-        Self { own, separate, notes }
+        Self { own, separate, notes, options, split: OnceCell::new() }
     }
 
     /// The file itself.
@@ -51,7 +55,8 @@ impl Program {
     /// As [`ObjectFile::parse`], about the file itself.
     pub fn objects(&self, architecture: Option<&str>) -> Result<Objects<'_>, Error> {
         let own = ObjectFile::parse(&self.own, architecture)?;
-        Ok(Objects { own, debug: readable(&self.separate.debug), mini: readable(&self.separate.mini) })
+        let (debug, mini) = (readable(&self.separate.debug), readable(&self.separate.mini));
+        Ok(Objects { program: self, own, debug, mini })
     }
 }
 
@@ -69,6 +74,7 @@ pub(crate) fn separate(file: &Binary, options: InputOptions, notes: &mut Vec<Str
 
 /// The object files of a [`Program`].
 pub struct Objects<'a> {
+    program: &'a Program,
     /// The file itself: its sections and segments.
     pub own: ObjectFile<'a>,
     debug: Option<ObjectFile<'a>>,
@@ -87,15 +93,24 @@ impl<'a> Objects<'a> {
         }
     }
 
-    /// Debug data for lines and inlined functions: the file's own, or else those of its debug file.
+    /// Debug data for lines and inlined functions: the file's own, or else those of its debug file. Where they are split,
+    /// the rest is searched in `PROGRAM.dwp` and in `.dwo` files; what is missing is noted.
     ///
     /// # Errors
     /// As [`ObjectFile::debug_data`].
-    pub fn debug_data(&self) -> Result<DebugData<'a>, Error> {
+    pub fn debug_data(&self, notes: &mut Vec<String>) -> Result<DebugData<'a>, Error> {
         let own = self.own.debug_data()?;
-        match &self.debug {
-            Some(debug) if own.is_empty() => debug.debug_data(),
-            _ => Ok(own),
+        let (mut data, name) = match &self.debug {
+            Some(debug) if own.is_empty() => (debug.debug_data()?, debug.name()),
+            _ => (own, self.own.name()),
+        };
+        let skeletons = data.skeletons();
+        if !skeletons.is_empty() {
+            let places = [Path::new(self.own.name()), Path::new(name)];
+            let open = || split::open(&places, &skeletons, self.program.options, notes);
+            let files = self.program.split.get_or_init(open);
+            data.add_split(files, &skeletons, notes);
         }
+        Ok(data)
     }
 }

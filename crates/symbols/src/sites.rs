@@ -80,7 +80,8 @@ pub fn locations(programs: &[&Path], sites: &[Site<'_>]) -> Result<Vec<Option<Lo
         }
         let objects = program.objects(None)?;
         let symbols = objects.symbols();
-        let debug = objects.debug_data()?;
+        // What is missing shows as a site without a place.
+        let debug = objects.debug_data(&mut Vec::new())?;
         // Without debug data there is nothing to find here.
         let Ok(lines) = debug.lines() else { continue };
         for symbol in symbols.symbols() {

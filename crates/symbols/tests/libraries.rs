@@ -8,7 +8,7 @@ use std::process::Command;
 
 use anytrace_core::InputOptions;
 use anytrace_core::testing::has_program;
-use anytrace_symbols::libraries;
+use anytrace_symbols::{libraries, started};
 
 /// Knuth's MMIX generator.
 fn below(state: &mut u64, below: u64) -> u64 {
@@ -65,6 +65,12 @@ fn libraries_are_in_the_order_in_which_they_are_started() {
         let own: Vec<_> = names.filter(|name| name.starts_with("libt")).collect();
         assert_eq!(own, said.lines().collect::<Vec<_>>(), "{seed}");
         assert!(found.iter().any(|path| path.ends_with("libc.so.6")));
+        // The same out of the objects of a process, in any order.
+        let objects: Vec<_> = std::iter::once(program.clone()).chain(found.iter().rev().cloned()).collect();
+        let order = started(&objects, InputOptions::default());
+        assert_eq!((order.first(), order.len()), (Some(&program), objects.len()), "{seed}");
+        let names = order.iter().map(|path| path.file_name().unwrap().to_str().unwrap());
+        assert_eq!(names.filter(|name| name.starts_with("libt")).collect::<Vec<_>>(), own, "{seed}");
     }
 }
 

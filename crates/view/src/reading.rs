@@ -133,7 +133,7 @@ fn read_into(view: &View, file: &File, shelf: &Shelf, found: &mut Found) -> Resu
     drop(state);
     view.changed();
     preview(view, file, format);
-    let options = if format.has_spans() { span_options(view, format)? } else { SpanOptions::default() };
+    let options = if format.has_spans() { span_options(view, file, format)? } else { SpanOptions::default() };
     let end = gather(format, input, &file.source.open, options, (shelf, &view.names, view.stop_flag()), found);
     shelf.write(|store| store.arrows.join());
     end?;
@@ -179,10 +179,9 @@ fn preview(view: &View, file: &File, format: &'static dyn Format) {
 }
 
 /// The options for spans, with names from other files where some are given.
-pub(crate) fn span_options(view: &View, format: &dyn Format) -> Result<SpanOptions, Error> {
+pub(crate) fn span_options(view: &View, file: &File, format: &dyn Format) -> Result<SpanOptions, Error> {
     let (sources, mangling) = (&view.options.symbols, view.options.mangling);
-    let has_names = (!sources.is_empty() || format.finds_symbols()) && !format.has_accesses();
-    let symbols = if has_names { Some(format.symbols(sources, mangling)?) } else { None };
+    let symbols = if format.has_accesses() { None } else { format.symbols_of(&file.path(), sources, mangling)? };
     Ok(SpanOptions { tail_chains: false, symbols, ..SpanOptions::default() })
 }
 

@@ -50,7 +50,7 @@ pub fn report(options: Options, sink: &mut dyn Sink) -> Result<String, Error> {
         let mut state = file.state();
         (state.format, state.bytes) = (Some(format), input.file_bytes());
         drop(state);
-        let spans = if format.has_spans() { span_options(&view, format)? } else { Default::default() };
+        let spans = if format.has_spans() { span_options(&view, file, format)? } else { Default::default() };
         let shelf = file.shelf();
         gather(format, input, &file.source.open, spans, (&*shelf, &view.names, view.stop_flag()), &mut both)?;
     }

@@ -117,6 +117,20 @@ impl Format for Xray {
         Ok(Box::new(crate::tools::map::load(sources, mangling)?))
     }
 
+    #[cfg(feature = "tools")]
+    fn symbols_beside(
+        &self,
+        trace: &std::path::Path,
+        sources: &[anytrace_core::span::SymbolSource],
+    ) -> Option<anytrace_core::span::SymbolSource> {
+        let mut path = trace.file_name()?.to_owned();
+        path.push(".maps");
+        let path = trace.with_file_name(path);
+        let is_given = || sources.iter().any(|source| crate::tools::map::is_process(&source.path));
+        let is_there = crate::tools::map::is_process(&path) && !is_given();
+        is_there.then_some(anytrace_core::span::SymbolSource { object: None, path })
+    }
+
     fn open(&self, input: Input, options: &OpenOptions) -> Result<Box<dyn Trace>, Error> {
         options.only("xray", &["endian"], OPTIONS)?;
         Ok(Box::new(XrayTrace::new(input, options)))

@@ -259,6 +259,67 @@ fn the_libraries_of_a_program_are_found_where_it_is() {
     assert_eq!((map.name(2), map.name(0x0100_0001)), (Some("main"), None));
 }
 
+/// The maps of a process name its objects, with numbers or without.
+#[test]
+fn the_objects_of_a_process_are_those_of_its_maps() {
+    let folder = tempfile::tempdir().unwrap();
+    let unpack = |name: &str, packed: &str| {
+        let path = folder.path().join(name);
+        std::io::copy(&mut file(packed).into_read(), &mut std::fs::File::create(&path).unwrap()).unwrap();
+        path
+    };
+    let program = unpack("program", "dso-main-22.elf.gz");
+    let library = unpack("libl.so", "dso-lib-22.elf.gz");
+    let maps = folder.path().join("t.maps");
+    let load = |text: &str, more: &[SymbolSource]| {
+        std::fs::write(&maps, text).unwrap();
+        let source = SymbolSource { object: None, path: maps.clone() };
+        map::load(&[&[source], more].concat(), Mangling::Demangled)
+    };
+    let kernel = format!(
+        "1000-2000 r-xp 00000000 fe:00 1  {}\n3000-4000 r-xp 00000000 fe:00 2  {}\n",
+        program.display(),
+        library.display()
+    );
+    let named = |map: &map::Map| [2, 0x0100_0001, 0x0700_0001].map(|id| map.name(id).map(str::to_owned));
+    let expected = |far: bool| {
+        let libfn = Some("libfn".to_owned());
+        [Some("main".to_owned()), libfn.clone().filter(|_| !far), libfn.filter(|_| far)]
+    };
+    let map = load(&kernel, &[]).unwrap();
+    assert_eq!(named(&map), expected(false), "{:?}", map.notes());
+    let line = |number: &str, id: &str, path: &std::path::Path| format!("# object {number} {id} {}\n", path.display());
+    let title = "# anytrace maps 1\n# order: loaded\n";
+    // Numbers that were written count.
+    let text = [title, &line("0", "-", &program), &line("7", "-", &library), &kernel].concat();
+    assert_eq!(named(&load(&text, &[]).unwrap()), expected(true));
+    // What is named counts more.
+    let one = SymbolSource { object: Some(1), path: library.clone() };
+    assert_eq!(load(&text, &[one]).unwrap().name(0x0100_0001), Some("libfn"));
+    // Another build, a number that there is not, and what is gone.
+    let text = [title, &line("0", "-", &program), &line("1", "0102", &library)].concat();
+    let map = load(&text, &[]).unwrap();
+    assert!(map.name(0x0100_0001).is_none() && map.notes().iter().any(|note| note.contains("was built anew")));
+    let text = [title, &line("0", "-", &program), &line("999", "-", &library), &line("x", "zz", &library)].concat();
+    assert_eq!(load(&text, &[]).unwrap().name(0x0100_0001), None);
+    let text = [title, &line("0", "-", &program), &line("1", "-", std::path::Path::new("/nonexistent/l.so"))].concat();
+    let map = load(&text, &[]).unwrap();
+    assert!(map.name(2).is_some() && map.notes().iter().any(|note| note.contains("-m 1=PATH names it")));
+    let map = load("# anytrace maps 1\n", &[]).unwrap();
+    assert!(map.notes().iter().any(|note| note.contains("no program is mapped")), "{:?}", map.notes());
+    let again = SymbolSource { object: None, path: maps.clone() };
+    assert_eq!(load(&text, &[again]).unwrap_err().kind(), Kind::Usage);
+}
+
+#[test]
+fn the_process_of_a_trace_is_that_of_its_records() {
+    let corpus = maps().join("..");
+    assert!(map::recorded_process(&corpus.join("basic-v3.xray")).is_some());
+    assert!(map::recorded_process(&corpus.join("v5.xray")).is_some());
+    assert_eq!(map::recorded_process(&corpus.join("basic-v1.xray")), None);
+    assert_eq!(map::recorded_process(&corpus.join("README.md")), None);
+}
+
 #[test]
 fn numbers_of_a_large_program_may_pass_24_bits() {
     let folder = tempfile::tempdir().unwrap();

@@ -139,7 +139,7 @@ impl<'a> Merged<'a> {
             let mut reporter = Reporter::new(&name, Some(format), way, self.input.limit);
             let symbols = match way {
                 Way::Keep => None,
-                _ => self.spans.symbols.of_trace(one.path, self.files.iter()).load_counted(format)?,
+                _ => self.spans.symbols.of_trace(one.path, self.files.iter()).load_counted(format, one.path)?,
             };
             let (symbols, named) = symbols.unzip();
             let options = SpanOptions { tail_chains: self.spans.tail_chains, symbols, causes: None };

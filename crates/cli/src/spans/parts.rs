@@ -63,7 +63,7 @@ impl<E: Additive> Request<'_, E> {
             return Ok(None);
         }
         // Reading at once loads them again, and says what is wrong with them.
-        let (symbols, named) = self.spans.symbols.load_counted_quietly(format)?.unzip();
+        let (symbols, named) = self.spans.symbols.load_counted_quietly(format, self.path)?.unzip();
         let job = Job { request: self, format, how, symbols: symbols.map(Arc::from) };
         let Some((engine, done, reports)) = job.run(&parts) else { return Ok(None) };
         job.symbols.iter().for_each(|symbols| symbols::complain(symbols.as_ref()));

@@ -1,24 +1,18 @@
 //! `anytrace record`: runs a program with the recorder that fits it, and says which that is.
 
+mod xray;
+
 use std::ffi::{OsStr, OsString};
-use std::fs;
-use std::os::unix::process::ExitStatusExt;
 use std::path::{Path, PathBuf};
-use std::process::Command;
 
 use anytrace_core::TimeBound;
 use anytrace_core::text::printable;
 use clap::{Args, ValueEnum};
 
-use super::recording::{code, contains, leave_interrupts, look_at_output, named_for, which};
+use super::recording::{contains, named_for, which};
 use crate::arguments::time_bound;
 use crate::failure::Failure;
-use crate::shell::quoted;
-use crate::units::grouped;
 use crate::{Verdict, paint};
-
-/// Calls in each other: each takes 24 bytes of address space in each thread.
-const DEPTH_MAX: u32 = 1 << 16;
 
 /// `record`.
 #[derive(Debug, Args)]
@@ -100,7 +94,7 @@ pub(crate) fn run(options: &RecordArguments) -> Result<Verdict, Failure> {
     match recorder {
         Recorder::Apitrace => super::apitrace::record(output, force, quiet, command),
         Recorder::Cacheray => super::cacheray::record(output, force, quiet, command),
-        Recorder::Xray => xray(&output, options),
+        Recorder::Xray => xray::record(&output, options),
     }
 }
 
@@ -145,115 +139,6 @@ fn nothing_fits(program: &OsStr) -> Failure {
     ))
 }
 
-/// Runs a program with the recorder that its compiler has put into it. XRay names its file itself. Its basic mode alone
-/// needs no help from the program.
-fn xray(output: &Path, options: &RecordArguments) -> Result<Verdict, Failure> {
-    let is_file = look_at_output(output, options.force)?;
-    if !is_file {
-        return Err(Failure::usage(format!("{}: XRay writes files only", output.display())));
-    }
-    let [program, arguments @ ..] = options.command.as_slice() else {
-        return Err(Failure::usage("no program to record"));
-    };
-    let folder = output.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
-    let failed = |error: std::io::Error| Failure::usage(format!("cannot write to {}: {error}", folder.display()));
-    let work = tempfile::Builder::new().prefix(".anytrace-xray-").tempdir_in(folder).map_err(failed)?;
-    let base = std::path::absolute(work.path()).map_err(failed)?.join("log.");
-    let (mode, variable, words) = match options.mode {
-        Mode::Basic => ("basic mode, which any program can be recorded with", "XRAY_BASIC_OPTIONS", BASIC),
-        Mode::Fdr => ("flight recorder, where the program switches it on", "XRAY_FDR_OPTIONS", ""),
-    };
-    let own = settings(options);
-    if !options.quiet {
-        paint::complain("note", format!("by XRay's {mode}: {own}"));
-    }
-    let log = format!("{words}verbosity=0 xray_logfile_base={}", base.display());
-    leave_interrupts();
-    let mut command = Command::new(program);
-    command.args(arguments).env("XRAY_OPTIONS", after(&log, "XRAY_OPTIONS", Order::OursLast));
-    // What the user has set is meant.
-    command.env(variable, after(&own, variable, Order::OursFirst));
-    let status = command.status();
-    let status = status.map_err(|error| {
-        Failure::usage(format!("cannot run {}: {error}", printable(&program.display().to_string())))
-    })?;
-    let mut made: Vec<PathBuf> =
-        fs::read_dir(work.path()).map_err(failed)?.flatten().map(|entry| entry.path()).collect();
-    made.sort();
-    // One process, one file; the others are of processes that it forked, and get the next free numbers.
-    let mut numbers = 1..;
-    for (at, log) in made.iter().enumerate() {
-        let numbered = |number: u32| {
-            let mut name = output.as_os_str().to_owned();
-            name.push(format!(".{number}"));
-            PathBuf::from(name)
-        };
-        let is_free = |path: &PathBuf| fs::symlink_metadata(path).is_err();
-        let next = (at > 0).then(|| numbers.by_ref().map(numbered).find(is_free)).flatten();
-        let place = next.unwrap_or_else(|| output.to_owned());
-        fs::rename(log, &place).map_err(failed)?;
-        if !options.quiet {
-            let bytes = fs::metadata(&place).map_or(0, |metadata| metadata.len());
-            paint::complain("note", format!("{}: {} bytes", place.display(), grouped(bytes.into())));
-            paint::complain("note", format!("names: anytrace stats -m {} {}", quoted(which(program)), quoted(&place)));
-        }
-    }
-    if let Some(signal) = status.signal() {
-        let missing = "what its threads had not written, up to 1,024 records of each, is missing";
-        paint::complain("note", format!("the program was ended by signal {signal}: {missing}"));
-    }
-    if made.is_empty() {
-        let why = match options.mode {
-            Mode::Basic => "the program wrote no log: it was not compiled with -fxray-instrument, or no thread ended",
-            Mode::Fdr => {
-                "the program wrote no log: for --mode fdr it calls __xray_log_select_mode(\"xray-fdr\"), \
-                 __xray_log_init_mode and __xray_patch, and at its end __xray_log_finalize and __xray_log_flushLog"
-            }
-        };
-        return Err(Failure::usage(format!("{}: nothing was recorded: {why}", output.display())));
-    }
-    Ok(Verdict::Program(code(status)))
-}
-
-/// What makes XRay's basic mode begin with the program.
-const BASIC: &str = "patch_premain=true xray_mode=xray-basic ";
-
-/// How the recorder is to be. By its own settings it leaves out calls shorter than 5 us and, in basic mode, those with 64
-/// around them; the flight recorder has room for 1.6 MB, and then for what is newest. Nothing in the trace says so.
-fn settings(options: &RecordArguments) -> String {
-    let shortest = options.min_duration.unwrap_or(0);
-    match options.mode {
-        Mode::Basic => {
-            let deepest = options.max_depth.unwrap_or(DEPTH_MAX);
-            format!("func_duration_threshold_us={shortest} max_stack_depth={deepest}")
-        }
-        // 512 MiB in all, of which a program touches what it fills.
-        Mode::Fdr => format!("func_duration_threshold_us={shortest} buffer_size=65536 buffer_max=8192"),
-    }
-}
-
-/// Which of two settings of the same option counts: the last.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Order {
-    OursFirst,
-    OursLast,
-}
-
-/// Our settings beside those that a variable has already.
-fn after(ours: &str, variable: &str, order: Order) -> OsString {
-    let mut all = OsString::from(ours);
-    if let Some(theirs) = std::env::var_os(variable).filter(|theirs| !theirs.is_empty()) {
-        let (first, last) = match order {
-            Order::OursFirst => (all, theirs),
-            Order::OursLast => (theirs, all),
-        };
-        all = first;
-        all.push(" ");
-        all.push(last);
-    }
-    all
-}
-
 /// A time with a unit in whole microseconds, as XRay has it.
 fn microseconds(text: &str) -> Result<u64, String> {
     match time_bound(text)? {
@@ -264,6 +149,8 @@ fn microseconds(text: &str) -> Result<u64, String> {
 
 #[cfg(test)]
 mod tests {
+    use std::fs;
+
     use super::*;
 
     #[test]

@@ -18,10 +18,11 @@ pub(crate) fn run(options: &ViewArguments) -> Result<Verdict, Failure> {
     for file in options.files.iter().filter(|file| !open::is_read_once(file)) {
         let opened = open::open_trace(file, &options.input)?;
         // Of a trace with memory accesses they are the programs that made them.
-        if let (Ok((format, _)), false) = (opened, options.symbols.sources().is_empty())
+        if let Ok((format, _)) = opened
             && !format.has_accesses()
+            && options.symbols.has_files(format, file)
         {
-            options.symbols.load(format)?;
+            options.symbols.load(format, file)?;
         }
     }
     let server = Server::bind(Options {

@@ -1,7 +1,7 @@
 //! The sections that describe types, and the files they are in.
 
 use std::borrow::Cow;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use anytrace_core::{Error, InputOptions};
 use gimli::{DwarfFileType, DwarfSections, EndianSlice, RunTimeEndian, Section as _, SectionId};
@@ -9,13 +9,13 @@ use object::Object;
 
 use crate::object_file::{failed, unpacked};
 use crate::program::separate;
-use crate::{Binary, ObjectFile, relocate};
+use crate::{Binary, ObjectFile, relocate, split};
 
 pub(super) type Bytes<'a> = EndianSlice<'a, RunTimeEndian>;
 pub(super) type Dwarf<'a> = gimli::Dwarf<Bytes<'a>>;
 
-/// Most `.dwo` files looked for.
-const COMPANIONS_MAX: usize = 4096;
+/// Most units of a package.
+const COMPANIONS_MAX: usize = split::FILES_MAX;
 
 /// Debug sections of one file.
 pub(super) struct TypeSections<'a> {
@@ -160,38 +160,20 @@ pub(super) fn companions(
         }
         return Ok(found);
     }
-    let dwarf = sections.dwarf();
-    // A package has what all `.dwo` files had, which are often gone by then.
-    let package = with_suffix(path, ".dwp");
-    let has_package = package.is_file();
-    let mut headers = dwarf.units();
-    while let Ok(Some(header)) = headers.next() {
-        if found.len() >= COMPANIONS_MAX {
-            notes.push(format!("{}: only the first {COMPANIONS_MAX} .dwo files are read", file.name()));
-            break;
-        }
-        let Ok(unit) = dwarf.unit(header) else { continue };
-        let Ok(Some(name)) = unit.dwo_name() else { continue };
-        if has_package {
-            found.push(Binary::open(&package, options)?);
-            break;
-        }
-        let Ok(name) = dwarf.attr_string(&unit, name) else { continue };
-        let name = PathBuf::from(name.to_string_lossy().into_owned());
-        let folder = unit.comp_dir.map(|dir| PathBuf::from(dir.to_string_lossy().into_owned()));
-        let beside = path.parent().unwrap_or(Path::new("")).to_owned();
-        let places = [folder.map(|folder| folder.join(&name)), Some(beside.join(name.file_name().unwrap_or_default()))];
-        match places.into_iter().flatten().find(|place| place.is_file()) {
+    let skeletons = split::skeletons(&sections.dwarf());
+    if let Some(package) = split::package(path).filter(|_| !skeletons.is_empty()) {
+        found.push(Binary::open(&package, options)?);
+        return Ok(found);
+    }
+    if skeletons.len() > split::FILES_MAX {
+        notes.push(format!("{}: only the first {} .dwo files are read", file.name(), split::FILES_MAX));
+    }
+    for skeleton in skeletons.iter().take(split::FILES_MAX) {
+        let name = skeleton.file.display();
+        match split::companion(path, skeleton) {
             Some(place) => found.push(Binary::open(&place, options)?),
-            None => notes.push(format!("{}: types in {} are missing: no such file", file.name(), name.display())),
+            None => notes.push(format!("{}: types in {name} are missing: no such file", file.name())),
         }
     }
     Ok(found)
-}
-
-/// A path with something behind its last name.
-fn with_suffix(path: &Path, suffix: &str) -> PathBuf {
-    let mut name = path.as_os_str().to_owned();
-    name.push(suffix);
-    PathBuf::from(name)
 }

@@ -25,7 +25,7 @@ pub(super) fn of(work: &Work<'_>, file: &File, (track, depth): (usize, usize), s
         return None;
     }
     let (format, input) = open(&file.current()).ok()??;
-    let options = span_options(work.view, format).ok()?;
+    let options = span_options(work.view, file, format).ok()?;
     if !format.has_spans() {
         return of_record(work, file, (format, input), &options, slice.start);
     }

@@ -71,7 +71,7 @@ fn spans(
     let title = file.title();
     let outlet = Outlet { out: &mut out, spool: &mut spool, title: &title, cells: Cells::Guarded, threads: 1 };
     let made = || -> Result<(), Error> {
-        let options = span_options(work.view, format)?;
+        let options = span_options(work.view, file, format)?;
         let trace = format.open(input, &file.source.open)?;
         let mut timeline = (output.open)(outlet);
         let mut windowed = Windowed::new(&mut *timeline, window, work);

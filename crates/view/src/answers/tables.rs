@@ -42,7 +42,7 @@ pub(super) fn page(page: &Page<'_>, name: &str) -> Result<Vec<Value>, Error> {
     for table in wanted {
         let Some((format, trace)) = page.open()? else { break };
         let mut rows = Rows { table, made: Vec::new(), links: Vec::new(), page };
-        let options = span_options(page.work.view, format)?;
+        let options = span_options(page.work.view, page.file, format)?;
         let read = tables::read(format, trace, table.name, &Scan::default(), &options, &mut rows, &mut page.findings());
         let is_cut = match read {
             Err(error) if rows.made.len() < ROWS_MAX => return Err(error),

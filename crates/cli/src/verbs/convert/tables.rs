@@ -132,7 +132,8 @@ impl Names {
         let (span_options, _) = match self.loaded.take() {
             Some(loaded) => self.loaded.insert(loaded),
             None => {
-                let (symbols, named) = options.timeline_output.spans.symbols.load_counted(format)?.unzip();
+                let (symbols, named) =
+                    options.timeline_output.spans.symbols.load_counted(format, &options.file)?.unzip();
                 let tail_chains = options.timeline_output.spans.tail_chains;
                 self.loaded.insert((SpanOptions { tail_chains, symbols, ..SpanOptions::default() }, named))
             }

@@ -111,7 +111,7 @@ fn named_spans(
     reporter: &mut Reporter,
 ) -> Result<u64, Failure> {
     let name = input.name().to_owned();
-    let (symbols, named) = options.timeline_output.spans.symbols.load_counted(format)?.unzip();
+    let (symbols, named) = options.timeline_output.spans.symbols.load_counted(format, &options.file)?.unzip();
     let records = spans(format, input, options, symbols, out, reporter)?;
     if let Some(named) = named {
         named.complain(&name);

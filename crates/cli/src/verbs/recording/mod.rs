@@ -1,5 +1,6 @@
 //! What verbs share that run a program with a recorder in it.
 
+mod maps;
 mod output;
 mod program;
 
@@ -12,6 +13,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use crate::failure::Failure;
 
+pub(crate) use maps::{Seen, Watch, linked};
 pub(crate) use output::{look_at_output, named_for, traces};
 pub(crate) use program::{contains, which};
 

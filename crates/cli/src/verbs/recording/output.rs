@@ -23,7 +23,10 @@ pub(crate) fn named_for(program: &OsStr, extension: &str, force: bool) -> PathBu
     if force {
         return first;
     }
-    (0..10_000).map(numbered).find(|path| fs::symlink_metadata(path).is_err()).unwrap_or(first)
+    let is_there = |path: &PathBuf| fs::symlink_metadata(path).is_ok();
+    // The maps of a program are beside its trace.
+    let maps = |path: &PathBuf| path.with_extension(format!("{extension}.maps"));
+    (0..10_000).map(numbered).find(|path| !is_there(path) && !is_there(&maps(path))).unwrap_or(first)
 }
 
 /// Refuses to replace a file; true when the trace will be one.

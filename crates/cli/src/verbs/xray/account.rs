@@ -3,6 +3,7 @@
 mod arguments;
 
 use std::io::Write;
+use std::path::Path;
 
 use anytrace_xray::Mismatch;
 use anytrace_xray::tools::account::{Account, AccountForm, AccountOptions, account};
@@ -21,7 +22,7 @@ use arguments::{Form, Order};
 pub(crate) fn run(options: &AccountArguments) -> Result<Verdict, Failure> {
     // Check that the output can be written before the trace is read, which may take long.
     let mut out = Output::create(&options.output, options.force)?;
-    let map = map(&options.symbols)?;
+    let map = map(&options.symbols, &options.file)?;
     let name = options.file.display().to_string();
     let Opened { input, mut reporter, has_evidence, .. } = reading::open(&options.file, &options.input)?;
     let progress = Progress::watch(&input);
@@ -49,12 +50,13 @@ pub(crate) fn run(options: &AccountArguments) -> Result<Verdict, Failure> {
     Ok(verdict)
 }
 
-/// The map of the options, where they name one.
-fn map(symbols: &SymbolArguments) -> Result<Option<Map>, Failure> {
-    if symbols.sources().is_empty() {
+/// The map of the options, where they name one, or of what is beside the trace.
+fn map(symbols: &SymbolArguments, trace: &Path) -> Result<Option<Map>, Failure> {
+    let sources = symbols.with_beside(&anytrace_xray::Xray, trace);
+    if sources.is_empty() {
         return Ok(None);
     }
-    let map = map::load(symbols.sources(), symbols.mangling()).map_err(|error| symbols.failure(&error))?;
+    let map = map::load(&sources, symbols.mangling()).map_err(|error| symbols.failure(&error))?;
     for note in map.notes() {
         paint::complain("note", anytrace_core::text::printable(note));
     }

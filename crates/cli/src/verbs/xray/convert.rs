@@ -105,13 +105,13 @@ fn write(options: &ConvertArguments, form: ConvertForm, out: &mut dyn Write) -> 
 
 /// Names, where they are asked for. As in the peer, a function that has none is `#id` then.
 fn symbols(options: &ConvertArguments) -> Result<Option<Box<dyn Symbols>>, Failure> {
-    match (options.symbolize, options.symbols.load(&Xray)?) {
-        (true, Some(symbols)) => Ok(Some(symbols)),
-        (true, None) => Ok(Some(Box::new(map::Map::default()))),
-        (false, None) => Ok(None),
-        (false, Some(_)) => {
-            paint::complain("note", "--program has no effect without --symbolize");
-            Ok(None)
-        }
+    if options.symbolize {
+        let symbols = options.symbols.load(&Xray, &options.file)?;
+        return Ok(Some(symbols.unwrap_or_else(|| Box::new(map::Map::default()))));
     }
+    if !options.symbols.sources().is_empty() {
+        options.symbols.load(&Xray, Path::new(""))?;
+        paint::complain("note", "--program has no effect without --symbolize");
+    }
+    Ok(None)
 }

@@ -110,7 +110,7 @@ pub(super) enum GraphForm {
 pub(crate) fn run(options: &GraphArguments) -> Result<Verdict, Failure> {
     let name = options.file.display().to_string();
     let destination = destination(&options.output, options.force)?;
-    let symbols = options.symbols.load(&anytrace_xray::Xray)?;
+    let symbols = options.symbols.load(&anytrace_xray::Xray, &options.file)?;
     let Opened { input, reporter: mut damage, has_evidence, .. } = reading::open(&options.file, &options.input)?;
     let pairing = pairing(options.compat, options.keep_going, options.deduce_sibling_calls);
     let drawn = {

@@ -24,8 +24,8 @@ pub(crate) fn run(options: &GraphDiffArguments) -> Result<Verdict, Failure> {
     let destination = destination(&options.output, options.force)?;
     let first = side(&options.before, options, options.keep_going_1, options.deduce_sibling_calls_1)?;
     let second = side(&options.after, options, options.keep_going_2, options.deduce_sibling_calls_2)?;
-    let symbols_1 = symbols(options.instr_map_1.as_deref(), options)?;
-    let symbols_2 = symbols(options.instr_map_2.as_deref(), options)?;
+    let symbols_1 = symbols(options.instr_map_1.as_deref(), &options.before, options)?;
+    let symbols_2 = symbols(options.instr_map_2.as_deref(), &options.after, options)?;
     let diff = GraphDiff::new([&first.0, &second.0], [symbols_1.as_deref(), symbols_2.as_deref()]);
     if diff.cycle_frequencies.iter().filter(|hz| **hz == 0).count() == 1 {
         paint::complain("note", "one trace does not give the ticks per second: times cannot be compared");
@@ -76,9 +76,13 @@ fn side(
 }
 
 /// Names for one of the two.
-fn symbols(own: Option<&Path>, options: &GraphDiffArguments) -> Result<Option<Box<dyn Symbols>>, Failure> {
-    let Some(own) = own else { return options.symbols.load(&Xray) };
+fn symbols(
+    own: Option<&Path>,
+    trace: &Path,
+    options: &GraphDiffArguments,
+) -> Result<Option<Box<dyn Symbols>>, Failure> {
+    let Some(own) = own else { return options.symbols.load(&Xray, trace) };
     let source = SymbolSource { object: None, path: own.to_owned() };
     let mangling: Mangling = options.symbols.mangling();
-    Xray.symbols(&[source], mangling).map(Some).map_err(|error| Failure::of_names(&own.display().to_string(), &error))
+    Xray.symbols_of(trace, &[source], mangling).map_err(|error| Failure::of_names(&own.display().to_string(), &error))
 }

@@ -4,7 +4,7 @@ mod inputs;
 mod printer;
 
 use std::io::{BufWriter, Write};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use anytrace_xray::tools::stack::{Oddities, OrphanRule, StackOptions, StackProfile};
 use anytrace_xray::tools::stack_files::StackFiles;
@@ -92,7 +92,9 @@ enum Form {
 
 pub(crate) fn run(options: &StackArguments) -> Result<Verdict, Failure> {
     only_one_stdin(options.files.iter().map(PathBuf::as_path))?;
-    let symbols = options.symbols.load(&anytrace_xray::Xray)?;
+    // Several traces have names in common only where the user says so.
+    let one = if let [file] = options.files.as_slice() { file.as_path() } else { Path::new("") };
+    let symbols = options.symbols.load(&anytrace_xray::Xray, one)?;
     let mut out = BufWriter::new(terminal::stdout().json(options.format == Form::Json));
     let stack = StackOptions { orphans: orphans(options), make_file: Some(tempfile::tempfile), tops: tops(options) };
     let mut verdict = Verdict::Fine;

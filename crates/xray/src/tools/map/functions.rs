@@ -93,7 +93,7 @@ pub(super) fn address_name(address: u64) -> String {
 
 /// Debug data as far as they are readable: without them names are still known.
 pub(super) fn debug_data<'a>(objects: &Objects<'a>, notes: &mut Vec<String>) -> Option<DebugData<'a>> {
-    match objects.debug_data() {
+    match objects.debug_data(notes) {
         Ok(data) => Some(data).filter(|data| !data.is_empty()),
         Err(error) => {
             notes.push(format!("{error}; functions have no source locations"));

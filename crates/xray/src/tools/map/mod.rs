@@ -3,17 +3,22 @@
 
 mod extract;
 mod functions;
+mod process;
 mod sleds;
 mod yaml;
 
 use std::collections::BTreeMap;
+use std::fs::File;
+use std::io::Read;
+use std::path::Path;
 
 use anytrace_core::span::{Location, Mangling, SymbolSource, Symbols};
 use anytrace_core::{Error, InputOptions};
-use anytrace_symbols::{ObjectFile, Program, libraries};
+use anytrace_symbols::{Maps, ObjectFile, Program, libraries};
 
 pub use extract::{ExtractOptions, extract};
 pub use functions::Function;
+pub use process::{number, recorded_process};
 pub use sleds::{Sled, SledKind, sleds};
 
 /// Bits of a function number that are the number within its object; the bits above are the object's (page, section 1.3).
@@ -29,7 +34,8 @@ pub struct Map {
     notes: Vec<String>,
 }
 
-/// Loads the maps of a program: object files, or YAML maps as `extract` writes them.
+/// Loads the maps of a program: object files, or YAML maps as `extract` writes them; or the maps of a process
+/// (`/proc/PID/maps`), which name the program and its libraries.
 ///
 /// ```no_run
 /// use anytrace_core::span::{Mangling, SymbolSource};
@@ -48,12 +54,20 @@ pub struct Map {
 /// [`anytrace_core::Kind::Malformed`] when a YAML map is damaged.
 pub fn load(sources: &[SymbolSource], mangling: Mangling) -> Result<Map, Error> {
     let mut map = Map::default();
+    let mut process = None;
     for source in sources {
+        let program = Program::open(&source.path, InputOptions::default())?;
+        let (name, bytes) = (program.binary().name(), program.binary().bytes());
+        if let Some(maps) = Maps::parse(name, bytes) {
+            if process.replace((name.to_owned(), maps)).is_some() {
+                return Err(Error::usage(format!("{name}: a trace is of one process, and has the maps of one")));
+            }
+            continue;
+        }
         let object = source.object.unwrap_or(0);
-        if object > u32::MAX >> LOCAL_BITS {
+        if object > OBJECT_MAX {
             return Err(Error::usage(format!("expected an object number from 0 to 255, found {object}")));
         }
-        let program = Program::open(&source.path, InputOptions::default())?;
         let functions = functions::functions(&program, mangling, &mut map.notes)?;
         if map.objects.insert(object, functions).is_some() {
             let path = source.path.display();
@@ -62,36 +76,69 @@ pub fn load(sources: &[SymbolSource], mangling: Mangling) -> Result<Map, Error> 
             )));
         }
     }
-    map.find_libraries(sources, mangling);
+    match process {
+        Some((name, maps)) => map.add_process(&name, maps, sources, mangling),
+        None => map.find_libraries(sources, mangling),
+    }
     Ok(map)
 }
+
+/// Whether a file has the maps of a process, which name the objects of a trace: what [`load`] takes as such.
+pub fn is_process(path: &Path) -> bool {
+    let mut head = Vec::new();
+    // Nothing is waited for: a pipe or a terminal is not such a file.
+    let file = std::fs::metadata(path).ok().filter(std::fs::Metadata::is_file).and_then(|_| File::open(path).ok());
+    file.is_some_and(|file| file.take(HEAD_BYTES).read_to_end(&mut head).is_ok()) && Maps::is_like(&head)
+}
+
+/// The largest number of an object.
+const OBJECT_MAX: u32 = u32::MAX >> LOCAL_BITS;
+
+/// Longer than any first line of maps.
+const HEAD_BYTES: u64 = 8192;
 
 /// The section that a library has where it was compiled for XRay.
 const SLEDS: &str = "xray_instr_map";
 
+/// The function by which a library announces itself to the program's runtime, which numbers it (LLVM 20 and later).
+const REGISTER: &str = "__xray_register_dso";
+
+/// Opens a library that gets a number when it is started.
+fn open_library(path: &Path) -> Option<Program> {
+    let library = Program::open(path, InputOptions::default()).ok()?;
+    let is_numbered = ObjectFile::parse(library.binary(), None)
+        .is_ok_and(|object| object.has_section(SLEDS) && object.imports(REGISTER));
+    is_numbered.then_some(library)
+}
+
 impl Map {
-    /// Loads the libraries of a program that is named alone. Their objects are numbered from 1 in the order in which they
-    /// are started, as each announces itself then.
+    /// Loads the libraries of a program that is named alone. Their objects are numbered from 1 in the order in which
+    /// they are started, as each announces itself then.
     fn find_libraries(&mut self, sources: &[SymbolSource], mangling: Mangling) {
         let [SymbolSource { object: None | Some(0), path }] = sources else { return };
         // A YAML map has none.
         let Ok(found) = libraries(path, InputOptions::default()) else { return };
-        let mut next = 1;
-        for path in found {
-            let Ok(library) = Program::open(&path, InputOptions::default()) else { continue };
-            let has_sleds = ObjectFile::parse(library.binary(), None).is_ok_and(|object| object.has_section(SLEDS));
-            if !has_sleds || next > u32::MAX >> LOCAL_BITS {
-                continue;
+        let numbered = found.iter().filter_map(|path| Some((path, open_library(path)?)));
+        for (object, (path, library)) in (1..=OBJECT_MAX).zip(numbered) {
+            if self.add_library(object, &library, mangling) {
+                let shown = path.display();
+                self.notes.push(format!("object {object} is taken to be {shown}, which the program needs"));
             }
-            let shown = path.display();
-            match functions::functions(&library, mangling, &mut self.notes) {
-                Ok(functions) => {
-                    self.notes.push(format!("object {next} is taken to be {shown}, which the program needs"));
-                    self.objects.insert(next, functions);
-                }
-                Err(error) => self.notes.push(format!("object {next}, {shown}, has no names: {error}")),
+        }
+    }
+
+    /// Adds the functions of a library; where they cannot be read, that is noted.
+    fn add_library(&mut self, object: u32, library: &Program, mangling: Mangling) -> bool {
+        match functions::functions(library, mangling, &mut self.notes) {
+            Ok(functions) => {
+                self.objects.insert(object, functions);
+                true
             }
-            next += 1;
+            Err(error) => {
+                let name = library.binary().name();
+                self.notes.push(format!("object {object}, {name}, has no names: {error}"));
+                false
+            }
         }
     }
 

@@ -1,0 +1,254 @@
+//! What is mapped into a program while it runs, and into the programs that it starts: `/proc/PID/maps` again and again.
+//!
+//! Nothing is done to the program. Ptrace could stop it at its end, but it takes the place of debuggers and leak
+//! checkers, and delays every signal. So the maps are read often at first, and then whenever a twentieth of the time has
+//! passed, up to 20 ms: a library that was open for longer than that is seen.
+
+mod loaded;
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::sync::mpsc::{self, RecvTimeoutError, Sender};
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+
+use anytrace_core::InputOptions;
+use anytrace_symbols::{Maps, MapsLine};
+
+/// How long the maps are left alone: between these, and a share of the time since the program began.
+const PAUSE_MIN: Duration = Duration::from_micros(50);
+const PAUSE_MAX: Duration = Duration::from_millis(20);
+const SHARE: u32 = 20;
+
+/// After some seconds reading may take this part of the time: programs with many mappings are read more rarely.
+const COST: u32 = 100;
+
+/// Most processes, most mappings of a program and most bytes of its maps that are kept.
+const PROCESSES_MAX: usize = 1000;
+const LINES_MAX: usize = 20_000;
+const MAPS_BYTES_MAX: u64 = 64 << 20;
+
+/// Reads the maps of a process and of those that it starts until it is asked for them.
+pub(crate) struct Watch {
+    stop: Sender<()>,
+    thread: Option<JoinHandle<Seen>>,
+}
+
+impl Watch {
+    /// Begins with a process that is running.
+    pub(crate) fn start(process: u32) -> Self {
+        let (stop, stopped) = mpsc::channel();
+        let began = Instant::now();
+        let mut seen = Seen::default();
+        seen.processes.insert(process, Vec::new());
+        // Before anything else: it may be over soon.
+        seen.look();
+        let thread = std::thread::Builder::new().name("maps".to_owned()).spawn(move || {
+            let mut pause = PAUSE_MIN;
+            while let Err(RecvTimeoutError::Timeout) = stopped.recv_timeout(pause) {
+                let before = Instant::now();
+                seen.look();
+                let (share, cost) = (began.elapsed() / SHARE, before.elapsed() * COST);
+                pause = share.clamp(PAUSE_MIN, PAUSE_MAX.max(cost));
+            }
+            seen
+        });
+        Self { stop, thread: thread.ok() }
+    }
+
+    /// Ends, and gives what was seen.
+    pub(crate) fn finish(mut self) -> Seen {
+        // It may have ended by itself.
+        let _ = self.stop.send(());
+        self.thread.take().and_then(|thread| thread.join().ok()).unwrap_or_default()
+    }
+}
+
+/// What was seen.
+#[derive(Debug, Default)]
+pub(crate) struct Seen {
+    /// By process: the programs that it has been, one after the other.
+    processes: BTreeMap<u32, Vec<Program>>,
+}
+
+/// The mappings of a program.
+#[derive(Debug, Default, Clone)]
+pub(crate) struct Program {
+    /// Its file, and where that begins: executing another program changes one of them.
+    file: (PathBuf, u64),
+    /// The kernel's lines about files with code, in the order in which they were first seen.
+    lines: Vec<String>,
+    known: BTreeSet<String>,
+    /// Those files that the dynamic linker has listed, in its order; those that it unloaded stay.
+    listed: Vec<PathBuf>,
+    /// All of those files, in the order in which they were first seen; the lowest address last, as the kernel places
+    /// them.
+    seen: Vec<PathBuf>,
+}
+
+impl Seen {
+    /// Reads the maps of all processes that are there, and adds those that they have started.
+    fn look(&mut self) {
+        let mut next: Vec<u32> = self.processes.keys().copied().collect();
+        while let Some(process) = next.pop() {
+            if let Some(programs) = self.processes.get_mut(&process) {
+                look_at(process, programs);
+            }
+            for child in children(process) {
+                if self.processes.len() < PROCESSES_MAX && !self.processes.contains_key(&child) {
+                    self.processes.insert(child, Vec::new());
+                    next.push(child);
+                }
+            }
+        }
+    }
+
+    /// The program that wrote a trace: the one of a process whose file has the name, or else the last one of that
+    /// process; of an unknown process, any with that name.
+    pub(crate) fn program(&self, process: Option<u32>, name: &str) -> Option<(u32, &Program)> {
+        let named = |program: &&Program| program.file.0.file_name().is_some_and(|file| file.to_string_lossy() == name);
+        let own = process.and_then(|process| Some((process, self.processes.get(&process)?)));
+        if let Some((process, programs)) = own.filter(|(_, programs)| !programs.is_empty()) {
+            let program = programs.iter().rev().find(named).or(programs.last());
+            return program.map(|program| (process, program));
+        }
+        let mut all = self.processes.iter().flat_map(|(process, all)| all.iter().map(|one| (*process, one)));
+        all.find(|(_, program)| named(program))
+    }
+}
+
+impl Program {
+    fn new(file: (PathBuf, u64)) -> Self {
+        let seen = vec![file.0.clone()];
+        Self { file, seen, ..Self::default() }
+    }
+
+    /// Its objects, with the build ids that they have now, and numbered by `number`; and their text.
+    pub(crate) fn to_text(&self, process: u32, number: impl FnOnce(&mut Maps)) -> (Maps, String) {
+        let others = self.seen.iter().filter(|path| !self.listed.contains(path));
+        let mut files: Vec<PathBuf> = self.listed.iter().chain(others).cloned().collect();
+        // It may have been over before all that it was linked with was there.
+        for library in linked(&self.file.0) {
+            if !files.iter().any(|file| file.file_name() == library.file_name()) {
+                files.push(library);
+            }
+        }
+        let mut maps = Maps::of_files(files.into_iter());
+        maps.is_ordered = !self.listed.is_empty() || maps.objects.len() < 2;
+        number(&mut maps);
+        let text = maps.to_text(Some(process), &self.lines);
+        (maps, text)
+    }
+
+    /// Adds mappings of files with code.
+    fn add(&mut self, process: u32, mapped: &[Mapped<'_>]) {
+        for (_, _, text) in mapped {
+            if self.lines.len() < LINES_MAX && self.known.insert((*text).to_owned()) {
+                self.lines.push((*text).to_owned());
+            }
+        }
+        let is_new = |path: &PathBuf| !self.listed.contains(path);
+        if !mapped.iter().any(|(_, path, _)| is_new(path)) {
+            return;
+        }
+        for (_, path, _) in mapped.iter().rev() {
+            if self.seen.len() < LINES_MAX && !self.seen.contains(path) {
+                self.seen.push(path.clone());
+            }
+        }
+        for address in loaded::list(process).unwrap_or_default() {
+            let at = mapped.iter().find(|(line, _, _)| (line.start..line.end).contains(&address));
+            if let Some((_, path, _)) = at.filter(|(_, path, _)| !self.listed.contains(path)) {
+                self.listed.push(path.clone());
+            }
+        }
+    }
+}
+
+/// The libraries that a program was linked with, as far as they are found.
+pub(crate) fn linked(program: &Path) -> Vec<PathBuf> {
+    let found = anytrace_symbols::libraries(program, InputOptions::default()).unwrap_or_default();
+    found.into_iter().filter_map(|library| fs::canonicalize(library).ok()).collect()
+}
+
+/// A mapping of a file with code: where it is, the file, and the kernel's line.
+type Mapped<'a> = (MapsLine<'a>, PathBuf, &'a str);
+
+/// Reads the maps of a process.
+fn look_at(process: u32, programs: &mut Vec<Program>) {
+    let Some(text) = read(&PathBuf::from(format!("/proc/{process}/maps"))) else { return };
+    let lines = text.lines().filter_map(|line| Some((MapsLine::parse(line.as_bytes())?, line)));
+    let mut mapped: Vec<Mapped<'_>> = lines.filter_map(|(line, text)| Some((line, line.file()?, text))).collect();
+    let code: BTreeSet<PathBuf> = mapped.iter().filter_map(|(line, _, _)| line.code()).collect();
+    mapped.retain(|(_, path, _)| code.contains(path));
+    let own = fs::read_link(format!("/proc/{process}/exe")).ok();
+    let own = own.and_then(|own| mapped.iter().find(|(_, path, _)| *path == own)).or(mapped.first());
+    // A process that ends has none.
+    let Some(file) = own.map(|(line, path, _)| (path.clone(), line.start)) else { return };
+    if programs.last().is_none_or(|last| last.file != file) {
+        programs.push(Program::new(file));
+    }
+    if let Some(program) = programs.last_mut() {
+        program.add(process, &mapped);
+    }
+}
+
+/// The processes that a process has started and that are there.
+fn children(process: u32) -> Vec<u32> {
+    let threads = fs::read_dir(format!("/proc/{process}/task")).into_iter().flatten().flatten();
+    let lists = threads.filter_map(|thread| read(&thread.path().join("children")));
+    lists.flat_map(|list| list.split_whitespace().filter_map(|id| id.parse().ok()).collect::<Vec<_>>()).collect()
+}
+
+/// A file of the kernel's, as text.
+fn read(path: &Path) -> Option<String> {
+    use std::io::Read;
+    let mut bytes = Vec::new();
+    fs::File::open(path).ok()?.take(MAPS_BYTES_MAX).read_to_end(&mut bytes).ok()?;
+    Some(String::from_utf8_lossy(&bytes).into_owned())
+}
+
+#[cfg(test)]
+#[cfg(target_os = "linux")]
+mod tests {
+    #![allow(clippy::unwrap_used, reason = "a panic is how a test fails")]
+    use std::process::{Command, Stdio};
+
+    use super::*;
+
+    #[test]
+    fn the_maps_of_a_program_and_of_what_it_starts_are_seen() {
+        // The shell waits for what it starts, and then becomes another program.
+        let script = "sleep 0.3; exec cat";
+        let mut shell =
+            Command::new("sh").args(["-c", script]).stdin(Stdio::piped()).stdout(Stdio::null()).spawn().unwrap();
+        let id = shell.id();
+        let watch = Watch::start(id);
+        std::thread::sleep(Duration::from_millis(600));
+        drop(shell.stdin.take());
+        shell.wait().unwrap();
+        let seen = watch.finish();
+        let names = |process: &u32| {
+            let name = |program: &Program| program.file.0.file_name().unwrap().to_string_lossy().into_owned();
+            seen.processes[process].iter().map(name).collect::<Vec<_>>()
+        };
+        assert_eq!(names(&id).last().unwrap(), "cat", "{seen:?}");
+        assert!(names(&id).len() >= 2, "{seen:?}");
+        assert!(seen.processes.keys().any(|process| names(process).contains(&"sleep".to_owned())), "{seen:?}");
+        let (process, cat) = seen.program(Some(id), "cat").unwrap();
+        let (maps, text) = cat.to_text(process, |_| ());
+        assert!(process == id && Maps::parse("m", text.as_bytes()) == Some(maps.clone()), "{text}");
+        assert!(maps.is_ordered && maps.objects.iter().any(|one| one.path.ends_with("libc.so.6")), "{text}");
+        assert_eq!(seen.program(None, "sleep").unwrap().1.file.0.file_name().unwrap(), "sleep");
+        assert!(seen.program(Some(id), "other").is_some() && seen.program(None, "other").is_none());
+    }
+
+    #[test]
+    fn a_program_that_is_gone_has_no_maps() {
+        let mut gone = Command::new("true").spawn().unwrap();
+        gone.wait().unwrap();
+        let seen = Watch::start(gone.id()).finish();
+        assert!(seen.program(Some(gone.id()), "true").is_none(), "{seen:?}");
+    }
+}
