@@ -76,8 +76,11 @@ fn build(compiler: &str, options: &[&'static str], packer: Option<&str>) -> Opti
     Some(folder)
 }
 
-/// Every address of the functions that the sources define, with its frames: name of the function, offset, frames.
-fn frames(program: &Path) -> (Vec<(String, u64, Vec<Frame>)>, Vec<u64>, Vec<String>) {
+/// Name of the function, offset in it, frames.
+type Place = (String, u64, Vec<Frame>);
+
+/// Every address of the functions that the sources define, with its frames; the addresses again; notes.
+fn frames(program: &Path) -> (Vec<Place>, Vec<u64>, Vec<String>) {
     let program = Program::open(program, InputOptions::default()).unwrap();
     let objects = program.objects(None).unwrap();
     let mut notes = Vec::new();
