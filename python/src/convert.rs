@@ -144,7 +144,8 @@ impl Conversion<'_> {
         let mut spool = LateSpool::default();
         let path = self.opening.path();
         let title = path.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
-        let outlet = Outlet { out: &mut *self.out, spool: &mut spool, title: &title, cells: Cells::default() };
+        let threads = crate::opening::workers(0);
+        let outlet = Outlet { out: &mut *self.out, spool: &mut spool, title: &title, cells: Cells::default(), threads };
         let mut measured = Measured::new((output.open)(outlet), output.limits);
         let summary = self.trace.spans(&self.opening.span_options(), &mut measured, self.sink)?;
         timeline::Timeline::finish(&mut measured)?;

@@ -37,11 +37,13 @@ const HELP: &str = "cargo xtask CHORE
 
   test [--no-install]          install what the tests need (Debian, root) and run every test
   properties [--rounds N]      run the property tests N times (10), each time with a different random seed
-  bench [NAME…] [--megabytes N] [--keep] [--peers] [--against PROGRAM] [--programs FOLDER]
+  bench [NAME…] [--megabytes N] [--keep] [--peers] [--against PROGRAM] [--programs FOLDER] [--library FOLDER]
                                make the benchmark inputs, run the verbs on them, print a table; with --against, also
                                run each job with another build, and fail if this one uses over 5% more CPU time or
                                memory; --programs: the folder of a build to measure, instead of making one
-                               (NAME: a format, an input of the table, or recorder; --megabytes: size of each input)
+                               (NAME: a format, an input of the table, recorder, tracer, or linked: the library of
+                               recorders/casemate, with --library beside the C library of rems-project/casemate in that
+                               folder, its casemate.h with casemate.o or libcasemate.a; --megabytes: size of each input)
   complexity [--scale F] [--all] [--forms] [--verb TEXT] [--binary PATH] [SHAPE…]
                                run every verb on traces of odd shapes in sizes n, 2n and 4n; fails if time, memory or
                                output grows faster than the trace, or if a verb has no shape (SHAPE: the beginning of a

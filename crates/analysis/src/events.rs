@@ -183,6 +183,10 @@ impl Events {
 }
 
 impl Engine for Events {
+    fn wants_counters(&self) -> bool {
+        true
+    }
+
     fn wants_attributes(&self) -> bool {
         true
     }

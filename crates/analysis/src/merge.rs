@@ -134,6 +134,10 @@ impl SpanSink for MergedTrace<'_, '_> {
         self.merger.inner.wants_arrows()
     }
 
+    fn wants_counters(&self) -> bool {
+        self.merger.inner.wants_counters()
+    }
+
     fn wants_lives(&self) -> bool {
         self.merger.inner.wants_lives()
     }

@@ -69,6 +69,10 @@ impl Migrations {
 }
 
 impl Engine for Migrations {
+    fn wants_counters(&self) -> bool {
+        true
+    }
+
     fn batch(&mut self, batch: &EdgeBatch, about: About<'_>) {
         for edge in batch.edges() {
             if edge.cpu != NO_CPU && about.filter.keeps_track(edge.track) && about.filter.keeps_time(edge.time) {

@@ -474,6 +474,10 @@ impl Engine for Overview {
         false
     }
 
+    fn wants_counters(&self) -> bool {
+        true
+    }
+
     fn batch(&mut self, batch: &EdgeBatch, about: About<'_>) {
         for edge in batch.edges() {
             self.edge(edge, batch, about);

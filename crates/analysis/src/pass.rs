@@ -57,6 +57,11 @@ pub trait Engine: Send {
         false
     }
 
+    /// True when [`Self::batch`] looks at counters; otherwise formats may omit their values.
+    fn wants_counters(&self) -> bool {
+        false
+    }
+
     /// The next edges, all of them, before the spans that end among them.
     fn batch(&mut self, _batch: &EdgeBatch, _about: About<'_>) {}
 }
@@ -274,6 +279,10 @@ impl SpanSink for Pass<'_> {
 
     fn wants_attributes(&self) -> bool {
         self.engines.iter().any(|engine| engine.wants_attributes())
+    }
+
+    fn wants_counters(&self) -> bool {
+        self.engines.iter().any(|engine| engine.wants_counters())
     }
 
     fn track(&mut self, _id: TrackId, track: &Track) -> Result<(), Error> {

@@ -141,6 +141,10 @@ impl SpanSink for Selected<'_> {
         self.inner.wants_arrows()
     }
 
+    fn wants_counters(&self) -> bool {
+        self.inner.wants_counters()
+    }
+
     fn wants_lives(&self) -> bool {
         self.inner.wants_lives()
     }
@@ -202,6 +206,7 @@ pub struct Lengths {
 struct Wants {
     attributes: bool,
     arrows: bool,
+    counters: bool,
     lives: bool,
     complete: bool,
     identities: bool,
@@ -213,6 +218,7 @@ impl Lengths {
         let wants = Wants {
             attributes: sink.wants_attributes(),
             arrows: sink.wants_arrows(),
+            counters: sink.wants_counters(),
             lives: sink.wants_lives(),
             complete: sink.takes_complete(),
             identities: sink.wants_identities(),
@@ -244,6 +250,10 @@ impl SpanSink for Lengths {
 
     fn wants_arrows(&self) -> bool {
         self.wants.arrows
+    }
+
+    fn wants_counters(&self) -> bool {
+        self.wants.counters
     }
 
     fn wants_lives(&self) -> bool {

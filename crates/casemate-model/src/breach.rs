@@ -113,6 +113,8 @@ breaches! {
         "a tree is used while TLBs may contain global entries of another tree, which match every ASID";
     fire CONTIGUOUS_DIFFERS "contiguous-differs" "entries of a contiguous group differ"
         "valid entries of a group with the contiguous bit do not map one range alike, or only some have the bit";
+    fire CONTIGUOUS_KEPT "contiguous-kept" "a contiguous group may be in TLBs"
+        "an entry gets a value that conflicts with what TLBs may contain of its contiguous group, which is not clean";
     fire TOO_MANY_ROOTS "too-many-roots" "too many roots"
         "the reference's 64 roots are used up";
     fire UNSET_REGISTER "unset-register"

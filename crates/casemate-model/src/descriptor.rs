@@ -206,6 +206,12 @@ impl Control {
         }
     }
 
+    /// True where bits 5:2 of the base register are bits 51:48 of the base: with addresses of 52 bits (FEAT_LPA,
+    /// FEAT_LPA2), as Linux' `phys_to_ttbr` has it (arch/arm64/include/asm/pgtable.h, secondary).
+    pub(crate) fn has_wide_base(&self) -> bool {
+        self.format().is_ok_and(|format| format.has_wide_addresses)
+    }
+
     fn format(&self) -> Result<Format, BadGeometry> {
         let granule = match self.value >> 14 & 3 {
             0 => Granule::K4,

@@ -12,7 +12,7 @@ const ENTRIES_MAX: usize = 64;
 
 #[derive(Debug, Clone)]
 pub(crate) struct Sorted<K, V> {
-    /// None of them is empty.
+    /// None of them is empty, except for the only one: maps that are often empty keep its memory.
     lists: Vec<Vec<(K, V)>>,
     length: usize,
 }
@@ -100,10 +100,10 @@ impl<K: Copy + Ord, V> Sorted<K, V> {
         let list = self.lists.get_mut(number)?;
         list.get(at).filter(|(known, _)| known == key)?;
         let (_, value) = room::remove(list, at)?;
-        if list.is_empty() {
+        self.length -= 1;
+        if list.is_empty() && self.length > 0 {
             room::remove(&mut self.lists, number);
         }
-        self.length -= 1;
         Some(value)
     }
 

@@ -38,6 +38,8 @@ pub(crate) struct Stale {
     pub(super) is_resized: bool,
     /// The levels at which TLBs may contain it, as bits.
     pub(super) levels: u8,
+    /// The table entry above it whose limits changed last: TLBs may contain that one too.
+    pub(super) above: Option<u64>,
     /// A DSB waited for the write.
     pub(super) is_written: bool,
     /// A TLBI dropped what stage 2 alone has, and a DSB waited for it.

@@ -19,8 +19,14 @@ pub(crate) struct Thread {
     pub(super) dsbs: u64,
 }
 
+/// Threads with small numbers, which most traces have only.
+const NEAR: usize = 32;
+
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Threads {
+    /// Places in the list, plus one, of threads with small numbers; 0 for those that did not appear.
+    near: [usize; NEAR],
+    /// The same for the others.
     index: Map<u32, usize>,
     all: Vec<(u32, Thread)>,
 }
@@ -28,22 +34,38 @@ pub(crate) struct Threads {
 impl Threads {
     #[inline]
     pub(super) fn get(&self, thread: u32) -> Option<&Thread> {
-        self.all.get(*self.index.get(&thread)?).map(|(_, thread)| thread)
+        self.all.get(self.place(thread)?).map(|(_, thread)| thread)
+    }
+
+    #[inline]
+    fn place(&self, thread: u32) -> Option<usize> {
+        match self.near.get(thread as usize) {
+            Some(place) => place.checked_sub(1),
+            None => self.index.get(&thread).copied(),
+        }
     }
 
     /// The thread, created if necessary; none if there is no memory for it.
     pub(super) fn make(&mut self, thread: u32) -> Option<&mut Thread> {
-        let at = match self.index.get(&thread) {
-            Some(at) => *at,
-            None => {
-                let at = self.all.len();
-                if !self.index.insert(thread, at) || !room::push(&mut self.all, (thread, Thread::default())) {
-                    return None;
-                }
-                at
-            }
+        let at = match self.place(thread) {
+            Some(at) => at,
+            None => self.add(thread)?,
         };
         self.all.get_mut(at).map(|(_, thread)| thread)
+    }
+
+    #[cold]
+    fn add(&mut self, thread: u32) -> Option<usize> {
+        let at = self.all.len();
+        let place = self.near.get_mut(thread as usize);
+        if place.is_none() && !self.index.insert(thread, at) || !room::push(&mut self.all, (thread, Thread::default()))
+        {
+            return None;
+        }
+        if let Some(place) = place {
+            *place = at + 1;
+        }
+        Some(at)
     }
 
     #[inline]

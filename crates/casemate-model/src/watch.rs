@@ -30,6 +30,8 @@ pub enum Change {
         old: u64,
         /// The rights.
         lost: Rights,
+        /// The table entry above it that changed instead of itself.
+        above: Option<u64>,
     },
     /// A barrier or TLBI counted for a stale entry.
     StaleAdvanced(Progress),
@@ -94,6 +96,8 @@ pub enum Miss {
     XsAccesses,
     /// The TLBI's range has pages of another granule.
     WrongGranule,
+    /// The TLBI is for the last level, and leaves what TLBs hold of the tables above.
+    TableAbove,
     /// The TLBI is not modelled: what it drops is not known.
     NotModelled,
     /// A TLBI counted already; a DSB is missing.

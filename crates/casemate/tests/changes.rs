@@ -85,6 +85,7 @@ const LINUX: &str = "M, L";
 const UNCACHED: &str = "A";
 const DOCUMENT: &str = "M, L, D";
 const CHOICE: &str = "C";
+const LIMITS: &str = "M, C";
 
 /// A change: stage, what changes, entry, old and new value, who rejects it, the rule's source.
 struct Change(u8, &'static str, u64, u64, u64, Rejected, &'static str);
@@ -158,7 +159,9 @@ fn block_changes(stage: u8) -> Vec<Change> {
     other("the same table value rewritten", empty, empty, [false, false, false, false, true], CHOICE);
     if stage == 1 {
         let allowed = [false, false, false, true, true];
-        other("a table's permissions (APTable, XNTable, 62:59)", empty, empty | 1 << 61, allowed, CHOICE);
+        other("a table's permissions (APTable, bits 62:61)", empty, empty | 1 << 62, allowed, LIMITS);
+        other("a table's execute-never (UXNTable, PXNTable, bits 60:59)", empty, empty | 1 << 60, allowed, LIMITS);
+        other("a table's output address space (NSTable, bit 63)", empty, empty | 1 << 63, ALL, CHOICE);
     }
     changes
 }

@@ -168,6 +168,12 @@ fn going_on_begins_with_the_violation_at_which_stopping_stops() {
     }
 }
 
+#[test]
+fn entries_changed_in_place_agree() {
+    compare_states_of(Kind::InPlace, engine, 11_000_000..11_000_000 + seeds() / 2, oracle::Options::sound());
+    compare_states_of(Kind::InPlace, engine, 12_000_000..12_000_000 + seeds() / 10, oracle::Options::compat());
+}
+
 /// The comparison says something only where the generator reaches what it compares.
 #[test]
 fn generated_traces_reach_every_state_of_entries_changed_in_place() {
@@ -180,7 +186,10 @@ fn generated_traces_reach_every_state_of_entries_changed_in_place() {
         for step in &steps {
             let found = checker.step(step.thread, &step.action).iter().find(|found| found.is_error()).cloned();
             if let Some(found) = found {
-                let stale = found.stale.map(|stale| format!("{:?} {:?}", stale.handover, stale.progress));
+                let stale = found.stale.map(|stale| {
+                    let above = if stale.above.is_some() { "Limited" } else { "" };
+                    format!("{above}{:?} {:?}", stale.handover, stale.progress)
+                });
                 let obstacle = found.change.and_then(|change| change.obstacle).map(|one| format!("{one:?}"));
                 if let Some(what) = stale.or(obstacle) {
                     let what = what.split_once(" {").map_or(what.clone(), |(what, _)| what.to_owned());
@@ -191,7 +200,12 @@ fn generated_traces_reach_every_state_of_entries_changed_in_place() {
             let after = checker.stale_entries();
             if before != after {
                 for entry in &after {
-                    let what = if entry.lost.is_empty() { "resized" } else { "stale" };
+                    let is_same = checker.value(entry.address) == Some(entry.old);
+                    let what = match entry.lost.is_empty() {
+                        true => "resized",
+                        false if is_same => "limited",
+                        false => "stale",
+                    };
                     *counts.entry(format!("{what} {}", entry.progress.letters())).or_default() += 1;
                 }
             }
@@ -212,6 +226,7 @@ const REACHED: &[&str] = &[
     "Initialised Dsbed",
     "OwnerRoot TlbiIpa",
     "Mapped",
+    "LimitedMapped",
     "Level",
     "NotMarked",
     "Pending",
@@ -226,6 +241,9 @@ const REACHED: &[&str] = &[
     "stale ti",
     "stale td",
     "stale ta",
+    "limited n",
+    "limited d",
+    "limited ta",
     "fresh",
 ];
 
@@ -267,6 +285,8 @@ fn generated_traces_clean_and_break_trees_of_every_granule() {
     }
     let groups = counts.iter().filter(|(key, _)| key.ends_with(": contiguous-differs")).map(|(_, count)| count);
     assert!(groups.sum::<u64>() > 20, "{counts:#?}");
+    let kept = counts.iter().filter(|(key, _)| key.ends_with(": contiguous-kept")).map(|(_, count)| count);
+    assert!(kept.sum::<u64>() > 20, "{counts:#?}");
     for stage in [1, 2] {
         let key = format!("level -1 of stage {stage}");
         assert!(counts.get(&key).is_some_and(|count| *count >= 5), "{key}: {counts:#?}");

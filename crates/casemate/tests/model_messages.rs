@@ -128,6 +128,13 @@ const CASES: &[(&str, bool, &str, &str)] = &[
         "",
     ),
     ("contiguous-differs", true, "(mem-write 20 0 plain 4008 10000000052003)", ""),
+    (
+        "contiguous-kept",
+        true,
+        "(mem-write 20 0 release 4080 10000000060003)(mem-write 21 0 release 4080 0)
+         (mem-write 22 0 release 4090 72003)",
+        "",
+    ),
     ("unmodelled-tlbi", true, "(mem-write 20 0 plain 4000 0)(barrier 21 0 dsb ish)(tlbi 22 0 vmallws2e1is)", ""),
     ("unmodelled-register", true, "(sysreg-write 20 0 tcr2_el2 1)", ""),
     ("unmodelled-geometry", false, "(sysreg-write 1 0 tcr_el2 8018)(sysreg-write 2 0 ttbr0_el2 1200)", ""),

@@ -18,7 +18,8 @@ fn corpus() -> PathBuf {
 
 /// Every trace of the corpus.
 fn samples() -> Vec<PathBuf> {
-    let folders = [corpus(), corpus().join("odd"), corpus().join("bad"), corpus().join("relax")];
+    let folders =
+        [corpus(), corpus().join("odd"), corpus().join("bad"), corpus().join("relax"), corpus().join("breaches")];
     let files = folders.iter().flat_map(|folder| std::fs::read_dir(folder).unwrap());
     let mut paths: Vec<PathBuf> = files.map(|entry| entry.unwrap().path()).collect();
     paths.retain(|path| path.extension().is_some_and(|e| e == "log"));

@@ -35,7 +35,7 @@ fn corpus() -> PathBuf {
 }
 
 fn samples() -> Vec<Sample> {
-    let found = Sample::all(&corpus(), &["", "odd", "bad", "relax"], &["log"]);
+    let found = Sample::all(&corpus(), &["", "odd", "bad", "relax", "breaches"], &["log"]);
     assert!(found.len() > 40);
     found
 }

@@ -22,7 +22,7 @@ fn logs(folder: &Path) -> Vec<(PathBuf, Vec<u8>)> {
 
 fn samples() -> Vec<(PathBuf, Vec<u8>)> {
     let root = Path::new(env!("CARGO_MANIFEST_DIR"));
-    let folders = ["corpus", "corpus/odd", "corpus/bad", "corpus/relax", "../../examples/traces"];
+    let folders = ["corpus", "corpus/odd", "corpus/bad", "corpus/relax", "corpus/breaches", "../../examples/traces"];
     folders.iter().flat_map(|folder| logs(&root.join(folder))).collect()
 }
 

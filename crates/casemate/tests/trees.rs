@@ -269,6 +269,105 @@ fn rows_of_shapes() -> Vec<Row> {
     ]
 }
 
+/// A tree of three levels at a base above 48 bits, whose first page maps something. `links`: what its tables point at.
+fn high_base(control: &str, register: &str, [one, two]: [u64; 2], page: u64) -> String {
+    const TABLES: [u64; 3] = [0xf_0000_0001_0000, 0xf_0000_0002_0000, 0xf_0000_0003_0000];
+    let [first, second, third] = TABLES;
+    format!(
+        "(sysreg-write 0 0 {control})(mem-init 1 0 {first:x} 30000)(hint 2 0 set_root_lock {first:x} 9000)
+         (mem-write 3 0 plain {first:x} {one:x})(mem-write 4 0 plain {second:x} {two:x})
+         (mem-write 5 0 plain {third:x} {page:x})(sysreg-write 6 0 {register} 1003c)(lock 7 0 9000)"
+    )
+}
+
+/// A page at the end of it is broken and made again, after a TLBI or without one.
+fn remade(tlbi: &str, value: u64) -> String {
+    broken(0xf_0000_0003_0000, tlbi, value)
+}
+
+fn rows_of_bases() -> Vec<Row> {
+    let of = |word, compat| [word, word, compat];
+    // 64 KiB and 48 bits of input addresses, of which bits 47:42 are those of level 1.
+    let wide = || high_base("tcr_el2 64010", "ttbr0_el2", [0x2_f003, 0x3_f003], 0x5_0403);
+    // 4 KiB with DS; 39 bits.
+    let [one, two] = [0x3_0000_0002_0303, 0x3_0000_0003_0303];
+    let small = || high_base("vtcr_el2 100000059", "vttbr_el2", [one, two], 0x5_04ff);
+    vec![
+        Row(
+            "a base above 48 bits, of 64 KiB with a PS of 52 bits",
+            wide() + &remade("vae2is 0", 0x6_0403),
+            of("ok", "unsupported-granule"),
+        ),
+        Row(
+            "without maintenance",
+            wide() + &remade("vae2is 10", 0x6_0403),
+            of("bbm-unclean-valid", "unsupported-granule"),
+        ),
+        Row(
+            "a base above 48 bits, of stage 2 with 4 KiB and DS",
+            small() + &remade("alle1is", 0x6_04ff),
+            of("ok", "unaligned-table"),
+        ),
+        Row(
+            "without maintenance",
+            small() + &remade("vmalle1is", 0x6_04ff),
+            of("bbm-unclean-valid", "unaligned-table"),
+        ),
+    ]
+}
+
+/// A table of `ttbr0_el2` gets other limits; steps follow, and a guest maps the page at 50000, which the first page
+/// below the table maps.
+fn limited(start: &str, page: u64, changes: &[(u64, u64)], steps: &str) -> String {
+    let changes = changes.iter().map(|(entry, value)| format!("(mem-write 20 0 release {entry:x} {value:x})"));
+    format!(
+        "{start}{}(mem-init 10 1 20000 4000)(mem-write 11 1 plain 20000 21003)(mem-write 12 1 plain 21000 22003)
+         (mem-write 13 1 plain 22000 23003)(hint 14 1 set_root_lock 20000 a000)
+         (sysreg-write 15 1 vttbr_el2 2000000020000)(lock 16 1 a000){}{steps}(mem-write 50 1 release 23000 507ff)",
+        tree("ttbr0_el2", 0, page),
+        changes.collect::<String>()
+    )
+}
+
+fn rows_of_limits() -> Vec<Row> {
+    const READ_ONLY: u64 = 1 << 62;
+    let broken = |word| [word, "bbm-valid-valid", "bbm-valid-valid"];
+    let (stale, fine) = (broken("stale-permissions"), broken("ok"));
+    let plain = |bits: u64| limited("", GLOBAL, &[(TABLE, 0x13003 | bits)], "");
+    let after = |tlbi: &str| {
+        let steps = format!("(barrier 30 0 dsb ish)(tlbi 31 0 {tlbi})(barrier 32 0 dsb ish)");
+        limited("", GLOBAL, &[(TABLE, 0x13003 | READ_ONLY)], &steps)
+    };
+    let with = |start: &str, page, bits: u64| limited(start, page, &[(TABLE, 0x13003 | bits)], "");
+    vec![
+        Row("a table of `ttbr0_el2` takes writes (APTable), and a guest maps a page below it", plain(READ_ONLY), stale),
+        Row("it takes execution (XNTable)", plain(1 << 60), stale),
+        Row("it gets bits that mean nothing there (APTable[0], PXNTable)", plain(5 << 59), fine),
+        Row("with HPD, which disables them", with("(sysreg-write 0 0 tcr_el2 1000010)", GLOBAL, READ_ONLY), fine),
+        Row("the page was read-only before", with("", GLOBAL | 0x80, READ_ONLY), fine),
+        Row(
+            "a table two levels above the page takes writes",
+            limited("", GLOBAL, &[(0x11000, 0x12003 | READ_ONLY)], ""),
+            stale,
+        ),
+        Row("after `vae2is` with the page's address", after("vae2is 0"), fine),
+        Row("after `vale2is`, which leaves tables", after("vale2is 0"), stale),
+        Row("after `vae2is` with another address", after("vae2is 1"), stale),
+        Row("after `alle2is`", after("alle2is"), fine),
+        Row(
+            "after the table gives them back",
+            limited("", GLOBAL, &[(TABLE, 0x13003 | READ_ONLY), (TABLE, 0x13003)], ""),
+            fine,
+        ),
+        Row("it takes the access of EL0 (E2H, APTable[0])", with(HOST, GLOBAL | 0x40, 1 << 61), stale),
+        Row(
+            "with HPD0 (E2H)",
+            with(&format!("{HOST}(sysreg-write 0 0 tcr_el2 20000000010)"), GLOBAL | 0x40, 1 << 61),
+            fine,
+        ),
+    ]
+}
+
 /// Entries of a group of sixteen, by number and value.
 fn group(entries: &[(u64, u64)]) -> String {
     let writes = entries.iter().map(|(at, value)| format!("(mem-write 25 0 release {:x} {value:x})", 0x13080 + 8 * at));
@@ -285,6 +384,18 @@ fn rows_of_groups() -> Vec<Row> {
     let cleaned = |entry: u64, value: u64| {
         format!("{}{}{}", base(), group(&[(0, page(0)), (1, page(1)), (2, page(2))]), broken(entry, "alle2is", value))
     };
+    let kept = ["contiguous-kept", "contiguous-kept", "ok"];
+    // The first entry of the group maps input addresses from 10000 on.
+    const ONE: &str = "(tlbi 33 0 vae2is 10)";
+    let two = |tlbi: &str, value: u64| {
+        format!(
+            "{}{}(mem-write 30 0 release 13080 0)(mem-write 31 0 release 13088 0)(barrier 32 0 dsb ish){tlbi}
+             (barrier 34 0 dsb ish)(mem-write 35 0 release 13080 {value:x})",
+            base(),
+            group(&[(0, page(0)), (1, page(1))])
+        )
+    };
+    let block = 0x4000_0401;
     vec![
         row("contiguous entries that map one range", &[(0, page(0)), (1, page(1)), (15, page(15))], fine),
         row("one that maps something else", &[(0, page(0)), (1, page(2))], wrong),
@@ -295,6 +406,15 @@ fn rows_of_groups() -> Vec<Row> {
         row("entries of two groups", &[(15, page(15)), (16, 0x20_0403 | MARK)], fine),
         Row("one entry is broken, cleaned and mapped elsewhere", cleaned(0x13088, 0x50_0403 | MARK), wrong),
         Row("the same with its old address", cleaned(0x13088, page(1)), fine),
+        Row("two are broken, and one of them is cleaned and mapped elsewhere", two(ONE, 0x50_0403), kept),
+        Row("at its old address, without the bit", two(ONE, page(0) & !MARK), kept),
+        Row("at its old address", two(ONE, page(0)), fine),
+        Row("elsewhere, after both are cleaned", two("(tlbi 33 0 alle2is)", 0x50_0403), fine),
+        Row(
+            "one of a group of blocks becomes a table",
+            format!("{}(mem-write 25 0 release 12080 {:x})(mem-write 26 0 release 12090 14003)", base(), block | MARK),
+            wrong,
+        ),
         Row(
             "a tree with such a group is registered",
             format!(
@@ -309,7 +429,8 @@ fn rows_of_groups() -> Vec<Row> {
 }
 
 fn rows() -> Vec<Row> {
-    rows_of_regimes().into_iter().chain(rows_of_reuse()).chain(rows_of_shapes()).chain(rows_of_groups()).collect()
+    let trees = rows_of_regimes().into_iter().chain(rows_of_reuse()).chain(rows_of_shapes());
+    trees.chain(rows_of_bases()).chain(rows_of_groups()).chain(rows_of_limits()).collect()
 }
 
 #[test]

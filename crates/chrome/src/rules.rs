@@ -36,7 +36,7 @@ pub(crate) static OVERLAP: Rule =
     Rule::warning("chrome/overlap", "complete events of a thread overlap and do not nest");
 pub(crate) static TOO_DEEP: Rule = Rule::error("chrome/too-deep", "more spans are open than can be followed");
 pub(crate) static TOO_MANY_KEYS: Rule =
-    Rule::note("chrome/too-many-keys", "there are more threads and ids than are checked one by one");
+    Rule::note("chrome/too-many-keys", "there are more threads, ids or names than are kept apart");
 
 /// All of the above.
 pub(crate) static RULES: [&Rule; 21] = [

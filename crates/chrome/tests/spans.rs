@@ -296,3 +296,36 @@ fn more_open_spans_than_can_be_followed_are_reported() {
     let (checked, sink) = spans(text.as_bytes(), false);
     assert_eq!((checked.unfinished, sink.codes()), (65_536, vec!["chrome/too-deep"]));
 }
+
+#[test]
+fn ids_and_keys_are_bounded_in_bytes() {
+    const COUNT: usize = 30;
+    let long = "x".repeat(1 << 20);
+    let events: Vec<_> = (0..COUNT)
+        .map(|n| {
+            format!(r#"{{"ph":"X","ts":{n},"dur":1,"pid":1,"tid":"{n}{long}","name":"run","args":{{"{n}{long}":1}}}}"#)
+        })
+        .collect();
+    let (seen, sink) = spans(format!("[{}]", events.join(",\n")).as_bytes(), false);
+    assert_eq!((seen.rows.len(), sink.codes()), (COUNT, vec!["chrome/too-many-keys"]));
+    let names: usize = seen.names.iter().map(String::len).sum();
+    assert!(names <= 13 << 20 && seen.names.iter().any(|name| name == "(other)"), "{names}");
+    let tracks: usize = seen.tracks.iter().filter_map(|track| track.name.as_ref()).map(String::len).sum();
+    assert!(tracks <= 24 << 20 && seen.tracks.len() > 5, "{tracks} of {}", seen.tracks.len());
+    // All values are there, under the name of the others where their own had no room.
+    assert_eq!(seen.attributes.len(), COUNT);
+}
+
+#[test]
+fn names_of_threads_are_bounded_in_bytes() {
+    let long = "x".repeat(1 << 20);
+    let events = (0..30).map(|n| {
+        let name = format!(r#"{{"ph":"M","pid":1,"tid":{n},"name":"thread_name","args":{{"name":"{long}"}}}}"#);
+        format!(r#"{name},{{"ph":"X","ts":{n},"dur":1,"pid":1,"tid":{n},"name":"run"}}"#)
+    });
+    let text = format!("[{}]", events.collect::<Vec<_>>().join(",\n"));
+    let (seen, sink) = spans(text.as_bytes(), false);
+    assert_eq!((seen.rows.len(), seen.tracks.len(), sink.codes()), (30, 30, vec!["chrome/too-many-keys"]));
+    let named = seen.tracks.iter().filter(|track| track.name.is_some()).count();
+    assert!((10..=24).contains(&named), "{named}");
+}

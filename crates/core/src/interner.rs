@@ -6,6 +6,9 @@ use crate::hash::Map;
 const ROOM_BYTES: usize = 24 << 20;
 const ENTRY_BYTES: usize = 64;
 
+/// What all strings are called for which there was no room.
+const OTHER: &[u8] = b"(other)";
+
 /// Names and other byte strings of a trace, numbered from 0 in the order in which they first came. What does not fit into
 /// 24 MiB gets no number: a crafted trace may have a new name in every record.
 ///
@@ -40,6 +43,12 @@ impl Interner {
         }
     }
 
+    /// The number of a string, if it has one.
+    #[inline]
+    pub fn known(&self, string: &[u8]) -> Option<u32> {
+        self.index.get(string).copied()
+    }
+
     #[cold]
     fn add(&mut self, string: &[u8]) -> Option<u32> {
         // Stored twice: as a key, and for output.
@@ -48,11 +57,35 @@ impl Interner {
             self.refused += 1;
             return None;
         };
-        let number = u32::try_from(self.all.len()).ok()?;
         self.room_bytes = left;
+        self.insert(string)
+    }
+
+    fn insert(&mut self, string: &[u8]) -> Option<u32> {
+        let number = u32::try_from(self.all.len()).ok()?;
         self.all.push(string.into());
         self.index.insert(string.into(), number);
         Some(number)
+    }
+
+    /// The number of a string; where there is no room for it, that of `(other)`, for which there always is.
+    ///
+    /// ```
+    /// use anytrace_core::Interner;
+    ///
+    /// let mut names = Interner::default();
+    /// let other = names.number_or_other(&vec![b'x'; 30 << 20]);
+    /// assert_eq!((names.get(other), names.refused()), (Some(&b"(other)"[..]), 1));
+    /// ```
+    #[inline]
+    pub fn number_or_other(&mut self, string: &[u8]) -> u32 {
+        self.number(string).unwrap_or_else(|| self.other())
+    }
+
+    #[cold]
+    fn other(&mut self) -> u32 {
+        let known = self.index.get(OTHER).copied();
+        known.or_else(|| self.insert(OTHER)).unwrap_or_default()
     }
 
     /// The string of a number.
@@ -92,6 +125,12 @@ mod tests {
         assert_eq!((names.number(b""), names.number(b"abd"), names.number(b"x")), (None, Some(1), None));
         assert_eq!((names.len(), names.refused(), names.get(2)), (2, 2, None));
         assert_eq!(names.all().collect::<Vec<_>>(), [b"abc", b"abd"]);
+        // Even where nothing fits, there is room for the name of the others, once.
+        assert_eq!(
+            (names.number_or_other(b"abd"), names.number_or_other(b"y"), names.number_or_other(b"z")),
+            (1, 2, 2)
+        );
+        assert_eq!((names.get(2), names.len(), names.refused()), (Some(OTHER), 3, 4));
         let mut names = Interner::default();
         let long = vec![b'x'; ROOM_BYTES];
         assert_eq!((names.number(&long), names.number(b"short")), (None, Some(0)));

@@ -38,6 +38,7 @@ mod number_set;
 mod options;
 mod plan;
 mod probe;
+mod room;
 #[cfg(feature = "runs")]
 pub mod runs;
 mod sink;
@@ -68,6 +69,7 @@ pub use number_set::NumberSet;
 pub use options::{FormatOption, OptionUse, OptionValues, Setting, Settings};
 pub use plan::{DumpForm, DumpOptions, NameMatch, OpenOptions, Plan, Selection, TargetOptions, TimeBound};
 pub use probe::{Confidence, Head};
+pub use room::Room;
 pub use sink::{Collect, Sink, Strict};
 pub use span::{SpanOptions, SpanSink};
 pub use step::{Need, Passed, Place, Step, Steps, Stored};

@@ -295,7 +295,7 @@ impl EdgeBatch {
     }
 
     /// Becomes a copy of another batch, in the memory that it has.
-    pub(crate) fn copy_from(&mut self, other: &Self) {
+    pub fn copy_from(&mut self, other: &Self) {
         self.clear();
         self.edges.extend_from_slice(&other.edges);
         self.identities.extend_from_slice(&other.identities);
@@ -329,6 +329,12 @@ pub trait SpanSink {
     /// those that take time to make.
     fn wants_arrows(&self) -> bool {
         self.wants_attributes()
+    }
+
+    /// True when values of counters are used ([`EdgeKind::Counter`]); otherwise formats may omit them. Their tracks and
+    /// names are announced in any case.
+    fn wants_counters(&self) -> bool {
+        true
     }
 
     /// True when lives are wanted: spans that say how long something existed, whatever ran in that time. They are on

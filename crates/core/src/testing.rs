@@ -4,6 +4,7 @@
 
 mod dumps;
 mod explanations;
+pub mod goldens;
 pub mod parts;
 pub mod public;
 pub mod tables;

@@ -10,10 +10,12 @@
 
 use std::collections::BTreeMap;
 use std::io::Write;
+use std::sync::Arc;
 
 use anytrace_core::span::{Edge, EdgeBatch, EdgeFlags, EdgeKind, Location, NameId, SpanSource, Track, TrackId, Value};
 use anytrace_core::{Error, SpanSink, text};
 
+use crate::formatters::Formatters;
 use crate::pen::Pen;
 use crate::timeline::clock::{Clock, NO_SOURCE};
 use crate::timeline::numbers::{Numbering, Numbers};
@@ -26,10 +28,21 @@ pub const LEAD_NS: u64 = 86_400_000_000_000;
 /// A Chrome trace being written.
 pub struct Chrome<'a> {
     pen: Pen<'a>,
-    clock: Clock,
     has_source: bool,
-    lead_ns: i64,
     numbering: Numbering,
+    known: Arc<Known>,
+    formatters: Formatters<Events>,
+    events: Events,
+    is_first: bool,
+    /// The end of an arrow that is not written yet: one that goes on from there makes it a step.
+    end: Option<ArrowEnd>,
+}
+
+/// What all events need.
+#[derive(Debug, Clone, Default)]
+struct Known {
+    clock: Clock,
+    lead_ns: i64,
     /// `"pid":…,"tid":…` of each track.
     places: Fragments,
     /// `"name":"…"` of each name.
@@ -42,10 +55,19 @@ pub struct Chrome<'a> {
     plain: BTreeMap<u32, TrackId>,
     /// Thread number by track, and process.
     numbers: Vec<Numbers>,
-    is_first: bool,
-    /// The end of an arrow that is not written yet: one that goes on from there makes it a step.
-    end: Option<ArrowEnd>,
 }
+
+/// Events that do not depend on those around them.
+#[derive(Default)]
+struct Events {
+    known: Option<Arc<Known>>,
+    batches: Vec<EdgeBatch>,
+    /// How many of the batches have any.
+    used: usize,
+}
+
+/// Batches that are formatted at once: a thread that waits is woken less often.
+const BATCHES: usize = 8;
 
 /// The end of an arrow.
 struct ArrowEnd {
@@ -58,22 +80,50 @@ struct ArrowEnd {
 
 impl<'a> Chrome<'a> {
     /// Begins a trace; it is complete after [`Timeline::finish`].
-    pub fn new(out: &'a mut (dyn Write + Send)) -> Self {
+    pub fn new(out: &'a mut (dyn Write + Send), threads: usize) -> Self {
+        let format = |events: &Events, out: &mut Vec<u8>| {
+            let Some(known) = &events.known else { return };
+            for batch in events.batches.iter().take(events.used) {
+                for edge in batch.edges() {
+                    out.extend_from_slice(b",\n");
+                    known.event(out, batch, edge);
+                }
+            }
+        };
         Self {
             pen: Pen::new(out),
-            clock: Clock::default(),
             has_source: false,
-            lead_ns: 0,
             numbering: Numbering::default(),
-            places: Fragments::default(),
-            names: Fragments::default(),
-            keys: Fragments::default(),
-            sources: Fragments::default(),
-            plain: BTreeMap::new(),
-            numbers: Vec::new(),
+            known: Arc::default(),
+            formatters: Formatters::new(threads, format),
+            events: Events::default(),
             is_first: true,
             end: None,
         }
+    }
+
+    /// What is known, to be changed: no thread uses it then.
+    fn known(&mut self) -> Result<&mut Known, Error> {
+        self.catch_up()?;
+        debug_assert_eq!(Arc::strong_count(&self.known), 1, "a copy for each name would be too much");
+        Ok(Arc::make_mut(&mut self.known))
+    }
+
+    /// Has the events formatted that were collected.
+    fn give(&mut self) -> Result<(), Error> {
+        let mut empty = self.formatters.spare().unwrap_or_default();
+        (empty.known, empty.used) = (None, 0);
+        let mut events = std::mem::replace(&mut self.events, empty);
+        events.known = Some(Arc::clone(&self.known));
+        self.formatters.give(events, &mut self.pen)
+    }
+
+    /// Writes all events that came.
+    fn catch_up(&mut self) -> Result<(), Error> {
+        if self.events.used > 0 {
+            self.give()?;
+        }
+        self.formatters.finish(&mut self.pen)
     }
 
     /// Begins the next event of the array.
@@ -98,7 +148,7 @@ impl<'a> Chrome<'a> {
         self.pen.push("{\"ph\":\"M\",\"name\":\"");
         self.pen.push(what);
         self.pen.push("\",");
-        self.pen.bytes.extend_from_slice(self.places.get(track));
+        self.pen.bytes.extend_from_slice(self.known.places.get(track));
         self.pen.push(",\"args\":{");
         append(&mut self.pen.bytes);
         self.pen.push("}}");
@@ -117,55 +167,28 @@ impl<'a> Chrome<'a> {
                 text::push_json_str(out, &name);
             });
         }
-        if let Some(note) = self.clock.note() {
+        if let Some(note) = self.known.clock.note() {
             self.metadata("process_labels", id, |out| {
                 out.extend_from_slice(b"\"labels\":");
                 text::push_json_str(out, &note);
             });
         }
-        let rank = self.plain.len();
+        let rank = self.known.plain.len();
         self.metadata("process_sort_index", id, |out| {
             out.extend_from_slice(b"\"sort_index\":");
             text::push_dec(out, rank);
         });
     }
 
+    /// An event that may begin or end an arrow.
     fn edge(&mut self, batch: &EdgeBatch, edge: &Edge) {
-        if edge.flags.has(EdgeFlags::COMPLETE) {
-            return self.complete(batch, edge);
-        }
         if edge.kind == EdgeKind::FlowOut && self.goes_on(batch, edge) {
             // A chain of arrows of one number is one flow with steps: a second begin of it would be an error.
             return self.end_arrow("{\"ph\":\"t\",");
         }
         self.next();
         let start = self.pen.bytes.len();
-        self.pen.push(match edge.kind {
-            EdgeKind::Begin => "{\"ph\":\"B\",",
-            EdgeKind::End => "{\"ph\":\"E\",",
-            EdgeKind::Instant => "{\"ph\":\"i\",\"s\":\"t\",",
-            EdgeKind::Counter => "{\"ph\":\"C\",",
-            EdgeKind::FlowOut => "{\"ph\":\"s\",",
-            EdgeKind::FlowIn => "",
-        });
-        let is_flow = matches!(edge.kind, EdgeKind::FlowOut | EdgeKind::FlowIn);
-        if is_flow {
-            // Consumers join the ends of a flow by category, name and number; only the number is sure to be shared.
-            self.pen.push("\"cat\":\"flow\",\"name\":\"flow\"");
-        } else {
-            self.pen.bytes.extend_from_slice(self.names.get(edge.name));
-        }
-        self.pen.push(",");
-        self.pen.bytes.extend_from_slice(self.places.get(edge.track));
-        self.pen.push(",\"ts\":");
-        let ts = self.clock.since_origin(edge.time).saturating_add(self.lead_ns);
-        push_us(&mut self.pen.bytes, ts.max(0).cast_unsigned());
-        match edge.kind {
-            EdgeKind::Counter => self.counter(batch, edge),
-            EdgeKind::FlowOut | EdgeKind::FlowIn => self.flow(batch, edge),
-            _ => self.arguments(batch, edge, 0),
-        }
-        self.pen.push("}");
+        self.known.event(&mut self.pen.bytes, batch, edge);
         if edge.kind == EdgeKind::FlowIn {
             let (track, time, number) = (edge.track, edge.time, flow_number(batch, edge));
             self.end = Some(ArrowEnd { track, time, number, event: self.pen.bytes.split_off(start) });
@@ -180,33 +203,65 @@ impl<'a> Chrome<'a> {
             is_there && end.number == flow_number(batch, edge) && batch.attributes(edge).nth(1).is_none()
         })
     }
+}
+
+impl Known {
+    fn event(&self, out: &mut Vec<u8>, batch: &EdgeBatch, edge: &Edge) {
+        if edge.flags.has(EdgeFlags::COMPLETE) {
+            return self.complete(out, batch, edge);
+        }
+        out.extend_from_slice(match edge.kind {
+            EdgeKind::Begin => b"{\"ph\":\"B\",",
+            EdgeKind::End => b"{\"ph\":\"E\",",
+            EdgeKind::Instant => b"{\"ph\":\"i\",\"s\":\"t\",",
+            EdgeKind::Counter => b"{\"ph\":\"C\",",
+            EdgeKind::FlowOut => b"{\"ph\":\"s\",",
+            EdgeKind::FlowIn => b"",
+        });
+        let is_flow = matches!(edge.kind, EdgeKind::FlowOut | EdgeKind::FlowIn);
+        if is_flow {
+            // Consumers join the ends of a flow by category, name and number; only the number is sure to be shared.
+            out.extend_from_slice(b"\"cat\":\"flow\",\"name\":\"flow\"");
+        } else {
+            out.extend_from_slice(self.names.get(edge.name));
+        }
+        out.push(b',');
+        out.extend_from_slice(self.places.get(edge.track));
+        out.extend_from_slice(b",\"ts\":");
+        let ts = self.clock.since_origin(edge.time).saturating_add(self.lead_ns);
+        push_us(out, ts.max(0).cast_unsigned());
+        match edge.kind {
+            EdgeKind::Counter => self.counter(out, batch, edge),
+            EdgeKind::FlowOut | EdgeKind::FlowIn => self.flow(out, batch, edge),
+            _ => self.arguments(out, batch, edge, 0),
+        }
+        out.push(b'}');
+    }
 
     /// A span emitted as one event.
     #[inline]
-    fn complete(&mut self, batch: &EdgeBatch, edge: &Edge) {
-        self.next();
-        self.pen.push("{\"ph\":\"X\",");
-        self.pen.bytes.extend_from_slice(self.names.get(edge.name));
-        self.pen.push(",");
-        self.pen.bytes.extend_from_slice(self.places.get(edge.track));
-        self.pen.push(",\"ts\":");
+    fn complete(&self, out: &mut Vec<u8>, batch: &EdgeBatch, edge: &Edge) {
+        out.extend_from_slice(b"{\"ph\":\"X\",");
+        out.extend_from_slice(self.names.get(edge.name));
+        out.push(b',');
+        out.extend_from_slice(self.places.get(edge.track));
+        out.extend_from_slice(b",\"ts\":");
         let start = self.clock.since_origin(edge.time).saturating_add(self.lead_ns).max(0);
-        push_us(&mut self.pen.bytes, start.cast_unsigned());
-        self.pen.push(",\"dur\":");
+        push_us(out, start.cast_unsigned());
+        out.extend_from_slice(b",\"dur\":");
         let end = match batch.attributes(edge).next() {
             Some((_, Value::U64(end))) => end.max(edge.time),
             _ => edge.time,
         };
         let end = self.clock.since_origin(end).saturating_add(self.lead_ns).max(start);
-        push_us(&mut self.pen.bytes, start.abs_diff(end));
+        push_us(out, start.abs_diff(end));
         let flags = EdgeFlags(edge.flags.0 & !EdgeFlags::COMPLETE.0);
-        self.arguments(batch, &Edge { flags, ..*edge }, 1);
-        self.pen.push("}");
+        self.arguments(out, batch, &Edge { flags, ..*edge }, 1);
+        out.push(b'}');
     }
 
     /// Writes `args`, if there is anything to put there. The first `skip` attributes were written elsewhere.
-    fn arguments(&mut self, batch: &EdgeBatch, edge: &Edge, skip: usize) {
-        let out = &mut self.pen.bytes;
+    fn arguments(&self, out: &mut Vec<u8>, batch: &EdgeBatch, edge: &Edge, skip: usize) {
         let is_span_end = edge.kind == EdgeKind::End;
         let cpu = words::cpu(edge.cpu).filter(|_| !is_span_end);
         let source = if is_span_end { &[][..] } else { self.sources.get(edge.name) };
@@ -239,9 +294,8 @@ impl<'a> Chrome<'a> {
         out.push(b'}');
     }
 
-    fn counter(&mut self, batch: &EdgeBatch, edge: &Edge) {
+    fn counter(&self, out: &mut Vec<u8>, batch: &EdgeBatch, edge: &Edge) {
         let numbers = self.numbers.get(edge.track as usize);
-        let out = &mut self.pen.bytes;
         // A process has one counter of a name, unless an id distinguishes them.
         if let Some(numbers) = numbers
             && self.plain.get(&numbers.process) != Some(&edge.track)
@@ -262,11 +316,11 @@ impl<'a> Chrome<'a> {
         out.push(b'}');
     }
 
-    fn flow(&mut self, batch: &EdgeBatch, edge: &Edge) {
-        self.pen.push(",\"id\":\"");
-        text::push_hex(&mut self.pen.bytes, flow_number(batch, edge));
-        self.pen.push("\"");
-        self.arguments(batch, edge, 1);
+    fn flow(&self, out: &mut Vec<u8>, batch: &EdgeBatch, edge: &Edge) {
+        out.extend_from_slice(b",\"id\":\"");
+        text::push_hex(out, flow_number(batch, edge));
+        out.push(b'"');
+        self.arguments(out, batch, edge, 1);
     }
 }
 
@@ -296,12 +350,13 @@ fn separate(out: &mut Vec<u8>, start: usize) {
 
 impl SpanSink for Chrome<'_> {
     fn source(&mut self, source: &SpanSource) -> Result<(), Error> {
-        self.clock = Clock::new(source);
+        let clock = Clock::new(source);
+        let lead_ns = clock.length(source.origin).min(LEAD_NS);
+        let mut facts = clock.facts();
+        let known = self.known()?;
+        (known.clock, known.lead_ns) = (clock, lead_ns.cast_signed());
         self.has_source = true;
-        let lead_ns = self.clock.length(source.origin).min(LEAD_NS);
-        self.lead_ns = lead_ns.cast_signed();
         self.pen.push("{\"displayTimeUnit\":\"ns\",\"otherData\":{");
-        let mut facts = self.clock.facts();
         facts.push(("origin-ts-ns", lead_ns.to_string()));
         for (n, (key, value)) in facts.iter().enumerate() {
             self.pen.push(if n == 0 { "\"" } else { ",\"" });
@@ -319,16 +374,17 @@ impl SpanSink for Chrome<'_> {
 
     fn track(&mut self, id: TrackId, track: &Track) -> Result<(), Error> {
         let numbers = self.numbering.of(track);
-        self.numbers.push(numbers);
-        self.places.add(|out| {
+        let known = self.known()?;
+        known.numbers.push(numbers);
+        known.places.add(|out| {
             out.extend_from_slice(b"\"pid\":");
             text::push_dec(out, numbers.process);
             out.extend_from_slice(b",\"tid\":");
             text::push_dec(out, numbers.thread);
         });
-        if !self.plain.contains_key(&numbers.process) {
+        if !known.plain.contains_key(&numbers.process) {
             self.process(id, track, numbers);
-            self.plain.insert(numbers.process, id);
+            self.known()?.plain.insert(numbers.process, id);
         }
         if track.name.is_some() || numbers.are_changed {
             self.metadata("thread_name", id, |out| {
@@ -351,15 +407,16 @@ impl SpanSink for Chrome<'_> {
 
     fn name(&mut self, _id: NameId, name: &[u8], location: Option<&Location>) -> Result<(), Error> {
         let name = shown(name);
-        self.names.add(|out| {
+        let known = self.known()?;
+        known.names.add(|out| {
             out.extend_from_slice(b"\"name\":");
             text::push_json_str(out, &name);
         });
-        self.keys.add(|out| {
+        known.keys.add(|out| {
             text::push_json_str(out, &words::key(&name));
             out.push(b':');
         });
-        self.sources.add(|out| {
+        known.sources.add(|out| {
             if let Some(location) = location {
                 out.extend_from_slice(b"\"src\":");
                 text::push_json_str(out, &words::place(location));
@@ -369,11 +426,24 @@ impl SpanSink for Chrome<'_> {
     }
 
     fn edges(&mut self, batch: &EdgeBatch) -> Result<(), Error> {
-        for edge in batch.edges() {
-            self.edge(batch, edge);
-            self.pen.rest()?;
+        let is_flow = |edge: &Edge| matches!(edge.kind, EdgeKind::FlowOut | EdgeKind::FlowIn);
+        if self.is_first || self.end.is_some() || batch.edges().iter().any(is_flow) {
+            self.catch_up()?;
+            for edge in batch.edges() {
+                self.edge(batch, edge);
+                self.pen.rest()?;
+            }
+            return Ok(());
         }
-        Ok(())
+        let Events { batches, used, .. } = &mut self.events;
+        if batches.len() == *used {
+            batches.push(EdgeBatch::default());
+        }
+        if let Some(copy) = batches.get_mut(*used) {
+            copy.copy_from(batch);
+            *used += 1;
+        }
+        if *used < BATCHES { Ok(()) } else { self.give() }
     }
 }
 
@@ -382,6 +452,7 @@ impl Timeline for Chrome<'_> {
         if !self.has_source {
             self.source(&NO_SOURCE)?;
         }
+        self.catch_up()?;
         self.end_arrow("{\"ph\":\"f\",\"bp\":\"e\",");
         self.pen.push("\n]}\n");
         self.pen.finish()

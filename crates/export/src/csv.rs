@@ -4,23 +4,40 @@
 //! distinct names and tracks. Instants, counters and flows are rows without a duration. Times count from the trace's
 //! origin; the header names their unit: `start_ns`, or `start_tick`, `start_record` where the trace has no clock.
 
-use std::io::Write;
+use std::sync::Arc;
 
 use anytrace_core::span::{Edge, EdgeBatch, EdgeFlags, EdgeKind, Location, NameId, SpanSource, Track, TrackId};
 use anytrace_core::{Error, SpanSink, text};
 
 use crate::cells::{Cells, push_doubled};
+use crate::formatters::Formatters;
 use crate::pen::Pen;
 use crate::timeline::clock::{Clock, NO_SOURCE};
-use crate::timeline::output::Timeline;
+use crate::timeline::output::{Outlet, Timeline};
 use crate::timeline::words::{self, Fragments, shown};
+
+/// Rows are formatted when they are so many, or their attributes take this much room.
+const BATCH_ROWS: usize = 8 * 1024;
+const ATTRIBUTE_BYTES_MAX: usize = 1024 * 1024;
 
 /// A table being written.
 pub struct Csv<'a> {
     pen: Pen<'a>,
     cells: Cells,
-    clock: Clock,
     has_source: bool,
+    known: Arc<Known>,
+    formatters: Formatters<Rows>,
+    rows: Rows,
+    open: Vec<Vec<Open>>,
+    /// Attribute texts that are not in use, to be filled again.
+    spare: Vec<Vec<u8>>,
+    scratch: Vec<u8>,
+}
+
+/// What all rows need.
+#[derive(Debug, Clone, Default)]
+struct Known {
+    clock: Clock,
     /// `TRACK,PROCESS,THREAD,LANE,` of each track.
     places: Fragments,
     /// The field `name` and the field `src` of each name.
@@ -28,10 +45,14 @@ pub struct Csv<'a> {
     sources: Fragments,
     /// `"KEY":` of each name, as JSON.
     keys: Fragments,
-    open: Vec<Vec<Open>>,
-    /// Attribute texts that are not in use, to be filled again.
-    spare: Vec<Vec<u8>>,
-    scratch: Vec<u8>,
+}
+
+/// Rows that are not written yet, and the members of their JSON objects of attributes.
+#[derive(Default)]
+struct Rows {
+    known: Option<Arc<Known>>,
+    rows: Vec<Row>,
+    attributes: Vec<u8>,
 }
 
 /// A span that has begun.
@@ -46,28 +67,61 @@ struct Open {
 
 impl<'a> Csv<'a> {
     /// Begins a table.
-    pub fn new(out: &'a mut (dyn Write + Send), cells: Cells) -> Self {
+    pub fn new(outlet: Outlet<'a>) -> Self {
+        let format = |rows: &Rows, out: &mut Vec<u8>| {
+            let Some(known) = &rows.known else { return };
+            for row in &rows.rows {
+                known.row(out, row, rows.attributes.get(row.attributes.0..row.attributes.1).unwrap_or_default());
+            }
+        };
         Self {
-            pen: Pen::new(out),
-            cells,
-            clock: Clock::default(),
+            pen: Pen::new(outlet.out),
+            cells: outlet.cells,
             has_source: false,
-            places: Fragments::default(),
-            names: Fragments::default(),
-            sources: Fragments::default(),
-            keys: Fragments::default(),
+            known: Arc::default(),
+            formatters: Formatters::new(outlet.threads, format),
+            rows: Rows::default(),
             open: Vec::new(),
             spare: Vec::new(),
             scratch: Vec::new(),
         }
     }
 
+    /// What is known, to be changed: no thread uses it then.
+    fn known(&mut self) -> Result<&mut Known, Error> {
+        self.formatters.finish(&mut self.pen)?;
+        debug_assert_eq!(Arc::strong_count(&self.known), 1, "a copy for each name would be too much");
+        Ok(Arc::make_mut(&mut self.known))
+    }
+
+    fn add(&mut self, row: Row, attributes: &[u8]) {
+        let start = self.rows.attributes.len();
+        self.rows.attributes.extend_from_slice(attributes);
+        self.rows.rows.push(Row { attributes: (start, self.rows.attributes.len()), ..row });
+    }
+
+    /// Writes the rows, once they are many.
+    fn rest(&mut self) -> Result<(), Error> {
+        let is_full = self.rows.rows.len() >= BATCH_ROWS || self.rows.attributes.len() >= ATTRIBUTE_BYTES_MAX;
+        if is_full { self.give() } else { Ok(()) }
+    }
+
+    fn give(&mut self) -> Result<(), Error> {
+        let mut empty = self.formatters.spare().unwrap_or_default();
+        empty.known = None;
+        empty.rows.clear();
+        empty.attributes.clear();
+        let mut rows = std::mem::replace(&mut self.rows, empty);
+        rows.known = Some(Arc::clone(&self.known));
+        self.formatters.give(rows, &mut self.pen)
+    }
+
     fn begin(&mut self, batch: &EdgeBatch, edge: &Edge) {
         let mut attributes = self.spare.pop().unwrap_or_default();
         attributes.clear();
-        push_attributes(&mut attributes, &self.keys, batch, edge);
+        push_attributes(&mut attributes, &self.known.keys, batch, edge);
         if let Some(open) = self.open.get_mut(edge.track as usize) {
-            let start = self.clock.since_origin(edge.time);
+            let start = self.known.clock.since_origin(edge.time);
             open.push(Open { begin: *edge, start, inside: 0, attributes });
         }
     }
@@ -77,15 +131,16 @@ impl<'a> Csv<'a> {
         let Some(mut span) = open.pop() else { return };
         let depth = open.len();
         // Of rounded times, so that start and duration add up to the end as the other outputs have it.
-        let length = self.clock.since_origin(edge.time).saturating_sub(span.start).max(0).cast_unsigned();
+        let length = self.known.clock.since_origin(edge.time).saturating_sub(span.start).max(0).cast_unsigned();
         if let Some(parent) = open.last_mut() {
             parent.inside = parent.inside.saturating_add(length);
         }
-        push_attributes(&mut span.attributes, &self.keys, batch, edge);
+        push_attributes(&mut span.attributes, &self.known.keys, batch, edge);
         let own = length.saturating_sub(span.inside);
         let lengths = Some((length, own));
         let flags = span.begin.flags.with(edge.flags);
-        self.row(&Row { edge: span.begin, kind: "span", lengths, depth, flags }, &span.attributes);
+        let row = Row { edge: span.begin, kind: "span", lengths, depth, flags, attributes: (0, 0) };
+        self.add(row, &span.attributes);
         self.spare.push(span.attributes);
     }
 
@@ -93,13 +148,15 @@ impl<'a> Csv<'a> {
         let depth = self.open.get(edge.track as usize).map_or(0, Vec::len);
         let mut attributes = std::mem::take(&mut self.scratch);
         attributes.clear();
-        push_attributes(&mut attributes, &self.keys, batch, edge);
-        self.row(&Row { edge: *edge, kind, lengths: None, depth, flags: edge.flags }, &attributes);
+        push_attributes(&mut attributes, &self.known.keys, batch, edge);
+        let row = Row { edge: *edge, kind, lengths: None, depth, flags: edge.flags, attributes: (0, 0) };
+        self.add(row, &attributes);
         self.scratch = attributes;
     }
+}
 
-    fn row(&mut self, row: &Row, attributes: &[u8]) {
-        let out = &mut self.pen.bytes;
+impl Known {
+    fn row(&self, out: &mut Vec<u8>, row: &Row, attributes: &[u8]) {
         text::push_dec(out, row.edge.seq);
         out.push(b',');
         out.extend_from_slice(row.kind.as_bytes());
@@ -144,6 +201,8 @@ struct Row {
     lengths: Option<(u64, u64)>,
     depth: usize,
     flags: EdgeFlags,
+    /// Begin and end of its attributes.
+    attributes: (usize, usize),
 }
 
 /// Appends members of a JSON object.
@@ -159,9 +218,10 @@ fn push_attributes(out: &mut Vec<u8>, keys: &Fragments, batch: &EdgeBatch, edge:
 
 impl SpanSink for Csv<'_> {
     fn source(&mut self, source: &SpanSource) -> Result<(), Error> {
-        self.clock = Clock::new(source);
+        let clock = Clock::new(source);
+        let unit = clock.word();
+        self.known()?.clock = clock;
         self.has_source = true;
-        let unit = self.clock.word();
         self.pen.push(&format!(
             "seq,kind,track,process,thread,lane,process_name,thread_name,name,start_{unit},duration_{unit},self_{unit},\
              depth,flags,cpu,src,attributes\n"
@@ -172,7 +232,7 @@ impl SpanSink for Csv<'_> {
     fn track(&mut self, id: TrackId, track: &Track) -> Result<(), Error> {
         self.open.push(Vec::new());
         let cells = self.cells;
-        self.places.add(|out| {
+        self.known()?.places.add(|out| {
             out.extend_from_slice(format!("{id},{},{},{},", track.process, track.thread, track.lane).as_bytes());
             cells.push(out, track.process_name.as_deref().unwrap_or_default());
             out.push(b',');
@@ -184,12 +244,13 @@ impl SpanSink for Csv<'_> {
 
     fn name(&mut self, _id: NameId, name: &[u8], location: Option<&Location>) -> Result<(), Error> {
         let (name, cells) = (shown(name), self.cells);
-        self.names.add(|out| cells.push(out, &name));
-        self.keys.add(|out| {
+        let known = self.known()?;
+        known.names.add(|out| cells.push(out, &name));
+        known.keys.add(|out| {
             text::push_json_str(out, &name);
             out.push(b':');
         });
-        self.sources.add(|out| cells.push(out, &location.map(words::place).unwrap_or_default()));
+        known.sources.add(|out| cells.push(out, &location.map(words::place).unwrap_or_default()));
         Ok(())
     }
 
@@ -203,7 +264,7 @@ impl SpanSink for Csv<'_> {
                 EdgeKind::FlowOut => self.point(batch, edge, "flow-out"),
                 EdgeKind::FlowIn => self.point(batch, edge, "flow-in"),
             }
-            self.pen.rest()?;
+            self.rest()?;
         }
         Ok(())
     }
@@ -214,6 +275,8 @@ impl Timeline for Csv<'_> {
         if !self.has_source {
             self.source(&NO_SOURCE)?;
         }
+        self.give()?;
+        self.formatters.finish(&mut self.pen)?;
         self.pen.finish()
     }
 }

@@ -11,6 +11,7 @@ use std::collections::BTreeMap;
 use anytrace_core::span::{Edge, EdgeBatch, EdgeKind, Location, NameId, SpanSource, Track, TrackId};
 use anytrace_core::{Error, SpanSink, text};
 
+use crate::formatters::Formatters;
 use crate::pen::Pen;
 use crate::spool::{Item, Lanes};
 use crate::stacks::{EMPTY, StackId, Stacks};
@@ -20,6 +21,9 @@ use crate::timeline::words::{self, Fragments, shown};
 
 /// `preprocessedProfileVersion`: the version of the form.
 const VERSION: &str = "55";
+
+/// Numbers of a column that are formatted at once.
+const COLUMN_BATCH: usize = 32 * 1024;
 
 /// A profile being written.
 pub struct Firefox<'a> {
@@ -33,6 +37,7 @@ pub struct Firefox<'a> {
     /// File of each name as a JSON string, and its line; empty where unknown.
     files: Fragments,
     lines: Vec<u32>,
+    formatters: Formatters<Numbers>,
 }
 
 #[derive(Debug, Default)]
@@ -76,6 +81,7 @@ impl<'a> Firefox<'a> {
             names: Fragments::default(),
             files: Fragments::default(),
             lines: Vec::new(),
+            formatters: Formatters::new(outlet.threads, Numbers::format),
         }
     }
 
@@ -227,33 +233,33 @@ impl<'a> Firefox<'a> {
     }
 
     fn samples(&mut self, number: usize) -> Result<(), Error> {
-        let Self { pen, lanes, .. } = self;
+        let Self { pen, lanes, formatters, .. } = self;
         let mut length = 0_u64;
         each_sample(lanes, number, |_| {
             length += 1;
             Ok(())
         })?;
         pen.push(&format!(",\n\"samples\":{{\"length\":{length},\"weightType\":\"tracing-ms\",\"stack\":["));
-        let mut items = Items::default();
-        each_sample(lanes, number, |sample| items.next(pen, |out| push_stack(out, sample.stack)))?;
-        pen.push("],\"time\":[");
-        items = Items::default();
-        each_sample(lanes, number, |sample| items.next(pen, |out| push_ms(out, sample.time)))?;
-        pen.push("],\"weight\":[");
-        items = Items::default();
-        each_sample(lanes, number, |sample| {
-            let weight = if sample.stack == EMPTY { 0 } else { sample.length };
-            items.next(pen, |out| push_ms(out, weight))
-        })?;
+        let mut column = Column::new(pen, formatters, |out, stack| match StackId::try_from(stack) {
+            Ok(EMPTY) | Err(_) => out.extend_from_slice(b"null"),
+            Ok(stack) => text::push_dec(out, stack),
+        });
+        each_sample(lanes, number, |sample| column.push(sample.stack.into()))?;
+        column.end("],\"time\":[")?;
+        let mut column = Column::new(pen, formatters, push_ms);
+        each_sample(lanes, number, |sample| column.push(sample.time))?;
+        column.end("],\"weight\":[")?;
+        let mut column = Column::new(pen, formatters, push_ms);
+        each_sample(lanes, number, |sample| column.push(if sample.stack == EMPTY { 0 } else { sample.length }))?;
         // What the thread worked since the sample before, which is how the profiler draws its activity.
-        pen.push("],\"threadCPUDelta\":[");
-        (items, length) = (Items::default(), 0);
+        column.end("],\"threadCPUDelta\":[")?;
+        let mut works = 0;
+        let mut column = Column::new(pen, formatters, |out, ns| push_decimal(out, ns.unsigned_abs(), 1000));
         each_sample(lanes, number, |sample| {
-            let works = if sample.stack == EMPTY { 0 } else { sample.length.max(0).cast_unsigned() };
-            let worked = std::mem::replace(&mut length, works);
-            items.next(pen, |out| push_decimal(out, worked, 1000))
+            let own = if sample.stack == EMPTY { 0 } else { sample.length.max(0) };
+            column.push(std::mem::replace(&mut works, own))
         })?;
-        pen.push("]}");
+        column.end("]}")?;
         Ok(())
     }
 
@@ -339,6 +345,62 @@ fn each_marker(
         Word::Marker(name) => visit(item.time, name),
         Word::Stack(..) => Ok(()),
     })
+}
+
+/// How a number of a column is written.
+type Write = fn(&mut Vec<u8>, i64);
+
+/// Numbers of a column, and how they are written; the first has no comma before it.
+#[derive(Default)]
+struct Numbers {
+    numbers: Vec<i64>,
+    write: Option<Write>,
+    is_first: bool,
+}
+
+impl Numbers {
+    fn format(&self, out: &mut Vec<u8>) {
+        let Some(write) = self.write else { return };
+        for (n, number) in self.numbers.iter().enumerate() {
+            if n > 0 || !self.is_first {
+                out.push(b',');
+            }
+            write(out, *number);
+        }
+    }
+}
+
+/// A column of many numbers being written.
+struct Column<'c, 'p> {
+    pen: &'c mut Pen<'p>,
+    formatters: &'c mut Formatters<Numbers>,
+    numbers: Numbers,
+}
+
+impl<'c, 'p> Column<'c, 'p> {
+    fn new(pen: &'c mut Pen<'p>, formatters: &'c mut Formatters<Numbers>, write: Write) -> Self {
+        Self { pen, formatters, numbers: Numbers { numbers: Vec::new(), write: Some(write), is_first: true } }
+    }
+
+    #[inline]
+    fn push(&mut self, number: i64) -> Result<(), Error> {
+        self.numbers.numbers.push(number);
+        if self.numbers.numbers.len() >= COLUMN_BATCH { self.give() } else { Ok(()) }
+    }
+
+    fn give(&mut self) -> Result<(), Error> {
+        let mut next = self.formatters.spare().unwrap_or_default();
+        next.numbers.clear();
+        (next.write, next.is_first) = (self.numbers.write, false);
+        self.formatters.give(std::mem::replace(&mut self.numbers, next), self.pen)
+    }
+
+    fn end(mut self, after: &str) -> Result<(), Error> {
+        self.give()?;
+        self.formatters.finish(self.pen)?;
+        self.pen.push(after);
+        Ok(())
+    }
 }
 
 /// Items of a JSON array, with commas between.

@@ -53,6 +53,7 @@ mod findings;
 pub mod firefox;
 pub mod flame;
 mod folded;
+mod formatters;
 pub mod forms;
 pub mod heatmap;
 pub mod json;

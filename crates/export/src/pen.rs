@@ -31,6 +31,16 @@ impl<'a> Pen<'a> {
         if self.bytes.len() >= FULL_BYTES { self.write_out() } else { Ok(()) }
     }
 
+    /// Writes a long text.
+    pub(crate) fn put(&mut self, text: &[u8]) -> Result<(), Error> {
+        if self.bytes.len() + text.len() < FULL_BYTES {
+            self.bytes.extend_from_slice(text);
+            return Ok(());
+        }
+        self.write_out()?;
+        self.out.write_all(text).map_err(failed)
+    }
+
     /// Writes out everything.
     pub(crate) fn finish(&mut self) -> Result<(), Error> {
         self.write_out()?;

@@ -8,11 +8,15 @@
 use anytrace_core::span::{EdgeBatch, EdgeKind, Location, NameId, SpanSource, Track, TrackId};
 use anytrace_core::{Error, SpanSink, text};
 
+use crate::formatters::Formatters;
 use crate::pen::Pen;
 use crate::spool::{Item, Lanes};
 use crate::timeline::clock::Clock;
 use crate::timeline::output::{Outlet, Timeline};
 use crate::timeline::words::{Fragments, full_label, shown};
+
+/// Events that are formatted at once.
+const BATCH_ITEMS: usize = 16 * 1024;
 
 /// A speedscope file being written.
 pub struct Speedscope<'a> {
@@ -27,6 +31,7 @@ pub struct Speedscope<'a> {
     frames: Vec<u32>,
     /// The names that are frames, in order.
     used: Vec<NameId>,
+    formatters: Formatters<Vec<Item>>,
 }
 
 impl<'a> Speedscope<'a> {
@@ -41,6 +46,12 @@ impl<'a> Speedscope<'a> {
             names: Fragments::default(),
             frames: Vec::new(),
             used: Vec::new(),
+            formatters: Formatters::new(outlet.threads, |items, out| {
+                for item in items {
+                    out.extend_from_slice(b",\n");
+                    push_event(out, *item);
+                }
+            }),
         }
     }
 
@@ -75,7 +86,7 @@ impl<'a> Speedscope<'a> {
 
     fn profile(&mut self, track: usize) -> Result<(), Error> {
         let (start, end) = self.lanes.range(track);
-        let Self { pen, lanes, labels, .. } = self;
+        let Self { pen, lanes, labels, formatters, .. } = self;
         pen.push("\n{\"type\":\"evented\",\"name\":");
         pen.bytes.extend_from_slice(labels.get(u32::try_from(track).unwrap_or(u32::MAX)));
         pen.push(if self.clock.is_real() { ",\"unit\":\"nanoseconds\"" } else { ",\"unit\":\"none\"" });
@@ -84,20 +95,38 @@ impl<'a> Speedscope<'a> {
         pen.push(",\"endValue\":");
         text::push_dec(&mut pen.bytes, end);
         pen.push(",\"events\":[");
-        let mut is_first = true;
+        let (mut is_first, mut items) = (true, Vec::new());
         lanes.each(track, |item| {
-            pen.push(if is_first { "\n" } else { ",\n" });
-            is_first = false;
-            pen.push(if item.word & 1 == 0 { "{\"type\":\"O\",\"frame\":" } else { "{\"type\":\"C\",\"frame\":" });
-            text::push_dec(&mut pen.bytes, item.word >> 1);
-            pen.push(",\"at\":");
-            text::push_dec(&mut pen.bytes, item.time);
-            pen.push("}");
-            pen.rest()
+            if is_first {
+                is_first = false;
+                pen.push("\n");
+                push_event(&mut pen.bytes, item);
+                return Ok(());
+            }
+            items.push(item);
+            if items.len() < BATCH_ITEMS {
+                return Ok(());
+            }
+            let mut empty = formatters.spare().unwrap_or_default();
+            empty.clear();
+            formatters.give(std::mem::replace(&mut items, empty), pen)
         })?;
+        formatters.give(items, pen)?;
+        formatters.finish(pen)?;
         pen.push("\n]}");
         Ok(())
     }
+}
+
+/// A frame is opened or closed.
+fn push_event(out: &mut Vec<u8>, item: Item) {
+    let is_begin = item.word & 1 == 0;
+    let (open, close) = (b"{\"type\":\"O\",\"frame\":", b"{\"type\":\"C\",\"frame\":");
+    out.extend_from_slice(if is_begin { open } else { close });
+    text::push_dec(out, item.word >> 1);
+    out.extend_from_slice(b",\"at\":");
+    text::push_dec(out, item.time);
+    out.push(b'}');
 }
 
 impl SpanSink for Speedscope<'_> {

@@ -64,7 +64,9 @@ fn the_table_is_sorted_and_an_output_of_nothing_is_complete() {
     for output in &OUTPUTS {
         assert!(std::ptr::eq(by_name(output.name).unwrap(), output));
         let (mut out, mut spool) = (Vec::new(), Cursor::new(Vec::new()));
-        (output.open)(Outlet { out: &mut out, spool: &mut spool, title: "", cells: Cells::Guarded }).finish().unwrap();
+        (output.open)(Outlet { out: &mut out, spool: &mut spool, title: "", cells: Cells::Guarded, threads: 2 })
+            .finish()
+            .unwrap();
         let source_only = Played::new(TimeUnit::Order, 0).written(output.name);
         if output.extension.ends_with("json") {
             for bytes in [out, source_only] {
@@ -94,7 +96,7 @@ fn a_full_disk_is_an_error_and_no_panic() {
     for output in &OUTPUTS {
         let (mut out, mut spool) = (Full(100), Cursor::new(Vec::new()));
         let mut timeline =
-            (output.open)(Outlet { out: &mut out, spool: &mut spool, title: "x", cells: Cells::Guarded });
+            (output.open)(Outlet { out: &mut out, spool: &mut spool, title: "x", cells: Cells::Guarded, threads: 2 });
         let result = played.play(&mut *timeline, 1024).and_then(|()| timeline.finish());
         assert_eq!(result.unwrap_err().io_kind(), Some(std::io::ErrorKind::StorageFull), "{}", output.name);
     }

@@ -78,6 +78,7 @@ fn nested(numbers: &[(u64, Option<u64>)], first_seq: u64) -> Vec<Value> {
         spool: &mut spool,
         title: "app.heph",
         cells: Cells::Guarded,
+        threads: 1,
     });
     assert!(!sink.takes_complete() && sink.wants_identities());
     let unit = TimeUnit::Nanoseconds;
@@ -137,7 +138,7 @@ fn ids_depend_on_the_identity_of_a_span_and_not_on_its_position() {
 #[test]
 fn keys_that_repeat_are_numbered_however_many_there_are() {
     let (mut out, mut spool) = (Vec::new(), Cursor::new(Vec::new()));
-    let outlet = Outlet { out: &mut out, spool: &mut spool, title: "x", cells: Cells::Guarded };
+    let outlet = Outlet { out: &mut out, spool: &mut spool, title: "x", cells: Cells::Guarded, threads: 1 };
     let mut sink = (by_name("otlp").unwrap().open)(outlet);
     let unit = TimeUnit::Nanoseconds;
     sink.source(&SpanSource { format: "x", unit, origin: 0, epoch_ns: None, uptime: None }).unwrap();

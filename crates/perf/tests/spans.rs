@@ -253,3 +253,18 @@ fn changed_samples_keep_the_promises_of_spans() {
         });
     }
 }
+
+#[test]
+fn names_of_functions_and_threads_are_bounded_in_bytes() {
+    let long = "x".repeat(900_000);
+    let samples = (0..30).map(|n| {
+        format!("{n}{long} {} 29974.{:06}: 1000 cpu-clock: \n\t56429d05c180 f{n}{long}+0x27 (/tmp/fib)\n\n", n + 1, n)
+    });
+    let (seen, codes) = read(samples.collect::<String>().as_bytes(), true, None);
+    assert_eq!((seen.begins.len(), seen.tracks.len(), codes), (30, 30, vec!["perf/limit"]));
+    assert_eq!(seen.stacks.values().sum::<u64>(), 30_000, "all samples count");
+    let names: usize = seen.names.iter().map(String::len).sum();
+    assert!(names <= 13 << 20 && seen.stacks.get("(other)").is_some_and(|time| *time > 10_000), "{names}");
+    let tracks: usize = seen.tracks.iter().filter_map(|track| track.name.as_ref()).map(String::len).sum();
+    assert!((10 << 20..24 << 20).contains(&tracks), "{tracks}");
+}

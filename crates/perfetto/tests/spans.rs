@@ -28,12 +28,17 @@ struct Seen {
     others: Vec<String>,
     open: BTreeMap<TrackId, Vec<(String, u64)>>,
     last: BTreeMap<TrackId, u64>,
+    without_counters: bool,
 }
 
 impl SpanSink for Seen {
     fn source(&mut self, source: &SpanSource) -> Result<(), Error> {
         self.source = Some(*source);
         Ok(())
+    }
+
+    fn wants_counters(&self) -> bool {
+        !self.without_counters
     }
 
     fn track(&mut self, id: TrackId, track: &Track) -> Result<(), Error> {
@@ -84,7 +89,11 @@ impl SpanSink for Seen {
 }
 
 fn read(bytes: &[u8]) -> (Seen, Collect) {
-    let (mut seen, mut sink) = (Seen::default(), Collect::default());
+    read_into(Seen::default(), bytes)
+}
+
+fn read_into(mut seen: Seen, bytes: &[u8]) -> (Seen, Collect) {
+    let mut sink = Collect::default();
     let trace = Perfetto.open(Input::from_bytes("x", bytes.to_vec()), &OpenOptions::default()).unwrap();
     trace.spans(&SpanOptions::default(), &mut seen, &mut sink).unwrap();
     assert!(seen.open.values().all(Vec::is_empty), "all spans end");
@@ -206,6 +215,26 @@ fn an_exported_trace_reads_as_it_was() {
     let (heph, _) = read(HEPH);
     assert_eq!((heph.spans.len(), heph.spans.iter().map(|span| span.1).sum::<u64>()), (35, 1_423_961));
     assert_eq!(heph.tracks.len(), 2);
+}
+
+#[test]
+fn all_is_the_same_without_counters_but_their_values() {
+    let mut counters = 0;
+    let mut compare = |bytes: &[u8]| {
+        let (mut with, _) = read(bytes);
+        let (without, _) = read_into(Seen { without_counters: true, ..Seen::default() }, bytes);
+        counters += with.others.len();
+        with.others.retain(|line| !line.starts_with("Counter "));
+        counters -= with.others.len();
+        assert_eq!(with.others, without.others);
+        assert_eq!((with.source, with.tracks, with.names), (without.source, without.tracks, without.names));
+        assert_eq!(with.spans, without.spans);
+    };
+    for sample in [FEATURES, FTRACE, COMPRESSED, CHROMIUM, TRACING, XRAY, HEPH] {
+        compare(sample);
+        mutations(sample, 19, if sample.len() < 1100 { 300 } else { 10 }, &mut compare);
+    }
+    assert!(counters > 1000, "{counters}");
 }
 
 #[test]
@@ -387,4 +416,30 @@ fn a_slow_reading_finds_the_same_slices() {
         found.sort();
         assert_eq!(found, expected, "{what}");
     }
+}
+
+#[test]
+fn names_of_many_threads_are_bounded_in_bytes() {
+    fn message(field: u8, inner: &[u8]) -> Vec<u8> {
+        let length = inner.len();
+        let length = (0..4).map(|n| u8::try_from(length >> (7 * n) & 0x7f).unwrap() | if n < 3 { 0x80 } else { 0 });
+        [field << 3 | 2].into_iter().chain(length).chain(inner.iter().copied()).collect()
+    }
+    // A process with a long name, and threads of it: their descriptors have it not, their tracks would.
+    let process = [b"\x08\x05".to_vec(), message(6, &vec![b'p'; 1 << 20])].concat();
+    let described = [b"\x08\x01".to_vec(), message(3, &process)].concat();
+    // `track_descriptor` is field 60: a tag of two bytes.
+    let descriptor = |inner: &[u8]| message(1, &[&[0xe2, 0x03][..], &message(1, inner)[1..]].concat());
+    let mut bytes = descriptor(&described);
+    for n in 2..100 {
+        bytes.extend(descriptor(&[0x08, n, 0x22, 0x04, 0x08, 0x05, 0x10, n]));
+        for kind in [1, 2] {
+            bytes.extend([0x0a, 10, 0x40, n, 0x50, 1, 0x5a, 4, 0x48, kind, 0x58, n]);
+        }
+    }
+    let (seen, sink) = read(&bytes);
+    assert_eq!((seen.spans.len(), seen.tracks.len(), sink.codes()), (98, 98, vec!["perfetto/limit"]));
+    let named: Vec<_> = seen.tracks.iter().filter_map(|track| track.process_name.as_ref()).collect();
+    let sum: usize = named.iter().map(|name| name.len()).sum();
+    assert!((10..=24).contains(&named.len()) && sum <= 24 << 20, "{} of {sum} bytes", named.len());
 }

@@ -76,11 +76,11 @@ fn build(compiler: &str, options: &[&'static str], packer: Option<&str>) -> Opti
     Some(folder)
 }
 
-/// An address: the function that it is in, the offset there, and the frames.
-type At = (String, u64, Vec<Frame>);
+/// Name of the function, offset in it, frames.
+type Place = (String, u64, Vec<Frame>);
 
-/// Every address of the functions that the sources define, with its frames: name of the function, offset, frames.
-fn frames(program: &Path) -> (Vec<At>, Vec<u64>, Vec<String>) {
+/// Every address of the functions that the sources define, with its frames; the addresses again; notes.
+fn frames(program: &Path) -> (Vec<Place>, Vec<u64>, Vec<String>) {
     let program = Program::open(program, InputOptions::default()).unwrap();
     let objects = program.objects(None).unwrap();
     let mut notes = Vec::new();
@@ -188,8 +188,9 @@ fn files_of_another_build_are_reported() {
         notes.len() == 1 && notes[0].contains("debug data of 1 of 2 units") && notes[0].contains("b.dwo"),
         "{notes:?}"
     );
-    let of_first =
-        |all: &[At]| -> Vec<_> { all.iter().filter(|(name, _, _)| name.contains("shop")).cloned().collect() };
+    let of_first = |all: &[(String, u64, Vec<Frame>)]| -> Vec<_> {
+        all.iter().filter(|(name, _, _)| name.contains("shop")).cloned().collect()
+    };
     assert_eq!(of_first(&other), of_first(&split));
     fs::write(at.join("b.dwo"), "no object file").unwrap();
     let (_, _, notes) = frames(&at.join("split"));
@@ -204,7 +205,8 @@ fn damaged_files_are_answered() {
         for (program, file) in [("split", "a.dwo"), ("elsewhere/packed", "elsewhere/packed.dwp")] {
             let (program, file) = (folder.path().join(program), folder.path().join(file));
             let bytes = fs::read(&file).unwrap();
-            let count = |all: &[At]| all.iter().map(|(_, _, frames)| frames.len()).sum::<usize>();
+            let count =
+                |all: &[(String, u64, Vec<Frame>)]| all.iter().map(|(_, _, frames)| frames.len()).sum::<usize>();
             let most = count(&frames(&program).0);
             for at in (0..bytes.len()).step_by(7) {
                 fs::write(&file, &bytes[..at]).unwrap();

@@ -80,6 +80,8 @@ pub(super) const BARS: &[Bar] = &[
     Bar { input: "xray-one", verb: &["flame"], unit: Unit::Megabytes, at_least: 300.0 },
     Bar { input: "xray-one", verb: &["timeline"], unit: Unit::Megabytes, at_least: 300.0 },
     Bar { input: "xray-one", verb: &["convert", "--to=folded", "--output=-"], unit: Unit::Megabytes, at_least: 250.0 },
+    Bar { input: "xray-one", verb: &["convert", "--to=chrome", "--output=-"], unit: Unit::Megabytes, at_least: 130.0 },
+    Bar { input: "xray-one", verb: &["convert", "--to=csv", "--output=-"], unit: Unit::Megabytes, at_least: 130.0 },
     Bar { input: "heph", verb: &["check"], unit: Unit::Megabytes, at_least: 800.0 },
     Bar { input: "heph", verb: &["dump"], unit: Unit::Megabytes, at_least: 200.0 },
     Bar { input: "heph-540", verb: &["heph", "spans", "--summary"], unit: Unit::Megabytes, at_least: 180.0 },
@@ -107,10 +109,14 @@ pub(super) const BARS: &[Bar] = &[
     Bar { input: "casemate-wider", verb: &["casemate", "check"], unit: Unit::Records, at_least: 1.0 },
     Bar { input: "casemate-sparse", verb: &["casemate", "check"], unit: Unit::Records, at_least: 4.0 },
     Bar { input: "perfetto", verb: &["info"], unit: Unit::Megabytes, at_least: 400.0 },
-    Bar { input: "perfetto", verb: &["check"], unit: Unit::Megabytes, at_least: 100.0 },
-    Bar { input: "perfetto", verb: &["dump"], unit: Unit::Megabytes, at_least: 70.0 },
-    Bar { input: "perfetto", verb: &["stats"], unit: Unit::Megabytes, at_least: 50.0 },
+    Bar { input: "perfetto", verb: &["check"], unit: Unit::Megabytes, at_least: 250.0 },
+    Bar { input: "perfetto", verb: &["dump"], unit: Unit::Megabytes, at_least: 100.0 },
+    Bar { input: "perfetto", verb: &["stats"], unit: Unit::Megabytes, at_least: 120.0 },
     Bar { input: "perfetto", verb: &["convert", "--output=-"], unit: Unit::Megabytes, at_least: 400.0 },
+    Bar { input: "perfetto-real", verb: &["info"], unit: Unit::Megabytes, at_least: 600.0 },
+    Bar { input: "perfetto-real", verb: &["check"], unit: Unit::Megabytes, at_least: 400.0 },
+    Bar { input: "perfetto-real", verb: &["dump"], unit: Unit::Megabytes, at_least: 150.0 },
+    Bar { input: "perfetto-real", verb: &["stats"], unit: Unit::Megabytes, at_least: 200.0 },
     Bar { input: "chrome", verb: &["info"], unit: Unit::Megabytes, at_least: 400.0 },
     Bar { input: "chrome", verb: &["stats"], unit: Unit::Megabytes, at_least: 200.0 },
     Bar { input: "chrome", verb: &["check"], unit: Unit::Megabytes, at_least: 200.0 },
@@ -181,8 +187,11 @@ impl Bar {
     pub(super) fn speedup_min(&self) -> Option<f64> {
         match self.verb {
             ["xray", "fdr-dump"] => None,
-            // One thread of a trace without an index: what reads it and what works on its spans run beside each other; for
-            // XRay's own verbs, what is open where a section begins is found out first, on one thread.
+            // One thread of a trace without an index. For XRay's own verbs, one worker follows which calls are open until
+            // it is worth counting from there; text is formatted in batches; else what reads the trace and what works on
+            // its spans run beside each other.
+            ["xray", ..] if self.input == "xray-one" => Some(1.5),
+            ["convert", "--to=chrome" | "--to=csv", ..] if self.input == "xray-one" => Some(1.6),
             _ if self.input == "xray-one" => Some(1.3),
             ["xray", ..] => Some(1.6),
             ["apitrace", "dump"] => Some(1.5),

@@ -16,6 +16,7 @@ mod heph;
 mod index;
 mod lackey;
 mod late;
+mod linked;
 mod live;
 pub(crate) mod measure;
 mod perf;
@@ -65,6 +66,7 @@ const INPUTS: &[Input] = &[
     // Ten million transitions.
     Input { name: "casemate-sparse", generate: casemate::generate_sparse, megabytes: 811 },
     Input { name: "perfetto", generate: perfetto::generate, megabytes: 200 },
+    Input { name: "perfetto-real", generate: perfetto::generate_real, megabytes: 200 },
     Input { name: "chrome", generate: chrome::generate, megabytes: 100 },
     Input { name: "perf", generate: perf::generate, megabytes: 100 },
     Input { name: "fuchsia", generate: fuchsia::generate, megabytes: 100 },
@@ -72,6 +74,9 @@ const INPUTS: &[Input] = &[
 ];
 
 const HEAD: &str = "| job | CPU s | wall s | peak MiB | rate | at least |\n|---|---|---|---|---|---|";
+
+/// What is measured without the command.
+const OTHERS: [&str; 3] = [recorder::NAME, tracer::NAME, linked::NAME];
 
 /// Runs counted for each row; the best is shown.
 const RUNS: usize = 3;
@@ -88,6 +93,8 @@ struct Options {
     query: bool,
     /// The folder of programs that were built already; none is built then.
     programs: Option<String>,
+    /// The folder of the reference's C library, to compare ours of `recorders/casemate` with.
+    library: Option<String>,
     /// Another build of the command, to compare with.
     against: Option<String>,
 }
@@ -107,12 +114,15 @@ fn options(arguments: &[String]) -> Result<Options, String> {
             "--against" => {
                 options.against = Some(rest.next().ok_or("--against takes a program")?.clone());
             }
+            "--library" => {
+                options.library = Some(rest.next().ok_or("--library takes a folder")?.clone());
+            }
             "--megabytes" => {
                 let value = rest.next().ok_or("--megabytes takes a number")?;
                 options.megabytes =
                     Some(value.parse().map_err(|_| format!("--megabytes takes a number, not {value}"))?);
             }
-            name if [recorder::NAME, tracer::NAME].contains(&name) || INPUTS.iter().any(|input| input.name == name) => {
+            name if OTHERS.contains(&name) || INPUTS.iter().any(|input| input.name == name) => {
                 options.names.push(name.to_owned())
             }
             other => return Err(format!("bench does not know {other}")),
@@ -131,6 +141,9 @@ pub(crate) fn run(arguments: &[String]) -> Result<(), String> {
     }
     if options.names == [recorder::NAME] {
         return recorder::bench();
+    }
+    if options.names == [linked::NAME] {
+        return linked::bench(options.library.as_deref().map(Path::new), options.keep);
     }
     let folder = root().join("target/bench");
     std::fs::create_dir_all(&folder).map_err(|error| error.to_string())?;
@@ -163,6 +176,7 @@ pub(crate) fn run(arguments: &[String]) -> Result<(), String> {
     if has_recorder && options.against.is_none() {
         recorder::bench()?;
         tracer::bench()?;
+        linked::bench(options.library.as_deref().map(Path::new), options.keep)?;
     }
     if missed.is_empty() { Ok(()) } else { Err(format!("missed: {}", missed.join("; "))) }
 }

@@ -4,6 +4,9 @@
 //! always.
 
 use std::io::{self, Write};
+use std::ops::Range;
+
+use crate::shell::root;
 
 const THREADS: u64 = 8;
 const NAMES: u64 = 200;
@@ -40,6 +43,90 @@ pub(crate) fn generate(out: &mut dyn Write, bytes: u64) -> io::Result<()> {
         }
     }
     out.write_all(&buffer)
+}
+
+/// Writes about `bytes` bytes of packets that Chromium wrote: the corpus' sample, again and again, each time half a second
+/// later. Only times that are no differences are changed, in place.
+pub(crate) fn generate_real(out: &mut dyn Write, bytes: u64) -> io::Result<()> {
+    let mut sample = std::fs::read(root().join("crates/perfetto/corpus/real/chromium.pftrace"))?;
+    let times = absolute_times(&sample);
+    let mut written = 0;
+    for copy in 0.. {
+        if written >= bytes {
+            break;
+        }
+        for (place, time) in &times {
+            let mut time = time + copy * 500_000_000;
+            let last = place.end - 1;
+            for at in place.clone() {
+                sample[at] = u8::try_from(time & 0x7f).unwrap_or(0) | if at < last { 0x80 } else { 0 };
+                time >>= 7;
+            }
+            assert_eq!(time, 0, "a later time has as many bytes");
+        }
+        out.write_all(&sample)?;
+        written += sample.len() as u64;
+    }
+    Ok(())
+}
+
+/// The places of times that are no differences: in snapshots, of clocks of the machine, and of packets on those.
+fn absolute_times(trace: &[u8]) -> Vec<(Range<usize>, u64)> {
+    let mut times = Vec::new();
+    // Small numbers are differences, whatever clock they are of.
+    let is_absolute = |value: u64| value > 1_000_000_000;
+    for (_, packet, _) in fields(trace, 0..trace.len()) {
+        for (number, place, value) in fields(trace, packet) {
+            match number {
+                8 if is_absolute(value) => times.push((place, value)),
+                6 => {
+                    for (_, clock, _) in fields(trace, place).into_iter().filter(|(number, ..)| *number == 1) {
+                        let clock = fields(trace, clock);
+                        let is_shared = clock.iter().any(|(number, _, id)| *number == 1 && *id < 64);
+                        let time = clock.into_iter().find(|(number, ..)| *number == 2).filter(|_| is_shared);
+                        times.extend(time.map(|(_, place, value)| (place, value)));
+                    }
+                }
+                _ => {}
+            }
+        }
+    }
+    times
+}
+
+/// The fields of a message: number, place of the value, and the value if it is a number.
+fn fields(trace: &[u8], message: Range<usize>) -> Vec<(u64, Range<usize>, u64)> {
+    let mut found = Vec::new();
+    let mut at = message.start;
+    while at < message.end {
+        let (tag, start) = number_at(trace, at);
+        let (value, end) = match tag & 7 {
+            0 => number_at(trace, start),
+            1 => (0, start + 8),
+            5 => (0, start + 4),
+            _ => {
+                let (length, start) = number_at(trace, start);
+                let end = start + usize::try_from(length).expect("the sample is small");
+                found.push((tag >> 3, start..end, 0));
+                at = end;
+                continue;
+            }
+        };
+        found.push((tag >> 3, start..end, value));
+        at = end;
+    }
+    found
+}
+
+fn number_at(trace: &[u8], at: usize) -> (u64, usize) {
+    let mut value = 0;
+    for (n, byte) in trace[at..].iter().enumerate() {
+        value |= u64::from(byte & 0x7f) << (7 * n);
+        if byte & 0x80 == 0 {
+            return (value, at + n + 1);
+        }
+    }
+    (value, trace.len())
 }
 
 /// The first packets of a thread's sequence.

@@ -45,7 +45,8 @@ pub(super) fn make(target: &Target<'_>, samples: &Samples, random: &mut Random) 
     maker.choose_table(&mut chosen, random);
     let first = maker.case.arguments.len();
     if !chosen.iter().any(|one| rows::ALONE.contains(&(target.verb.name.as_str(), one.name.as_str()))) {
-        maker.positionals(random);
+        let is_follow = |one: &&Choice| rows::FOLLOWING.contains(&(target.verb.name.as_str(), one.name.as_str()));
+        maker.positionals(chosen.iter().any(is_follow), random);
     }
     let positionals = maker.case.arguments.split_off(first);
     for value in target.row.always {
@@ -214,11 +215,12 @@ impl<'a> Maker<'a> {
         }
     }
 
-    fn positionals(&mut self, random: &mut Random) {
+    /// `follows`: the first one comes through a pipe, and is the only one.
+    fn positionals(&mut self, follows: bool, random: &mut Random) {
         let reads = self.target.row.reads;
         for (number, positional) in self.target.verb.positionals.iter().enumerate() {
             let Some(kind) = reads.get(number).or(reads.last()) else { continue };
-            let times = if positional.repeats && random.one_in(8) { 2 } else { 1 };
+            let times = if positional.repeats && !follows && random.one_in(8) { 2 } else { 1 };
             for _ in 0..times {
                 let before = self.case.files.len();
                 let mut name = match kind {
@@ -226,14 +228,12 @@ impl<'a> Maker<'a> {
                     Reads::Lines => self.lines(random),
                     Reads::States => self.json(&self.samples.states, random),
                     Reads::Object => self.add(&self.samples.objects, "object", random),
+                    Reads::Rings => self.add(&self.samples.rings, "rings", random),
                     Reads::Pictures => self.pictures(number, random),
                     Reads::Output => self.value("@output", random),
                 };
-                if positional.may_be_stdin
-                    && self.case.files.len() > before
-                    && random.one_in(10)
-                    && self.case.stdin.is_none()
-                {
+                let is_piped = follows || positional.may_be_stdin && random.one_in(10);
+                if is_piped && self.case.files.len() > before && self.case.stdin.is_none() {
                     self.case.stdin = Some(before);
                     name = "-".to_owned();
                 }

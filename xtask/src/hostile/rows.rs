@@ -27,6 +27,8 @@ pub(super) enum Reads {
     Object,
     /// How names of pictures begin.
     Pictures,
+    /// Memory with ring buffers of `casemate_trace.h`.
+    Rings,
     /// A file to write.
     Output,
 }
@@ -51,7 +53,7 @@ pub(super) enum Results {
 }
 
 use One::{Damage, Other, Verdict};
-use Reads::{Lines, Object, Pictures, States, Trace};
+use Reads::{Lines, Object, Pictures, Rings, States, Trace};
 
 const GENERIC: &[&str] = &[];
 const APITRACE: &[&str] = &["apitrace"];
@@ -123,6 +125,7 @@ pub(super) const ROWS: &[Row] = &[
     row("memory sim", ACCESSES, &[Trace], Damage),
     row("memory types", ACCESSES, &[Trace], Damage),
     row("casemate check", CASEMATE, &[Trace], Verdict),
+    row("casemate collect", CASEMATE, &[Rings], Other),
     row("casemate diff", CASEMATE, &[Trace, Trace], Verdict),
     row("casemate explain", CASEMATE, &[Trace], Verdict),
     row("casemate minimise", CASEMATE, &[Trace], Verdict),
@@ -162,8 +165,6 @@ pub(super) const NOT_RUN: &[&str] = &[
     // They read what a killed program left; the tests of its recorder, `survive.rs`, damage that.
     "heph open",
     "heph recover",
-    // It reads the memory of a program; crates/casemate/src/tools/rings/tests.rs changes every byte of it.
-    "casemate collect",
     // They run what they are given.
     "cacheray cc",
     "cacheray record",
@@ -182,6 +183,9 @@ pub(super) const MOSTLY: &[(&str, &[&str])] = &[
     ("casemate timeline", &["--all-unclean", "--location"]),
 ];
 
+/// Options with which the input comes through a pipe: a file is followed until an interrupt.
+pub(super) const FOLLOWING: &[(&str, &str)] = &[("check", "--follow"), ("casemate check", "--follow")];
+
 /// Options that are skipped: they wait for others, or for a person.
 pub(super) const NOT_PASSED: &[(&str, &str)] = &[
     ("heph collect", "--listen"),
@@ -189,10 +193,10 @@ pub(super) const NOT_PASSED: &[(&str, &str)] = &[
     ("heph collect", "--no-follow"),
     ("heph collect", "--summary"),
     ("heph collect", "--insecure"),
-    // A file is followed until an interrupt; crates/cli/tests/check_follow.rs has every damaged sample arrive, and
-    // crates/casemate/tests/online.rs damages what arrives.
-    ("check", "--follow"),
-    ("casemate check", "--follow"),
+    // They wait for a program that writes; crates/cli/tests/casemate_collect.rs has some.
+    ("casemate collect", "--follow"),
+    ("casemate collect", "--pid"),
+    // Only where a trace is followed, and its state is stored; crates/cli/tests/casemate_follow.rs damages that.
     ("casemate check", "--checkpoint"),
     ("casemate check", "--checkpoint-every"),
     // It opens a browser.
@@ -371,6 +375,7 @@ const OF_OPTION: &[(&str, &str, &[&str])] = &[
     ("", "--remap", &["@remap"]),
     ("", "--records", &["0..", "0..1", "1..=3", "5", "..10", "3..100", "9..3"]),
     ("merge", "--to", &["chrome", "perfetto", "folded", "csv", "pprof"]),
+    ("casemate collect", "--offset", &["0", "0x0", "0", "64", "0x40", "4k", "0xffffffffffffffff"]),
     ("", "--offset", &["in0=+3ms", "in0=-1s", "in1=7", "x=1"]),
     ("", "--time", &["0..", "0ns..1s", "1000..2000", "..1ms", "1us..", "x"]),
     ("", "--root", &["@address", "@address", "@address", "0x1000"]),

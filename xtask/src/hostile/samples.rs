@@ -51,6 +51,8 @@ pub(super) struct Samples {
     pub(super) states: Vec<Sample>,
     /// Captures of datagrams.
     pub(super) datagrams: Vec<Sample>,
+    /// Memory with ring buffers.
+    pub(super) rings: Vec<Sample>,
     /// Pictures.
     pub(super) images: Vec<Sample>,
 }
@@ -169,6 +171,7 @@ impl Samples {
             }
             "json" => self.add_json(sample),
             "jsonl" => self.lines[format].push(sample),
+            "rings" => self.rings.push(sample),
             "dgrams" => self.datagrams.push(sample),
             "png" | "raw" => self.images.push(sample),
             // What verbs print, and words about the samples: no verb reads it.

@@ -7,7 +7,7 @@ use anytrace_core::access::{
     Access, AccessFlags, AccessKind, AccessSink, BATCH_ACCESSES, RegionAdded, RegionRemoved, Sieve, ThreadNumber,
     TypeNumber, USUAL_LINE_SHIFT,
 };
-use anytrace_core::{Error, Limits, Place, Sink, Summary};
+use anytrace_core::{Error, Limits, Place, Room, Sink, Summary};
 
 use crate::wire::parse::{NOT_ACCESS, access, with_layout};
 use crate::wire::reader::{Reader, Visit};
@@ -26,6 +26,7 @@ pub(crate) fn emit(
         filled: 0,
         threads: HashMap::new(),
         types: HashMap::new(),
+        room: Room::default(),
         distinct_max: limits.distinct_max,
         others: Others::default(),
         latest: None,
@@ -51,6 +52,8 @@ struct Emitter<'a> {
     filled: usize,
     threads: HashMap<u64, ThreadNumber>,
     types: HashMap<Box<[u8]>, TypeNumber>,
+    /// For their names.
+    room: Room,
     distinct_max: usize,
     others: Others,
     /// Thread of the latest record and its number: most records are of the thread of the record before.
@@ -194,7 +197,7 @@ impl Emitter<'_> {
         }
         let number = TypeNumber::try_from(self.types.len()).expect("the limit fits 32 bits");
         // Beyond the limit all new names share one number, which is announced once.
-        let has_room = self.types.len() < self.distinct_max;
+        let has_room = self.types.len() < self.distinct_max && self.room.takes(name.len());
         self.out.type_name(number, has_room.then_some(name))?;
         if has_room {
             self.types.insert(name.into(), number);
@@ -476,6 +479,19 @@ mod tests {
                 "9 read 320+8 0 by 0",
             ]
         );
+    }
+
+    #[test]
+    fn names_of_types_are_bounded_in_bytes() {
+        let names: Vec<_> = (0..8000).map(|n| format!("{n:08}{}", "x".repeat(4000))).collect();
+        let records: Vec<_> = (0..).zip(&names).map(|(n, name)| add(4096 * (n + 1), 0, name.as_bytes())).collect();
+        let transcript = transcript_of(&records, Limits::default());
+        let long = transcript.iter().filter(|line| line.len() > 1000).count();
+        assert!((5000..6300).contains(&long), "{long}");
+        let others: Vec<_> = transcript.iter().filter(|line| line.contains("None")).collect();
+        assert_eq!(others, [&format!("type {long} = None")]);
+        let regions = transcript.iter().filter(|line| line.contains(&format!("type {long} by 0"))).count();
+        assert_eq!(regions, 8000 - long, "all regions are there");
     }
 
     #[test]

@@ -66,7 +66,13 @@ impl<W: Watch> Checker<W> {
                 Ok(())
             }
         };
-        if is_valid && flow.is_ok() { self.check_group(index, at) } else { flow }
+        match (is_valid, state) {
+            (false, _) => flow,
+            (true, EntryState::Clean) => {
+                flow.and_then(|()| self.check_group(index, at)).and_then(|()| self.check_kept(index, at))
+            }
+            (true, _) => flow.and_then(|()| self.check_group(index, at)),
+        }
     }
 
     #[cold]
@@ -135,7 +141,7 @@ impl<W: Watch> Checker<W> {
     /// What TLBs keep of a live entry that was changed in place.
     fn changed_live(&mut self, thread: u32, table: Table, word: u64, is_cached: bool, (old, new): (u64, u64)) {
         let (Descriptor::Map(before), Descriptor::Map(after)) = (table.decode(old), table.decode(new)) else {
-            return;
+            return self.changed_limits(thread, table, word, (old, new));
         };
         if is_cached {
             let sets_marker = table.level < 3 && !old & new & NO_CONFLICT != 0;
@@ -145,7 +151,8 @@ impl<W: Watch> Checker<W> {
                 return;
             }
             let (granted, levels) = (self.rights(table, old), level_bit(table.level));
-            self.changed_in_place(InPlace { thread, cell: word, table, old, new, granted, is_resized, levels });
+            let above = None;
+            self.changed_in_place(InPlace { thread, cell: word, table, old, new, granted, is_resized, levels, above });
         } else if before != after {
             self.map(table, new);
         }

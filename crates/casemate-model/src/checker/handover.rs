@@ -40,6 +40,8 @@ pub struct StaleUse {
     pub progress: Progress,
     /// 1 or 2.
     pub stage: u8,
+    /// The table entry above it that changed and took the rights, if the entry has not lost them by a change of itself.
+    pub above: Option<u64>,
 }
 
 impl StaleUse {

@@ -4,6 +4,7 @@
 mod entries;
 mod groups;
 mod handover;
+mod limits;
 mod locking;
 mod nested;
 mod registers;

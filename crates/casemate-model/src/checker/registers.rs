@@ -20,6 +20,9 @@ const SLOTS: usize = 64;
 /// Bits 47:1 of a base register.
 const BASE_MASK: u64 = 0xffff_ffff_fffe;
 
+/// Bits 47:6, where bits 5:2 are bits 51:48 of the base.
+const WIDE_BASE_MASK: u64 = 0xffff_ffff_ffc0;
+
 /// The value of a register that was never written.
 fn default_of(register: Sysreg) -> Option<u64> {
     match register {
@@ -162,7 +165,7 @@ impl<W: Watch> Checker<W> {
     }
 
     fn activate(&mut self, thread: u32, kind: TreeKind, value: u64) -> Flow {
-        let base = value & BASE_MASK;
+        let base = self.base(thread, kind, value);
         let mut id = self.id(thread, kind, self.holder_of_id(thread, kind, value));
         let is_blind = self.has(Quirk::StageBlindIds);
         if kind == TreeKind::El2 && id != 0 && !self.has_host_extensions(thread) {
@@ -207,6 +210,16 @@ impl<W: Watch> Checker<W> {
         if self.tracks_reuse() { users > 0 } else { known.is_none() }
     }
 
+    /// The address in a base register, as the thread's other registers are.
+    fn base(&self, thread: u32, kind: TreeKind, value: u64) -> u64 {
+        match self.known(thread, kind.control()) {
+            Some(control) if self.control(thread, kind, control).has_wide_base() => {
+                value & WIDE_BASE_MASK | (value >> 2 & 0xf) << 48
+            }
+            _ => value & BASE_MASK,
+        }
+    }
+
     /// The VMID or ASID with which a thread uses the tree of a base register.
     fn id(&self, thread: u32, kind: TreeKind, value: u64) -> u64 {
         if self.has(Quirk::IdsAreWide) {
@@ -242,7 +255,7 @@ impl<W: Watch> Checker<W> {
 
     /// The tree of a base register that the reference does not follow becomes the thread's.
     fn activate_other(&mut self, thread: u32, kind: TreeKind, value: u64) -> Flow {
-        let base = value & BASE_MASK;
+        let base = self.base(thread, kind, value);
         let is_blind = self.has(Quirk::StageBlindIds);
         let id = self.id(thread, kind, self.holder_of_id(thread, kind, value));
         let vmid = if kind.is_el1() { self.vmid(thread) } else { 0 };

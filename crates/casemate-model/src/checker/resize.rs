@@ -7,7 +7,7 @@ use crate::attributes::{self, BbmLevel, NO_CONFLICT, Obstacle};
 use crate::descriptor::{ACCESS_FLAG, Descriptor};
 use crate::memory::{PAGE_BYTES, Page, Table, WORDS};
 use crate::quirk::Quirk;
-use crate::rights::Rights;
+use crate::rights::{Rights, TABLE_LIMITS};
 use crate::stale::level_bit;
 use crate::watch::Watch;
 
@@ -105,15 +105,17 @@ impl<W: Watch> Checker<W> {
         }
         self.store(index, at, new);
         self.shown.remove(&cell);
-        let levels = level_bit(table.level);
+        let (levels, above) = (level_bit(table.level), None);
         if let Descriptor::Table(next) = table.decode(old) {
             // TLBs may still walk the old table: it stays as it is until they cannot.
             self.traverse(thread, Visit::Freeze, next, table.below(cell, at))?;
-            let (granted, is_cached) = self.cached_below(next, table.below(cell, at));
+            let limits = self.limits(table) | old & TABLE_LIMITS;
+            let (granted, is_cached) = self.cached_below(next, table.below(cell, at), limits);
             if let Some(page) = self.memory.pages.get_mut(index) {
                 page.aged.put(at, is_cached);
             }
-            self.changed_in_place(InPlace { thread, cell, table, old, new, granted, is_resized: true, levels });
+            let is_resized = true;
+            self.changed_in_place(InPlace { thread, cell, table, old, new, granted, is_resized, levels, above });
             return Ok(());
         }
         if let Some(page) = self.memory.pages.get_mut(index) {
@@ -125,30 +127,35 @@ impl<W: Watch> Checker<W> {
         let Descriptor::Table(next) = table.decode(new) else { return Ok(()) };
         if is_cached {
             let inherited = Inherited { block: old, granted, levels };
-            self.changed_in_place(InPlace { thread, cell, table, old, new, granted, is_resized: true, levels });
+            let is_resized = true;
+            self.changed_in_place(InPlace { thread, cell, table, old, new, granted, is_resized, levels, above });
             self.inherit(thread, next, table.below(cell, at), inherited);
         }
         Ok(())
     }
 
-    /// The rights that TLBs may grant by entries of a table and below it, and whether they may contain any.
-    fn cached_below(&self, base: u64, table: Table) -> (Rights, bool) {
+    /// The rights that TLBs may grant by entries of a table and below it, and whether they may contain any. `limits`:
+    /// those of the tables above.
+    fn cached_below(&self, base: u64, table: Table, limits: u64) -> (Rights, bool) {
         let pages = (0..table.pages()).map(|number| (base.wrapping_add(number * PAGE_BYTES), table.part(number)));
         pages.fold((Rights::default(), false), |(granted, is_any), (base, part)| {
-            let (rights, is_cached) = self.cached_in_page(base, part);
+            let (rights, is_cached) = self.cached_in_page(base, part, limits);
             (granted.with(rights), is_any || is_cached)
         })
     }
 
-    fn cached_in_page(&self, base: u64, table: Table) -> (Rights, bool) {
+    fn cached_in_page(&self, base: u64, table: Table, limits: u64) -> (Rights, bool) {
         let (mut granted, mut is_any) = (Rights::default(), false);
         let Some(page) = self.memory.peek(base).and_then(|index| self.memory.pages.get(index)) else {
             return (granted, is_any);
         };
         for at in page.valid.ones() {
-            let (rights, is_cached) = match table.decode(page.value(at)) {
-                Descriptor::Table(next) => self.cached_below(next, table.below(page.address(at), at)),
-                Descriptor::Map(_) if is_cached(page, at) => (self.rights(table, page.value(at)), true),
+            let value = page.value(at);
+            let (rights, is_cached) = match table.decode(value) {
+                Descriptor::Table(next) => {
+                    self.cached_below(next, table.below(page.address(at), at), limits | value & TABLE_LIMITS)
+                }
+                Descriptor::Map(_) if is_cached(page, at) => (self.rights_within(table, value, limits), true),
                 _ => continue,
             };
             granted = granted.with(rights);
@@ -159,6 +166,6 @@ impl<W: Watch> Checker<W> {
 }
 
 /// True when TLBs may contain a block or page.
-fn is_cached(page: &Page, at: usize) -> bool {
+pub(super) fn is_cached(page: &Page, at: usize) -> bool {
     page.value(at) & ACCESS_FLAG != 0 || page.aged.has(at)
 }

@@ -120,6 +120,10 @@ impl<W: Watch> Checker<W> {
             self.fire_reuse(&breach::ID_REUSED, thread, root, before)?;
             // Recovery: as if a TLBI had dropped them.
         }
+        // Stage 2 has no global entries.
+        if root.kind == TreeKind::StageTwo {
+            return Ok(());
+        }
         let last = Tags::key(thread, root.kind, vmid_of(root), 0);
         let Some(held) = self.tags.last.get(&last).copied() else { return Ok(()) };
         let is_found = before.is_none_or(|before| before.serial != held.serial)

@@ -8,12 +8,12 @@ use super::sync::Sync;
 use super::tlbi::Tlbi;
 use super::walk::Visit;
 use super::{Checker, Flow};
-use crate::attributes;
+use crate::attributes::{self, NOT_GLOBAL};
 use crate::breach::breach;
 use crate::descriptor::{ACCESS_FLAG, Descriptor};
 use crate::memory::{PAGE_BYTES, Table, WORDS, position};
 use crate::quirk::Quirk;
-use crate::rights::{Regime, Rights};
+use crate::rights::Rights;
 use crate::room;
 use crate::stale::{Request, Stale, level_bit};
 use crate::tlbi::Stages;
@@ -35,6 +35,8 @@ pub(super) struct InPlace {
     pub(super) is_resized: bool,
     /// The levels at which TLBs may contain it, as bits.
     pub(super) levels: u8,
+    /// The table entry above it that changed instead of itself.
+    pub(super) above: Option<u64>,
 }
 
 /// What entries of a table get from the block in whose place it is.
@@ -49,17 +51,9 @@ pub(super) struct Inherited {
 }
 
 impl<W: Watch> Checker<W> {
-    /// What a valid block or page permits; nothing for others.
-    pub(super) fn rights(&self, table: Table, value: u64) -> Rights {
-        match table.decode(value) {
-            Descriptor::Map(_) => Rights::of(table.stage(), value, Regime::of(&self.threads, table.kind)),
-            _ => Rights::default(),
-        }
-    }
-
     /// A live entry was changed in place, and TLBs may contain its old value.
     pub(super) fn changed_in_place(&mut self, change: InPlace) {
-        let InPlace { cell, table, new, is_resized, .. } = change;
+        let InPlace { cell, table, new, is_resized, above, .. } = change;
         let is_tracked = !self.has(Quirk::StaleIgnored);
         let granted = if is_tracked { change.granted } else { Rights::default() };
         let kept = self.rights(table, new);
@@ -82,7 +76,7 @@ impl<W: Watch> Checker<W> {
         }
         let old = stale.old;
         self.stale.put(cell, Stale { lost, ..stale }, output);
-        self.report_stale(cell, Change::Stale { old, lost });
+        self.report_stale(cell, Change::Stale { old, lost, above });
     }
 
     fn report_stale(&mut self, cell: u64, change: Change) {
@@ -229,13 +223,18 @@ impl<W: Watch> Checker<W> {
         if !tlbi.is_broadcast {
             return Some(Miss::NotBroadcast);
         }
+        // What TLBs have of a table above has a level of its own, may be for accesses with XS, and is never global.
+        if stale.above.is_some() && (tlbi.op.is_last_level() || tlbi.op.is_nxs()) {
+            return Some(if tlbi.op.is_nxs() { Miss::XsAccesses } else { Miss::TableAbove });
+        }
         let miss = self.scope_miss(tlbi, (table, position(cell)), stale.old);
         let hint = tlbi.level_hint().filter(|_| !self.has(Quirk::TtlIgnored));
         let is_other = hint.is_some_and(|level| stale.levels != level_bit(level));
         if miss.is_some() || is_other {
             return miss.or(Some(Miss::WrongLevel));
         }
-        if let Some(miss) = self.id_miss(thread, tlbi, table, stale.old) {
+        let tagged = if stale.above.is_some() { NOT_GLOBAL } else { 0 };
+        if let Some(miss) = self.id_miss(thread, tlbi, table, stale.old | tagged) {
             return Some(miss);
         }
         match (table.stage(), tlbi.drops) {
@@ -316,6 +315,7 @@ impl<W: Watch> Checker<W> {
                     new,
                     progress: stale.progress(),
                     stage: table.stage(),
+                    above: stale.above,
                 };
                 let fired = self.fire(&breach::STALE_PERMISSIONS, cell);
                 self.explain_stale(cell, found);
@@ -351,7 +351,8 @@ impl<W: Watch> Checker<W> {
             }
             page.aged.put(at, value & ACCESS_FLAG == 0);
             let granted = from.granted;
-            let change = InPlace { thread, cell, table, old, new: value, granted, is_resized: false, levels };
+            let (is_resized, above) = (false, None);
+            let change = InPlace { thread, cell, table, old, new: value, granted, is_resized, levels, above };
             self.changed_in_place(change);
         }
     }
@@ -360,6 +361,7 @@ impl<W: Watch> Checker<W> {
 /// The record of a change that takes rights or changes the size: maintenance begins anew.
 fn renewed(change: InPlace, granted: Rights, before: Option<Stale>) -> Stale {
     let first = before.as_ref().map_or(change.old, |before| before.old);
+    let above = change.above.or(before.as_ref().and_then(|before| before.above));
     let (earlier, was_resized, kept) =
         before.map_or_else(Default::default, |before| (before.granted, before.is_resized, before.levels));
     Stale {
@@ -370,6 +372,7 @@ fn renewed(change: InPlace, granted: Rights, before: Option<Stale>) -> Stale {
         lost: Rights::default(),
         is_resized: change.is_resized || was_resized,
         levels: change.levels | kept,
+        above,
         is_written: false,
         is_stage_two_done: false,
         requests: Vec::new(),

@@ -262,18 +262,8 @@ impl<W: Watch> Checker<W> {
         let register = kind.control();
         let is_set = self.threads.get(thread).is_some_and(|thread| thread.register(register).is_some());
         let Some(value) = self.register(thread, register)? else { return Ok(None) };
-        let value = match kind.is_upper() {
-            true => upper_control(if is_set { value } else { UPPER_CONTROL }),
-            false => value,
-        };
-        let control = Control {
-            value,
-            stage: kind.stage(),
-            is_host: kind.is_el1() || self.has_host_extensions(thread),
-            no_concatenated: self.has(Quirk::ConcatenatedUnsupported),
-            no_other_granule: self.has(Quirk::GranuleUnsupported),
-        };
-        match control.start() {
+        let value = if kind.is_upper() && !is_set { UPPER_CONTROL } else { value };
+        match self.control(thread, kind, value).start() {
             Ok(start) => Ok(Some(start)),
             Err(bad) => {
                 let breach = match bad {
@@ -285,6 +275,17 @@ impl<W: Watch> Checker<W> {
                 self.fire(breach, NOWHERE)?;
                 Ok(None)
             }
+        }
+    }
+
+    /// A value of the register that gives the shape of a kind of trees, for a thread.
+    pub(super) fn control(&self, thread: u32, kind: TreeKind, value: u64) -> Control {
+        Control {
+            value: if kind.is_upper() { upper_control(value) } else { value },
+            stage: kind.stage(),
+            is_host: kind.is_el1() || self.has_host_extensions(thread),
+            no_concatenated: self.has(Quirk::ConcatenatedUnsupported),
+            no_other_granule: self.has(Quirk::GranuleUnsupported),
         }
     }
 

@@ -192,6 +192,7 @@ impl Stale {
         }
         out.flag(self.is_resized);
         out.number(self.levels.into());
+        out.option(self.above);
         out.flag(self.is_written);
         out.flag(self.is_stage_two_done);
         out.list(self.requests.iter(), |out, request| {
@@ -210,6 +211,7 @@ impl Stale {
             lost: Rights::from_bits(input.small()?),
             is_resized: input.flag()?,
             levels: input.small()?,
+            above: input.option()?,
             is_written: input.flag()?,
             is_stage_two_done: input.flag()?,
             requests: input.list(|input| {

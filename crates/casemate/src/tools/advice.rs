@@ -26,11 +26,25 @@ pub(crate) fn of(found: &Found, cell: Option<&Cell>) -> (String, Vec<String>) {
         }
         ("stale-permissions", cell) => {
             let progress = found.stale.map_or(Progress::Unguarded, |stale| stale.progress);
-            let rest = |from| cell.map_or_else(Vec::new, |cell| cleaning(cell, from));
+            let is_above = found.stale.is_some_and(|stale| stale.above.is_some());
+            let rest = |from| cell.map_or_else(Vec::new, |cell| remaining(cell, from, is_above));
             let missing = format!("{} before the memory gets another owner", rest(progress).join(", then "));
-            let mut steps = vec!["change the permissions in place".to_owned()];
+            let what = if is_above { "change the table in place" } else { "change the permissions in place" };
+            let mut steps = vec![what.to_owned()];
             steps.extend(rest(Progress::Unguarded));
             steps.push("hand the memory over".to_owned());
+            (missing, steps)
+        }
+        ("contiguous-kept", Some(cell)) => {
+            let progress = match cell.state {
+                CellState::Unclean { progress, .. } => progress,
+                _ => Progress::Unguarded,
+            };
+            let missing =
+                format!("{} before another entry of the group changes", cleaning(cell, progress).join(", then "));
+            let mut steps = vec!["write invalid values to all entries of the group".to_owned(), "dsb ish".to_owned()];
+            steps.extend(["a TLBI of each, or of all of them".to_owned(), "dsb ish".to_owned()]);
+            steps.push("write the new values".to_owned());
             (missing, steps)
         }
         (name @ ("id-reused" | "global-entries-kept"), _) => reused(name, found),
@@ -107,6 +121,11 @@ fn without_break(obstacle: Obstacle) -> Option<&'static str> {
 
 /// The steps that remain from a state.
 fn cleaning(cell: &Cell, from: Progress) -> Vec<String> {
+    remaining(cell, from, false)
+}
+
+/// The same. `is_above`: what TLBs have of the tables above goes too, which no operation of the last level drops.
+fn remaining(cell: &Cell, from: Progress, is_above: bool) -> Vec<String> {
     let page = cell.place.input >> 12;
     let is_table = cell.descriptor().is_table();
     let full = match (cell.place.stage, is_table) {
@@ -115,7 +134,7 @@ fn cleaning(cell: &Cell, from: Progress) -> Vec<String> {
             format!("tlbi vae1is (or vaae1is) with page number {:#x}, or vmalle1is", page & ((1 << 44) - 1))
         }
         (1, true) => "tlbi alle2is".to_owned(),
-        (1, false) if cell.place.level == 3 => {
+        (1, false) if cell.place.level == 3 && !is_above => {
             format!("tlbi vae2is (or vale2is) with page number {page:#x}, or alle2is")
         }
         (1, false) => format!("tlbi vae2is with page number {page:#x}, or alle2is"),

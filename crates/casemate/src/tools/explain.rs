@@ -156,13 +156,15 @@ impl StoryCollector {
 
     /// The last use of the tree whose entries TLBs may contain, and what came since.
     fn context_of(&self, found: &Found) -> Vec<Where> {
+        // The bits below them may be those above.
+        const BASE: u64 = 0xffff_ffff_ffc0;
         let (Some(reuse), Some(context)) = (found.reuse, &self.context) else { return Vec::new() };
         let is_use = |(thread, transition, _): &(u32, Transition, Where)| {
             let base = match transition {
-                Transition::SysregWrite { value, .. } => value & 0xffff_ffff_fffe,
+                Transition::SysregWrite { value, .. } => value & BASE,
                 _ => return false,
             };
-            *thread == reuse.thread && base == reuse.other
+            *thread == reuse.thread && base == reuse.other & BASE
         };
         let from = context.iter().rposition(is_use).unwrap_or(0);
         let since = context.get(from..).unwrap_or_default();
@@ -402,6 +404,7 @@ fn reason(miss: Miss) -> &'static str {
         Miss::PartOfStageOne => "part-of-stage-one",
         Miss::XsAccesses => "xs-accesses",
         Miss::WrongGranule => "wrong-granule",
+        Miss::TableAbove => "table-above",
         Miss::NotModelled => "not-modelled",
         Miss::AlreadyDone => "already-done",
     }

@@ -35,10 +35,13 @@ impl What {
                 Some(words) => format!("changed in place, which needs no break: {words}"),
                 None => "rewritten with the same value".to_owned(),
             },
-            Self::Change(Change::Stale { old, lost }) if lost.is_empty() => {
+            Self::Change(Change::Stale { old, lost, .. }) if lost.is_empty() => {
                 format!("TLBs may contain it in its old size: {old:#x}")
             }
-            Self::Change(Change::Stale { old, lost }) => {
+            Self::Change(Change::Stale { lost, above: Some(above), .. }) => {
+                format!("stale permissions: TLBs may still grant {}, which the table at {above:#x} took", lost.words())
+            }
+            Self::Change(Change::Stale { old, lost, .. }) => {
                 format!("stale permissions: TLBs may still hold {old:#x} and grant {}", lost.words())
             }
             Self::Change(Change::StaleAdvanced(progress)) => progress_words(*progress).to_owned(),
@@ -110,6 +113,7 @@ pub fn miss_words(miss: Miss) -> &'static str {
         Miss::PartOfStageOne => "the TLBI drops one address or ASID of stage 1 only",
         Miss::XsAccesses => "with nXS it does not wait for accesses that may have the XS attribute",
         Miss::WrongGranule => "the TLBI's range is in pages of another granule",
+        Miss::TableAbove => "the TLBI is for the last level, and a table above changed too",
         Miss::NotModelled => "the TLBI is not modelled: what it drops is not known",
         Miss::AlreadyDone => "a TLBI already took effect; a DSB is missing",
     }

@@ -41,7 +41,8 @@ fn stale_json(stale: &StaleUse) -> Value {
         Handover::Mapped { root } => ("mapped", Some(root)),
     };
     json!({"memory": hex(stale.memory), "handover": how, "root": root.map(hex), "rights": stale.lost.words(),
-           "old": hex(stale.old), "new": hex(stale.new), "state": stale.progress.letters()})
+           "old": hex(stale.old), "new": hex(stale.new), "above": stale.above.map(hex),
+           "state": stale.progress.letters()})
 }
 
 /// The tree that had an identifier before, as JSON.
@@ -102,7 +103,11 @@ pub(crate) fn change_lines(found: &Found) -> Vec<String> {
     }
     if let Some(stale) = &found.stale {
         let (lost, old, new) = (stale.lost.words(), stale.old, stale.new);
-        return vec![stale.words(), format!("TLBs may still grant: {lost} (changed in place: {old:#x} -> {new:#x})")];
+        let why = match stale.above {
+            Some(above) => format!("the table entry at {above:#x} above {new:#x} was changed in place"),
+            None => format!("changed in place: {old:#x} -> {new:#x}"),
+        };
+        return vec![stale.words(), format!("TLBs may still grant: {lost} ({why})")];
     }
     let Some(change) = &found.change else { return Vec::new() };
     let mut lines = Vec::new();

@@ -84,6 +84,16 @@ impl Maintenance {
         }
     }
 
+    /// Is it for the last level only?
+    pub(crate) fn is_last_level(&self) -> bool {
+        self.last_level
+    }
+
+    /// Does it drop entries of every ASID?
+    pub(crate) fn is_for_any_asid(&self) -> bool {
+        self.any_asid
+    }
+
     /// The level hint; 0 for none.
     pub(crate) fn hinted_level(&self) -> i64 {
         let level = match self.method {
@@ -192,7 +202,7 @@ impl Model {
             }
     }
 
-    fn id_matches(&self, act: Act, tlbi: &Maintenance, cell: &Cell, desc: &Descriptor) -> bool {
+    pub(crate) fn id_matches(&self, act: Act, tlbi: &Maintenance, cell: &Cell, desc: &Descriptor) -> bool {
         let quirks = self.options.quirks;
         let Some(slot) = self.root_slot(desc.stage, |root| root.base == cell.owner) else { return false };
         let id = self.roots[slot].id;

@@ -42,6 +42,7 @@ mod descriptor;
 pub(crate) mod generate;
 mod groups;
 mod identifiers;
+mod limits;
 mod maintenance;
 pub(crate) mod memory;
 pub(crate) mod model;

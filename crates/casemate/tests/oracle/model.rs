@@ -197,6 +197,9 @@ impl Model {
         }
         if cell.is_pte && !cell.frozen && is_valid(value) {
             self.check_group(act, address)?;
+            if matches!(cell.automaton, Automaton::Clean { .. }) {
+                self.check_broken_group(act, address)?;
+            }
         }
         Ok(())
     }
@@ -297,7 +300,11 @@ impl Model {
         let Some(cell) = self.memory.get_mut(address) else { return Ok(()) };
         cell.was_accessed |= old.0 & ACCESS_FLAG != 0;
         let (is_cached, owner) = (cell.was_accessed, cell.owner);
-        if old.0 == new.0 || matches!(old.1, Shape::Table(_)) {
+        if matches!(old.1, Shape::Table(_)) {
+            self.change_table(act, address, place, old.0, new.0);
+            return Ok(());
+        }
+        if old.0 == new.0 {
             return Ok(());
         }
         if !is_cached {
@@ -308,8 +315,9 @@ impl Model {
         }
         let gets_marker = place.level < 3 && new.0 >> 16 & 1 > old.0 >> 16 & 1;
         let is_resized = gets_marker && self.options.bbm == 1 && !quirks.af_inverted;
-        let (granted, levels) = (self.rights(place.stage, old.0), [place.level].into());
-        self.changed(act, Changed { cell: address, old: old.0, new: new.0, granted, is_resized, levels });
+        let (granted, levels) = (self.effective(address, place.stage, old.0), [place.level].into());
+        let by_table = false;
+        self.changed(act, Changed { cell: address, old: old.0, new: new.0, granted, is_resized, levels, by_table });
         Ok(())
     }
 

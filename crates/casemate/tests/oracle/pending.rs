@@ -27,6 +27,8 @@ pub(crate) struct Pending {
     pub(crate) lost: Rights,
     pub(crate) is_resized: bool,
     pub(crate) levels: BTreeSet<i64>,
+    /// Some of what was lost went with the limits of a table above.
+    pub(crate) by_table: bool,
     written: bool,
     stage_two: bool,
     /// Threads that sent a TLBI and did not wait for it.
@@ -51,6 +53,7 @@ pub(crate) struct Changed {
     pub(crate) granted: Rights,
     pub(crate) is_resized: bool,
     pub(crate) levels: BTreeSet<i64>,
+    pub(crate) by_table: bool,
 }
 
 /// Memory that got another owner: first and last byte, the new owner's root if it only maps it, and when.
@@ -102,7 +105,7 @@ impl Model {
     fn rights_at(&self, cell: u64, value: u64) -> Option<Rights> {
         let desc = self.memory.pte(cell)?.desc?;
         let shape = desc.with(value).ok()?.shape;
-        (shape == Shape::Map).then(|| self.rights(desc.stage, value))
+        (shape == Shape::Map).then(|| self.effective(cell, desc.stage, value))
     }
 
     pub(crate) fn pending(&self, cell: u64) -> Option<&Pending> {
@@ -129,6 +132,7 @@ impl Model {
                     lost: Rights::new(),
                     is_resized: changed.is_resized,
                     levels: changed.levels,
+                    by_table: changed.by_table,
                     written: false,
                     stage_two: false,
                     sent: BTreeMap::new(),
@@ -137,6 +141,7 @@ impl Model {
                     new.first = before.first;
                     new.granted.extend(before.granted);
                     new.is_resized |= before.is_resized;
+                    new.by_table |= before.by_table;
                     new.levels.extend(before.levels);
                 }
                 new
@@ -214,6 +219,9 @@ impl Model {
             let Some(entry) = self.memory.pte(pending.cell).copied() else { continue };
             let Some(desc) = entry.desc.filter(|desc| tlbi.visits(desc.stage)) else { continue };
             let Ok(first) = desc.with(pending.first) else { continue };
+            if pending.by_table && !self.reaches_tables(act, tlbi, &entry, &desc) {
+                continue;
+            }
             if !self.reaches(act, tlbi, pending.cell, &entry, &first, pending.first) {
                 continue;
             }

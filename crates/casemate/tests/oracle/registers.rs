@@ -148,7 +148,7 @@ impl Model {
     fn use_other(&mut self, act: Act, stage: Stage) -> Result<(), Fault> {
         let [register, control, ..] = stage.registers();
         let Some(value) = self.recorded(act, register) else { return Ok(()) };
-        let base = value & BITS_47_1;
+        let base = self.base_of(act, stage, value);
         let control = self.recorded(act, control).unwrap_or(0);
         let half = if control >> 22 & 1 == 1 { "ttbr1" } else { "ttbr0" };
         let level = if stage.is_guest() { "el1" } else { "el2" };
@@ -332,19 +332,35 @@ impl Model {
             1 => 65536,
             _ => 16384,
         };
-        let has_asids = stage.is_guest() || self.has_asids(act) && stage.is_one();
-        let is_wide = match (granule, has_asids) {
-            (65536, true) => value >> 32 & 7 == 6,
-            (65536, false) => value >> 16 & 7 == 6,
-            (_, true) => value >> 59 & 1 == 1,
-            (_, false) => value >> 32 & 1 == 1,
-        };
+        let is_wide = self.is_wide(act, stage, granule, value);
         let is_it = |layout: &&Layout| layout.page == granule && layout.is_wide == (is_wide && !is_small);
         let layout = LAYOUTS.iter().find(is_it).expect("every granule has two layouts");
         if bits > 48 && !layout.is_wide && granule != 65536 {
             return Err(Fault::Fire(INPUT_SIZE));
         }
         self.top(stage, layout, bits, value)
+    }
+
+    fn is_wide(&self, act: Act, stage: Stage, granule: u64, value: u64) -> bool {
+        let has_asids = stage.is_guest() || self.has_asids(act) && stage.is_one();
+        match (granule, has_asids) {
+            (65536, true) => value >> 32 & 7 == 6,
+            (65536, false) => value >> 16 & 7 == 6,
+            (_, true) => value >> 59 & 1 == 1,
+            (_, false) => value >> 32 & 1 == 1,
+        }
+    }
+
+    /// The base in a register: with addresses of 52 bits, its upper four bits are at the lower end.
+    fn base_of(&self, act: Act, stage: Stage, value: u64) -> u64 {
+        let control = self.recorded(act, stage.registers()[1]).unwrap_or(0);
+        let control = if stage.is_upper() { other_half(control) } else { control };
+        let granule = [4096, 65536, 16384, 0][(control >> 14 & 3) as usize];
+        if granule == 0 || self.options.quirks.granule_unsupported || !self.is_wide(act, stage, granule, control) {
+            return value & BITS_47_1;
+        }
+        let upper = value / 4 % 16;
+        value % (1 << 48) / 64 * 64 + (upper << 48)
     }
 
     /// The lowest level of which one table is enough, unless stage 2 takes up to 16 of the level below, or states a level.
@@ -398,7 +414,7 @@ impl Model {
     }
 
     fn activate(&mut self, act: Act, stage: Stage, value: u64) -> Result<(), Fault> {
-        let base = value & BITS_47_1;
+        let base = self.base_of(act, stage, value);
         let has_halves = stage == Stage::One && self.has_asids(act) && !self.options.quirks.other_trees_unknown;
         let a1 = self.recorded(act, Sysreg::TcrEl2).unwrap_or(0) >> 22 & 1 == 1;
         let other = self.recorded(act, Sysreg::Ttbr1El2).unwrap_or(0);

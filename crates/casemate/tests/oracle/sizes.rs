@@ -12,7 +12,7 @@ use super::verdict::Fault;
 const BITS_47_12: u64 = 0x0000_ffff_ffff_f000;
 
 /// What a table maps.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone)]
 struct Part {
     cell: u64,
     /// Distance from the start of the block.
@@ -22,6 +22,8 @@ struct Part {
     is_unclean: bool,
     is_cached: bool,
     is_mapped: bool,
+    /// What the tables between limit.
+    limits: Vec<u64>,
 }
 
 impl Model {
@@ -42,14 +44,20 @@ impl Model {
         }
         let mut parts = Vec::new();
         let Shape::Table(next) = table.1 else { return false };
-        if !self.parts(place, next, place.level + 1, 0, &mut parts) {
+        if !self.parts(place, next, (place.level + 1, 0, &[]), &mut parts) {
             return false;
         }
         parts.iter().all(|part| self.fits(place, block, part, to_table))
     }
 
     /// Everything that a table maps or does not map; false if it cannot be known, or is in another address space.
-    fn parts(&self, place: &Descriptor, table: u64, level: i64, offset: u64, parts: &mut Vec<Part>) -> bool {
+    fn parts(
+        &self,
+        place: &Descriptor,
+        table: u64,
+        (level, offset, limits): (i64, u64, &[u64]),
+        parts: &mut Vec<Part>,
+    ) -> bool {
         let (stage, layout) = (place.stage, place.layout);
         (0..layout.entries()).all(|i| {
             let cell = table + 8 * i;
@@ -61,11 +69,14 @@ impl Model {
             let is_cached = value & ACCESS_FLAG != 0 || found.is_some_and(|cell| cell.is_pte && cell.was_accessed);
             match explode(layout, 0, value, level, stage).map(|desc| desc.shape) {
                 Ok(Shape::Table(next)) => {
-                    !(stage.is_one() && value >> 63 == 1) && self.parts(place, next, level + 1, offset, parts)
+                    let limits = [limits, &Self::limits_of(value)].concat();
+                    !(stage.is_one() && value >> 63 == 1)
+                        && self.parts(place, next, (level + 1, offset, &limits), parts)
                 }
                 shape => {
                     let is_mapped = shape.is_ok_and(|shape| shape == Shape::Map) || value & 1 == 1;
-                    parts.push(Part { cell, offset, level, value, is_unclean, is_cached, is_mapped });
+                    let limits = limits.to_vec();
+                    parts.push(Part { cell, offset, level, value, is_unclean, is_cached, is_mapped, limits });
                     true
                 }
             }
@@ -116,23 +127,28 @@ impl Model {
         if let Shape::Table(next) = old.1 {
             self.walk_children(act, cell, Visit::Freeze)?;
             let mut parts = Vec::new();
-            self.parts(place, next, place.level + 1, 0, &mut parts);
+            self.parts(place, next, (place.level + 1, 0, &[]), &mut parts);
             let cached: Vec<&Part> = parts.iter().filter(|part| part.is_mapped && part.is_cached).collect();
-            let granted: Rights = cached.iter().flat_map(|part| self.rights(place.stage, part.value)).collect();
+            let limits = [self.limits_above(cell), Self::limits_of(old.0)].concat();
+            let rights = |part: &&Part| self.within(place.stage, part.value, &[&limits[..], &part.limits].concat());
+            let granted: Rights = cached.iter().flat_map(rights).collect();
             let is_cached = !cached.is_empty();
             self.set_desc(cell, new);
             if let Some(entry) = self.memory.get_mut(cell) {
                 entry.was_accessed = is_cached;
             }
-            self.changed(act, Changed { cell, old: old.0, new: new_value, granted, is_resized: true, levels });
+            let (is_resized, by_table) = (true, false);
+            self.changed(act, Changed { cell, old: old.0, new: new_value, granted, is_resized, levels, by_table });
             return Ok(());
         }
         let is_cached = old.0 & ACCESS_FLAG != 0 || entry.was_accessed;
-        let mut granted = self.rights(place.stage, old.0);
+        let mut granted = self.effective(cell, place.stage, old.0);
         granted.extend(self.pending(cell).map(|pending| pending.granted.clone()).unwrap_or_default());
         self.set_desc(cell, new);
         if let Some(entry) = self.memory.get_mut(cell) {
             entry.was_accessed = false;
+            // Walks see the new value from here on.
+            entry.value = new_value;
         }
         let handed = self.handed.len();
         self.walk_children(act, cell, Visit::Mark)?;
@@ -141,11 +157,13 @@ impl Model {
         if !is_cached {
             return Ok(());
         }
-        let change = Changed { cell, old: old.0, new: new_value, granted: granted.clone(), is_resized: true, levels };
+        let (is_resized, by_table) = (true, false);
+        let (old_value, rights) = (old.0, granted.clone());
+        let change = Changed { cell, old: old_value, new: new_value, granted: rights, is_resized, levels, by_table };
         self.changed(act, change);
         let mut parts = Vec::new();
         let Shape::Table(next) = new.shape else { return Ok(()) };
-        self.parts(place, next, place.level + 1, 0, &mut parts);
+        self.parts(place, next, (place.level + 1, 0, &[]), &mut parts);
         for part in parts {
             let low = if part.level == 3 { 3 } else { 1 };
             let first = block_part(place, old.0, part.offset) | low;
@@ -160,6 +178,7 @@ impl Model {
                 granted: granted.clone(),
                 is_resized: false,
                 levels,
+                by_table,
             };
             self.changed(act, change);
         }

@@ -133,6 +133,7 @@ pub(crate) const DUPLICATE_ID: &str = "duplicate (VM/AS)ID";
 pub(crate) const REUSED: &str = "(VM/AS)ID reused without TLB maintenance";
 pub(crate) const GLOBAL_KEPT: &str = "global entries of another tree may be in TLBs";
 pub(crate) const GROUP: &str = "entries of a contiguous group differ";
+pub(crate) const GROUP_KEPT: &str = "a contiguous group may be in TLBs";
 pub(crate) const MANY_ROOTS: &str = "too many roots";
 pub(crate) const MANY_ASSOCIATIONS: &str = "can't associate lock, not enough free lock slots";
 pub(crate) const OWNER_IN_TREE: &str = "cannot change owned root if already in a tree";
@@ -183,6 +184,7 @@ pub(crate) const MESSAGES: &[&str] = &[
     REUSED,
     GLOBAL_KEPT,
     GROUP,
+    GROUP_KEPT,
     MANY_ROOTS,
     MANY_ASSOCIATIONS,
     OWNER_IN_TREE,

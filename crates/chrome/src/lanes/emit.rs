@@ -1,7 +1,7 @@
 //! Sorted spans and points to edges.
 
 use anytrace_core::span::{Edge, EdgeBatch, EdgeFlags, EdgeKind, NO_CPU, NameId, TrackId, Value};
-use anytrace_core::{Error, SpanSink};
+use anytrace_core::{Error, Room, SpanSink};
 
 use super::arguments::{Arguments, series};
 use super::homes::Homes;
@@ -23,6 +23,8 @@ pub(super) struct Emitter<'a> {
     pub(super) home: Option<u32>,
     pub(super) rows: Rows,
     pub(super) tracks: TrackId,
+    /// For the names of tracks.
+    pub(super) room: Room,
     pub(super) arguments: Arguments,
 }
 
@@ -153,7 +155,8 @@ impl Emitter<'_> {
         let id = self.tracks;
         self.tracks += 1;
         let number = u32::try_from(lane).unwrap_or(u32::MAX);
-        self.out.track(id, &self.homes.track(self.home.unwrap_or(0), number))?;
+        let track = self.homes.track(self.home.unwrap_or(0), number);
+        self.out.track(id, &self.room.track(track))?;
         if let Some(row) = self.rows.lanes.get_mut(lane) {
             row.track = Some(id);
         }
@@ -190,9 +193,10 @@ impl Emitter<'_> {
         Ok(())
     }
 
-    /// Ends all spans.
-    pub(super) fn finish(mut self) -> Result<(), Error> {
+    /// Ends all spans; true if there were more names than are kept apart.
+    pub(super) fn finish(mut self) -> Result<bool, Error> {
         self.end_home()?;
-        self.flush()
+        self.flush()?;
+        Ok(self.keys.is_full() || self.room.refused() > 0)
     }
 }

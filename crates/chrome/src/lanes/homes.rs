@@ -1,5 +1,6 @@
 //! Threads and groups of asynchronous spans, and their names.
 
+use anytrace_core::Room;
 use anytrace_core::hash::Map;
 use anytrace_core::span::Track;
 
@@ -38,8 +39,19 @@ pub(super) struct Homes {
     homes: Vec<Home>,
     processes: Vec<Process>,
     distinct_max: usize,
+    /// For ids that are text, and names.
+    room: Room,
+    is_full: bool,
     key: Vec<u8>,
     last: (Vec<u8>, u32),
+}
+
+/// Gives a name in the place of the one before; none where there is no room.
+fn rename(room: &mut Room, slot: &mut Option<String>, name: &[u8]) {
+    if let Some(before) = slot.take() {
+        room.returns(before.len());
+    }
+    *slot = Some(shown(name)).filter(|name| room.takes(name.len()));
 }
 
 fn push_id(key: &mut Vec<u8>, id: Id<'_>) {
@@ -105,7 +117,11 @@ impl Homes {
 
     fn add(&mut self, process: Id<'_>, thread: u64, text: Option<String>, is_async: bool) -> u32 {
         let next = u32::try_from(self.homes.len()).unwrap_or(u32::MAX);
-        if self.homes.len() >= self.distinct_max {
+        // The first one always has a place: others may share it.
+        let bytes = 2 * self.key.len() + text.as_ref().map_or(0, String::len);
+        let has_room = self.homes.len() < self.distinct_max && (self.room.takes(bytes) || next == 0);
+        if !has_room {
+            self.is_full = true;
             return next.saturating_sub(1);
         }
         self.known.insert(self.key.as_slice().into(), next);
@@ -135,15 +151,26 @@ impl Homes {
         if self.processes.len() >= self.distinct_max {
             return;
         }
+        let mut key = Vec::new();
+        push_id(&mut key, process);
+        if !self.processes_known.contains_key(key.as_slice()) && !self.room.takes(2 * key.len()) {
+            return;
+        }
         let number = self.process(process) as usize;
         if let Some(process) = self.processes.get_mut(number) {
-            process.name = Some(shown(name));
+            rename(&mut self.room, &mut process.name, name);
         }
+    }
+
+    /// True when something did not get a place or a name of its own.
+    pub(super) fn is_full(&self) -> bool {
+        self.is_full || self.room.refused() > 0
     }
 
     pub(super) fn name_thread(&mut self, home: u32, name: &[u8], source: Option<(u64, u64, u32)>) {
         if let Some(home) = self.homes.get_mut(home as usize) {
-            (home.name, home.source) = (Some(shown(name)), source);
+            rename(&mut self.room, &mut home.name, name);
+            home.source = source;
         }
     }
 

@@ -1,5 +1,6 @@
 //! Numbers of names: of spans first, then of attributes.
 
+use anytrace_core::Interner;
 use anytrace_core::hash::Map;
 use anytrace_core::span::{Location, NameId};
 use anytrace_core::{Error, SpanSink};
@@ -18,6 +19,7 @@ pub(super) struct Names {
     names: Vec<(Box<[u8]>, Option<Location>)>,
     bytes: usize,
     distinct_max: usize,
+    is_full: bool,
     key: Vec<u8>,
 }
 
@@ -53,6 +55,7 @@ impl Names {
     #[cold]
     fn add(&mut self, key: &[u8], name: &[u8], location: Option<Location>) -> NameId {
         let is_full = self.names.len() >= self.distinct_max || self.bytes + key.len() > BYTES_MAX;
+        self.is_full |= is_full;
         let (key, name, location) = if is_full { (OTHERS, OTHERS, None) } else { (key, name, location) };
         if let Some(&id) = self.known.get(key) {
             return id;
@@ -76,40 +79,44 @@ fn location(place: &[u8]) -> Location {
 
 /// Names of attributes and counters, announced when they are first used; after the names of spans.
 pub(super) struct Keys {
-    known: Map<Box<[u8]>, NameId>,
-    next: NameId,
+    known: Interner,
+    /// The number of the first.
+    first: NameId,
     distinct_max: usize,
+    is_full: bool,
 }
 
 impl Keys {
     /// Announces the names of spans.
     pub(super) fn announce(names: Names, out: &mut dyn SpanSink) -> Result<Self, Error> {
-        let mut next = 0;
+        let mut first = 0;
         for (name, location) in &names.names {
-            out.name(next, name, location.as_ref())?;
-            next += 1;
+            out.name(first, name, location.as_ref())?;
+            first += 1;
         }
-        Ok(Self { known: Map::default(), next, distinct_max: names.distinct_max })
+        Ok(Self { known: Interner::default(), first, distinct_max: names.distinct_max, is_full: names.is_full })
     }
 
     #[inline]
     pub(super) fn id(&mut self, key: &[u8], out: &mut dyn SpanSink) -> Result<NameId, Error> {
-        match self.known.get(key) {
-            Some(&id) => Ok(id),
-            None => self.add(key, out),
+        let before = self.known.len();
+        // Those beyond the limit have one name together, as those for which there is no room do.
+        let number = if before < self.distinct_max {
+            self.known.number_or_other(key)
+        } else {
+            let known = self.known.known(key);
+            self.is_full |= known.is_none();
+            known.unwrap_or_else(|| self.known.number_or_other(OTHERS))
+        };
+        let id = self.first.saturating_add(number);
+        if self.known.len() > before {
+            out.name(id, self.known.get(number).unwrap_or_default(), None)?;
         }
+        Ok(id)
     }
 
-    #[cold]
-    fn add(&mut self, key: &[u8], out: &mut dyn SpanSink) -> Result<NameId, Error> {
-        let key = if self.known.len() < self.distinct_max { key } else { OTHERS };
-        if let Some(&id) = self.known.get(key) {
-            return Ok(id);
-        }
-        let id = self.next;
-        self.next += 1;
-        out.name(id, key, None)?;
-        self.known.insert(key.into(), id);
-        Ok(id)
+    /// True when a name did not get a number of its own.
+    pub(super) fn is_full(&self) -> bool {
+        self.is_full || self.known.refused() > 0
     }
 }

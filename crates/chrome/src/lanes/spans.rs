@@ -4,13 +4,14 @@
 //! beginnings and ends are joined, and spans that overlap are put on lanes of their own.
 
 use anytrace_core::span::{EdgeBatch, SpanSource, TimeUnit};
-use anytrace_core::{Error, Sink, SpanSink, Summary};
+use anytrace_core::{Error, Room, Sink, SpanSink, Summary};
 
 use super::arguments::Arguments;
 use super::collect::{Collected, collect};
 use super::emit::Emitter;
 use super::keys::Keys;
 use super::rows::Rows;
+use crate::rules;
 use crate::wire::reader::Reader;
 use crate::wire::record::NAME;
 
@@ -40,9 +41,13 @@ pub(crate) fn emit(
         home: None,
         rows: Rows::default(),
         tracks: 0,
+        room: Room::default(),
         arguments: Arguments::default(),
     };
     sorter.each(&mut |item, bytes| emitter.item(item, bytes))?;
-    emitter.finish()?;
+    let is_full = emitter.finish()?;
+    if is_full || homes.is_full() {
+        sink.report(rules::TOO_MANY_KEYS.at(0))?;
+    }
     Ok(summary)
 }

@@ -3,7 +3,7 @@
 use anytrace_core::hash::Map;
 
 use anytrace_core::text::escaped;
-use anytrace_core::{Error, Info, Place, Sink, TimeRange};
+use anytrace_core::{Error, Info, Place, Room, Sink, TimeRange};
 use serde_json::{Value, json};
 
 use crate::wire::event::Event;
@@ -40,6 +40,8 @@ struct Counts {
     last: usize,
     others: u64,
     key: Vec<u8>,
+    /// For the threads.
+    room: Room,
     times: Option<(i64, i64)>,
     rounded: u64,
     faults: u64,
@@ -85,7 +87,7 @@ impl Counts {
             if let Some((_, count)) = self.counts.get_mut(known) {
                 *count += 1;
             }
-        } else if self.counts.len() < self.distinct_max {
+        } else if self.counts.len() < self.distinct_max && self.room.takes(2 * self.key.len()) {
             self.last = self.counts.len();
             self.threads.insert(self.key.clone(), self.last);
             self.counts.push((self.key.clone(), 1));

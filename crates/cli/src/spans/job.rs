@@ -32,6 +32,8 @@ pub(crate) struct Job<'a> {
     pub(crate) name: &'a str,
     pub(crate) title: &'a str,
     pub(crate) given: &'a TimelineOutputArguments,
+    /// Threads that may format text.
+    pub(crate) threads: usize,
 }
 
 /// What was written.
@@ -53,7 +55,7 @@ impl Job<'_> {
     pub(crate) fn write(&self, output: &mut Output, emit: &mut Emit<'_>) -> Result<Written, Failure> {
         let (mut spool, cells) = (LateSpool::default(), self.given.csv.cells());
         let mut packed = Packed::new(output, self.path, self.output.extension);
-        let outlet = Outlet { out: &mut packed, spool: &mut spool, title: self.title, cells };
+        let outlet = Outlet { out: &mut packed, spool: &mut spool, title: self.title, cells, threads: self.threads };
         let mut timeline = Measured::new((self.output.open)(outlet), self.output.limits);
         let (records, left_out) = self.chosen(&mut timeline, emit)?;
         timeline.finish().map_err(|error| Failure::of(self.name, &error))?;

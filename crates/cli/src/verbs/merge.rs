@@ -60,7 +60,8 @@ fn write(
     let merged = Merged::open(files, &given.spans, &given.place, input)?;
     let name = merged.name();
     let mut verdict = Verdict::Fine;
-    let job = Job { output, path: &to.output, name: &name, title: &name, given };
+    let threads = crate::open::threads(input);
+    let job = Job { output, path: &to.output, name: &name, title: &name, given, threads };
     let written = job.write(&mut out, &mut |sink, reading| match reading {
         Reading::Lengths => merged.emit_quietly(sink).map(|()| 0),
         Reading::Spans => {

@@ -10,7 +10,7 @@ use super::{EdgeBatch, Location, NameId, SpanSink, SpanSource, Track, TrackId};
 use crate::Error;
 
 /// Most messages that wait.
-const WAITING_MAX: usize = 4;
+const WAITING_MAX: usize = 8;
 
 /// Batches of a message: a thread that waits is woken less often. Edges of a full batch take 48 KiB, its attributes up to
 /// about 300 KiB.
@@ -89,6 +89,7 @@ fn receive(
 struct Wants {
     attributes: bool,
     arrows: bool,
+    counters: bool,
     lives: bool,
     complete: bool,
     identities: bool,
@@ -99,6 +100,7 @@ impl Wants {
         Self {
             attributes: sink.wants_attributes(),
             arrows: sink.wants_arrows(),
+            counters: sink.wants_counters(),
             lives: sink.wants_lives(),
             complete: sink.takes_complete(),
             identities: sink.wants_identities(),
@@ -151,6 +153,10 @@ impl SpanSink for Beside<'_> {
 
     fn wants_arrows(&self) -> bool {
         self.wants.arrows
+    }
+
+    fn wants_counters(&self) -> bool {
+        self.wants.counters
     }
 
     fn wants_lives(&self) -> bool {

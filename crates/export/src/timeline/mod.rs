@@ -27,6 +27,8 @@ pub struct TimelineOutput {
     pub limits: &'static [Limit],
     /// Its files, where it is a folder.
     pub folder: Option<OutputFolder>,
+    /// It works on several threads itself as it gets the spans.
+    pub is_parallel: bool,
     /// Begins an output.
     pub open: for<'a> fn(Outlet<'a>) -> Box<dyn Timeline + 'a>,
 }
@@ -39,6 +41,7 @@ pub static OUTPUTS: [TimelineOutput; 12] = [
         help: "self time of functions and calls between them, for callgrind_annotate and KCachegrind",
         limits: &[],
         folder: None,
+        is_parallel: false,
         open: |outlet| Box::new(calls::Calls::new(outlet)),
     },
     TimelineOutput {
@@ -47,7 +50,8 @@ pub static OUTPUTS: [TimelineOutput; 12] = [
         help: "Chrome trace events, for Perfetto UI, chrome://tracing and speedscope",
         limits: &[PERFETTO_DEPTH, CATAPULT_EVENTS],
         folder: None,
-        open: |outlet| Box::new(chrome::Chrome::new(outlet.out)),
+        is_parallel: true,
+        open: |outlet| Box::new(chrome::Chrome::new(outlet.out, outlet.threads)),
     },
     TimelineOutput {
         name: "csv",
@@ -55,7 +59,8 @@ pub static OUTPUTS: [TimelineOutput; 12] = [
         help: "one row per span, for spreadsheets and databases",
         limits: &[SHEET_ROWS],
         folder: None,
-        open: |outlet| Box::new(csv::Csv::new(outlet.out, outlet.cells)),
+        is_parallel: true,
+        open: |outlet| Box::new(csv::Csv::new(outlet)),
     },
     TimelineOutput {
         name: "ctf",
@@ -63,6 +68,7 @@ pub static OUTPUTS: [TimelineOutput; 12] = [
         help: "a folder in the Common Trace Format 1.8, for babeltrace2 and Trace Compass",
         limits: &[],
         folder: Some(OutputFolder { main: ctf::STREAM, beside: ctf::METADATA }),
+        is_parallel: false,
         open: |outlet| Box::new(ctf::Ctf::new(outlet)),
     },
     TimelineOutput {
@@ -71,6 +77,7 @@ pub static OUTPUTS: [TimelineOutput; 12] = [
         help: "Firefox Profiler's processed profile",
         limits: &[],
         folder: None,
+        is_parallel: false,
         open: |outlet| Box::new(firefox::Firefox::new(outlet)),
     },
     TimelineOutput {
@@ -79,6 +86,7 @@ pub static OUTPUTS: [TimelineOutput; 12] = [
         help: "self time per stack, for flamegraph.pl, inferno and speedscope",
         limits: &[FOLDED_DEPTH],
         folder: None,
+        is_parallel: false,
         open: |outlet| Box::new(folded::open(outlet.out)),
     },
     TimelineOutput {
@@ -87,6 +95,7 @@ pub static OUTPUTS: [TimelineOutput; 12] = [
         help: "OpenTelemetry's OTLP as JSON: spans with explicit parents and stable ids",
         limits: &[],
         folder: None,
+        is_parallel: false,
         open: |outlet| Box::new(otlp::Otlp::new(outlet)),
     },
     TimelineOutput {
@@ -95,6 +104,7 @@ pub static OUTPUTS: [TimelineOutput; 12] = [
         help: "samples with stacks as perf script prints them, for FlameGraph, speedscope and Firefox Profiler",
         limits: &[PERF_SCRIPT_DEPTH],
         folder: None,
+        is_parallel: false,
         open: |outlet| Box::new(perf_script::PerfScript::new(outlet)),
     },
     TimelineOutput {
@@ -103,6 +113,7 @@ pub static OUTPUTS: [TimelineOutput; 12] = [
         help: "Perfetto's protobuf (TrackEvent)",
         limits: &[PERFETTO_DEPTH],
         folder: None,
+        is_parallel: false,
         open: |outlet| Box::new(perfetto::Perfetto::new(outlet.out)),
     },
     TimelineOutput {
@@ -111,6 +122,7 @@ pub static OUTPUTS: [TimelineOutput; 12] = [
         help: "calls and self time per stack, for go tool pprof",
         limits: &[FOLDED_DEPTH],
         folder: None,
+        is_parallel: false,
         open: |outlet| Box::new(pprof::open(outlet.out)),
     },
     TimelineOutput {
@@ -119,6 +131,7 @@ pub static OUTPUTS: [TimelineOutput; 12] = [
         help: "speedscope's evented profiles, one per track",
         limits: &[SPEEDSCOPE_BYTES],
         folder: None,
+        is_parallel: false,
         open: |outlet| Box::new(speedscope::Speedscope::new(outlet)),
     },
     TimelineOutput {
@@ -127,6 +140,7 @@ pub static OUTPUTS: [TimelineOutput; 12] = [
         help: "a flame graph of self time, for any browser",
         limits: &[FOLDED_DEPTH],
         folder: None,
+        is_parallel: false,
         open: |outlet| Box::new(svg::open(outlet)),
     },
 ];

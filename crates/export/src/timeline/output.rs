@@ -40,4 +40,6 @@ pub struct Outlet<'a> {
     pub title: &'a str,
     /// How text is written in tables.
     pub cells: Cells,
+    /// Threads that may format text.
+    pub threads: usize,
 }

@@ -51,7 +51,7 @@ pub(crate) fn cpu(number: u16) -> Option<u16> {
 }
 
 /// Byte strings by number, in one piece of memory.
-#[derive(Debug, Default)]
+#[derive(Debug, Clone, Default)]
 pub(crate) struct Fragments {
     bytes: Vec<u8>,
     ends: Vec<usize>,

@@ -126,9 +126,17 @@ impl Played {
         self.both(output, 1024).1
     }
 
+    /// On one thread and on several it is the same.
     fn both(&self, output: &str, batch_edges: usize) -> (Vec<u8>, Vec<u8>) {
+        let one = self.both_on(1, output, batch_edges);
+        assert!(self.both_on(3, output, batch_edges) == one, "{output} on 3 threads");
+        one
+    }
+
+    fn both_on(&self, threads: usize, output: &str, batch_edges: usize) -> (Vec<u8>, Vec<u8>) {
         let (mut out, mut spool) = (Vec::new(), Cursor::new(Vec::new()));
-        let outlet = Outlet { out: &mut out, spool: &mut spool, title: "a \"played\" trace", cells: Cells::Guarded };
+        let (title, cells) = ("a \"played\" trace", Cells::Guarded);
+        let outlet = Outlet { out: &mut out, spool: &mut spool, title, cells, threads };
         let mut timeline = (by_name(output).unwrap().open)(outlet);
         self.play(&mut *timeline, batch_edges).unwrap();
         timeline.finish().unwrap();

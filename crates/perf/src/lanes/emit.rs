@@ -2,7 +2,7 @@
 
 use anytrace_core::hash::Map;
 use anytrace_core::span::{Edge, EdgeBatch, EdgeFlags, EdgeKind, NO_CPU, NameId, SpanSource, TimeUnit, Track, TrackId};
-use anytrace_core::{Error, SpanSink};
+use anytrace_core::{Error, Interner, Room, SpanSink};
 
 use crate::wire::record::NAME;
 
@@ -11,8 +11,7 @@ pub(crate) const GAP_NS: u64 = 10_000_000;
 /// The same of the only sample of a thread.
 const ALONE_NS: u64 = 1_000_000;
 
-/// Most names, and most functions of a stack.
-const NAMES_MAX: usize = 1 << 20;
+/// Most functions of a stack.
 pub(super) const FRAMES_MAX: usize = 4096;
 
 /// How long a sample is, and when.
@@ -68,7 +67,9 @@ pub(super) struct Emitter<'a> {
     out: &'a mut dyn SpanSink,
     axis: Axis,
     batch: EdgeBatch,
-    names: Map<Box<[u8]>, NameId>,
+    names: Interner,
+    /// For the names of tracks.
+    room: Room,
     tracks: Map<(u64, u64), TrackId>,
     threads: Vec<Thread>,
     distinct_max: usize,
@@ -84,7 +85,8 @@ impl<'a> Emitter<'a> {
             out,
             axis,
             batch: EdgeBatch::default(),
-            names: Map::default(),
+            names: Interner::default(),
+            room: Room::default(),
             tracks: Map::default(),
             threads: Vec::new(),
             distinct_max: distinct_max.max(1),
@@ -92,20 +94,20 @@ impl<'a> Emitter<'a> {
         })
     }
 
-    /// The number of a name. Beyond the limit all are the first.
+    /// The number of a name. Those for which there is no room have one together.
     pub(super) fn name(&mut self, name: &[u8]) -> Result<NameId, Error> {
-        if let Some(known) = self.names.get(name) {
-            return Ok(*known);
+        let before = self.names.len();
+        let number = self.names.number_or_other(name);
+        if self.names.len() > before {
+            self.flush()?;
+            self.out.name(number, self.names.get(number).unwrap_or_default(), None)?;
         }
-        let next = NameId::try_from(self.names.len()).unwrap_or(0);
-        if self.names.len() >= NAMES_MAX {
-            self.is_full = true;
-            return Ok(0);
-        }
-        self.flush()?;
-        self.out.name(next, name, None)?;
-        self.names.insert(name.into(), next);
-        Ok(next)
+        Ok(number)
+    }
+
+    /// True when something did not get a place of its own.
+    pub(super) fn is_full(&self) -> bool {
+        self.is_full || self.names.refused() > 0 || self.room.refused() > 0
     }
 
     /// The track of a thread; `make` is called for a new one. Threads beyond the limit share the last one's.
@@ -119,7 +121,7 @@ impl<'a> Emitter<'a> {
             return Ok(next.saturating_sub(1));
         }
         self.flush()?;
-        self.out.track(next, &make())?;
+        self.out.track(next, &self.room.track(make()))?;
         self.tracks.insert(key, next);
         self.threads.push(Thread::default());
         Ok(next)

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use anytrace_core::Room;
 use anytrace_core::hash::Map;
 
 use crate::wire::event::Mapping;
@@ -41,8 +42,11 @@ pub(super) struct Space {
     /// Ranges that were made, less those of processes that ended.
     areas: usize,
     distinct_max: usize,
-    /// True when something did not get a place.
-    pub(super) is_full: bool,
+    /// For paths of files and names of threads.
+    room: Room,
+    /// The file of all for which there is no room.
+    other: Option<u32>,
+    is_full: bool,
 }
 
 impl Space {
@@ -83,13 +87,27 @@ impl Space {
             return *known;
         }
         let next = u32::try_from(self.files.len()).unwrap_or(u32::MAX);
-        if self.files.len() >= self.distinct_max {
+        // As a key, and in the list.
+        if self.files.len() >= self.distinct_max || !self.room.takes(2 * (path.len() + build_id.len())) {
             self.is_full = true;
-            return next.saturating_sub(1);
+            return self.other_file(next);
         }
         self.files.push(File { path: key.0.clone(), build_id: key.1.clone() });
         self.known.insert(key, next);
         next
+    }
+
+    /// The file of all for which there is no room.
+    fn other_file(&mut self, next: u32) -> u32 {
+        if self.other.is_none() {
+            self.files.push(File { path: b"(other)".to_vec(), build_id: Vec::new() });
+        }
+        *self.other.get_or_insert(next)
+    }
+
+    /// True when something did not get a place.
+    pub(super) fn is_full(&self) -> bool {
+        self.is_full || self.room.refused() > 0
     }
 
     /// A process begins as a copy of another. A new thread is none.
@@ -116,7 +134,11 @@ impl Space {
         if is_exec {
             self.exit(process, process);
         }
-        if self.names.len() < self.distinct_max || self.names.contains_key(&thread) {
+        // A name for which there is no room is none: the one before is wrong now.
+        if let Some(before) = self.names.remove(&thread) {
+            self.room.returns(before.len());
+        }
+        if self.names.len() < self.distinct_max && self.room.takes(name.len()) {
             self.names.insert(thread, name.to_vec());
         }
     }
@@ -140,6 +162,27 @@ mod tests {
 
     fn mapping(process: u32, start: u64, bytes: u64, offset: u64, path: &[u8]) -> Mapping<'_> {
         Mapping { process, start, bytes, offset, build_id: &[], path }
+    }
+
+    #[test]
+    fn paths_and_names_are_bounded_in_bytes() {
+        let mut space = Space::new(100_000);
+        for n in 0..3000_u32 {
+            let text = [vec![b'x'; 1 << 20], n.to_le_bytes().to_vec()].concat();
+            space.map(&mapping(1, u64::from(n) * 10, 10, 0, &text), b"");
+            space.rename(1, n, &text, false);
+        }
+        let bytes: usize = space.files.iter().map(|file| file.path.len()).sum();
+        let names: usize = space.names.values().map(Vec::len).sum();
+        assert!(2 * bytes + names < 25 << 20 && space.is_full(), "{bytes} {names}");
+        // What has no room is one file, and has no name.
+        let last = space.find(1, 29_990).and_then(|(file, _)| space.files.get(file as usize));
+        assert_eq!((last.map(|file| file.path.as_slice()), space.name(2999)), (Some(&b"(other)"[..]), None));
+        assert!(space.name(0).is_some() && space.find(1, 5).is_some_and(|(file, _)| file == 0));
+        // Short ones still have a place, and room is returned.
+        space.rename(1, 0, b"short", false);
+        space.rename(1, 2999, b"also", false);
+        assert_eq!((space.name(0).as_deref(), space.name(2999).as_deref()), (Some("short"), Some("also")));
     }
 
     #[test]

@@ -153,7 +153,7 @@ impl Maker<'_> {
             self.emitter = Some(Emitter::new(out, Axis::Clock, 0, self.distinct_max)?);
         }
         let Some(emitter) = self.emitter else { return Ok(false) };
-        let is_full = emitter.is_full;
+        let is_full = emitter.is_full();
         emitter.finish(seq)?;
         Ok(is_full)
     }

@@ -1,7 +1,7 @@
 //! Follows a recording: which event a record belongs to, and what it says.
 
 use anytrace_core::hash::Map;
-use anytrace_core::{Diagnostic, Endian, Error, Passed, Place, Rule, Sink, Step};
+use anytrace_core::{Diagnostic, Endian, Error, Passed, Place, Room, Rule, Sink, Step};
 
 use super::features::{self, BUILD_ID, EVENT_DESC};
 use crate::rules;
@@ -82,6 +82,8 @@ pub(crate) struct Session {
     /// The features of the header.
     pub(crate) features: Vec<u32>,
     distinct_max: usize,
+    /// For names of events and paths of files.
+    room: Room,
     /// True when the events all have the same fields.
     is_uniform: bool,
 }
@@ -141,7 +143,9 @@ impl Session {
         if let Some(known) = self.named.get(name) {
             return *known;
         }
-        if self.events.len() >= self.distinct_max {
+        // As a key, and in the list. The first always has a place.
+        let has_room = self.events.len() < self.distinct_max && self.room.takes(2 * name.len());
+        if !has_room && !self.events.is_empty() {
             return self.events.len() - 1;
         }
         self.named.insert(name.into(), self.events.len());
@@ -192,7 +196,7 @@ impl Session {
             }
             BUILD_ID => {
                 for (id, path) in features::build_ids(table, self.endian) {
-                    if self.build_ids.len() < self.distinct_max {
+                    if self.build_ids.len() < self.distinct_max && self.room.takes(id.len() + path.len()) {
                         self.build_ids.insert(path, id);
                     }
                 }

@@ -76,6 +76,8 @@ pub(super) fn parts(bytes: &[u8]) -> impl Iterator<Item = Part<'_>> {
 pub(super) struct Wanted {
     pub(super) attributes: bool,
     pub(super) arrows: bool,
+    /// Values of counters.
+    pub(super) counters: bool,
 }
 
 /// Appends the parts of an event; returns false where a field cannot be read.
@@ -100,7 +102,10 @@ pub(super) fn append(
             id,
         );
     }
-    if !event.has_attributes && !event.has_flows {
+    // Annotations may have an edge's processor and flags, which are wanted always.
+    let has_wanted =
+        event.has_annotations || (event.has_attributes && wanted.attributes) || (event.has_flows && wanted.arrows);
+    if !has_wanted {
         return true;
     }
     let mut writer = AttributeWriter { out, sequence, session, wanted, left: ATTRIBUTES_MAX, is_complete: true };

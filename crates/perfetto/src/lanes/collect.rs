@@ -34,8 +34,8 @@ pub(super) fn collect(
 ) -> Result<Collected, Error> {
     let mut collector = Collector::new(distinct_max, wanted);
     let passed = walk(&mut reader, sink, |packet, sink| {
-        if let Some(entered) = collector.session.enter(&packet, sink)? {
-            read(&mut collector, &packet, entered, sink)?;
+        if let Some(entered) = collector.session.enter(packet, sink)? {
+            read(&mut collector, packet, entered, sink)?;
         }
         Ok(Go::On)
     })?;

@@ -77,13 +77,16 @@ impl Collector {
             Shape::Counter(number) => Some(Kept::Counter(number)),
             Shape::Other => (!parts.is_empty() && event.bound.is_some()).then_some(Kept::Arrows),
         };
-        if event.has_extra_counters {
+        if event.has_extra_counters && !self.passes_counter(event.has_usual_counter, time, sequence) {
             let mut extra = std::mem::take(&mut self.extra);
             extra.clear();
             event::extra_counters(bytes, sequence, &mut self.session, &mut extra);
             for &(uuid, number) in &extra {
                 let item = Item { time, seq, name: UNNAMED, kept: Kept::Counter(number), parts: &[] };
                 self.counter(uuid, item)?;
+            }
+            if let [(uuid, _)] = extra.as_slice() {
+                self.remember_row(*uuid, sequence);
             }
             self.extra = extra;
         }
@@ -96,6 +99,31 @@ impl Collector {
         }
         self.parts = parts;
         Ok(())
+    }
+
+    /// True if an event's extra counter is of no interest to anybody: its row is known, and values are not wanted.
+    #[inline]
+    fn passes_counter(&mut self, is_usual: bool, time: u64, sequence: usize) -> bool {
+        if self.wanted.counters || !is_usual {
+            return false;
+        }
+        let Some(state) = self.session.sequences.get(sequence) else { return false };
+        match (state.placed, state.counter_tracks.first()) {
+            (Some((placed, row)), Some(track)) if placed == *track => {
+                self.start = Some(self.start.map_or(time, |start| start.min(time)));
+                self.store.pass(row, time);
+                true
+            }
+            _ => false,
+        }
+    }
+
+    #[cold]
+    fn remember_row(&mut self, uuid: u64, sequence: usize) {
+        let row = self.placed.get(&uuid).and_then(|(track, _)| self.index.get(track)).copied();
+        if let (Some(row), Some(state)) = (row, self.session.sequences.get(sequence)) {
+            state.placed = Some((uuid, row));
+        }
     }
 
     /// Learns where arrows begin.
@@ -143,6 +171,10 @@ impl Collector {
             },
         };
         self.start = Some(self.start.map_or(item.time, |start| start.min(item.time)));
+        if !self.wanted.counters && matches!(item.kept, Kept::Counter(_)) {
+            self.store.pass(row, item.time);
+            return Ok(());
+        }
         self.store.push(row, item)
     }
 

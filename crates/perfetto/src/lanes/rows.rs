@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use anytrace_core::Room;
 use anytrace_core::span::Track;
 
 use crate::model::event::TrackKey;
@@ -26,16 +27,24 @@ enum RowKey {
     Counters(u64),
 }
 
-/// Finds the rows for all tracks that have events, in the order of their first events.
-pub(super) fn rows(tracks: &[(TrackKey, NameNumber)], session: &mut Session) -> Vec<OutputRow> {
-    let mut finder =
-        Finder { session, rows: Vec::new(), index: BTreeMap::new(), groups: BTreeMap::new(), lanes: BTreeMap::new() };
+/// Finds the rows for all tracks that have events, in the order of their first events. True where there is no room for
+/// the names of all.
+pub(super) fn rows(tracks: &[(TrackKey, NameNumber)], session: &mut Session) -> (Vec<OutputRow>, bool) {
+    let mut finder = Finder {
+        session,
+        rows: Vec::new(),
+        index: BTreeMap::new(),
+        groups: BTreeMap::new(),
+        lanes: BTreeMap::new(),
+        room: Room::default(),
+    };
     for (number, (track, first_name)) in tracks.iter().enumerate() {
         let (key, counter) = finder.key(*track);
         let at = match finder.index.get(&key) {
             Some(&at) => at,
             None => {
                 let track = finder.track(key, *first_name);
+                let track = finder.room.track(track);
                 finder.rows.push(OutputRow { track, members: Vec::new() });
                 finder.index.insert(key, finder.rows.len() - 1);
                 finder.rows.len() - 1
@@ -45,7 +54,7 @@ pub(super) fn rows(tracks: &[(TrackKey, NameNumber)], session: &mut Session) -> 
             row.members.push((number, counter));
         }
     }
-    finder.rows
+    (finder.rows, finder.room.refused() > 0)
 }
 
 struct Finder<'a> {
@@ -56,6 +65,8 @@ struct Finder<'a> {
     groups: BTreeMap<(u64, String), (u64, u32)>,
     /// Further lanes of threads.
     lanes: BTreeMap<(u64, u64), u32>,
+    /// For the names of rows: many threads have that of one process.
+    room: Room,
 }
 
 impl Finder<'_> {
@@ -154,6 +165,8 @@ impl Finder<'_> {
     /// A track that is no thread's: those of one name are of one group.
     fn task(&mut self, process: u64, name: String) -> Track {
         let next = self.groups.len() as u64;
+        let is_known = self.groups.contains_key(&(process, name.clone()));
+        let name = if is_known || self.room.takes(name.len()) { name } else { "(other)".to_owned() };
         let group = self.groups.entry((process, name.clone())).or_insert((next, 0));
         let (thread, lane) = *group;
         group.1 += 1;

@@ -23,10 +23,14 @@ pub(crate) fn emit(
     out: &mut dyn SpanSink,
     sink: &mut dyn Sink,
 ) -> Result<Summary, Error> {
-    let wanted = Wanted { attributes: out.wants_attributes(), arrows: out.wants_arrows() };
+    let wanted =
+        Wanted { attributes: out.wants_attributes(), arrows: out.wants_arrows(), counters: out.wants_counters() };
     let Collected { mut session, mut store, tracks, flows, start, summary } =
         collect(reader, distinct_max, wanted, sink)?;
-    let rows = rows(&tracks, &mut session);
+    let (rows, is_full) = rows(&tracks, &mut session);
+    if is_full {
+        session.limit_of_rows(sink)?;
+    }
     let epoch_ns = session.clocks.epoch_ns;
     let (unit, origin) = (TimeUnit::Nanoseconds, start.unwrap_or(0));
     // The boot clock of converted traces is not the machine's: only dates relate them to others.
@@ -49,11 +53,11 @@ pub(crate) fn emit(
         emitter.out.track(id, &row.track)?;
         emitter.track = id;
         let members: Vec<_> = row.members.iter().map(|(number, _)| *number).collect();
-        store.each(&members, &mut |of, item| {
+        store.each(&members, |of, item| {
             let counter = row.members.get(of).and_then(|(_, counter)| *counter);
             emitter.item(item, counter)
         })?;
-        emitter.end_track()?;
+        emitter.end_track(store.latest(&members))?;
     }
     emitter.flush()?;
     Ok(summary)
@@ -165,8 +169,10 @@ impl SpanEmitter<'_> {
         Ok(())
     }
 
-    /// Ends what is open where the track ends.
-    fn end_track(&mut self) -> Result<(), Error> {
+    /// Ends what is open where the track ends: at its latest time, which may be that of a counter that nobody wants.
+    fn end_track(&mut self, latest: u64) -> Result<(), Error> {
+        self.end_until(latest)?;
+        self.last = self.last.max(latest);
         while let Some(slice) = self.open.last() {
             match slice.end {
                 Some(end) => self.pop(end.max(self.last), EdgeFlags::NONE)?,

@@ -1,7 +1,8 @@
 //! Stores any number of events by row in bounded memory, and returns those of some rows in the order of their times.
 //!
-//! Most traces have each row in order already; where one is not, it is sorted. When memory is full, all rows are
-//! appended to a temporary file, sorted, and merged at the end.
+//! Most traces have each row in order already. A row that is not becomes several segments, each in order, which are
+//! merged at the end; short ones are sorted. When memory is full, all rows are appended to a temporary file, each as
+//! one block.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -18,6 +19,9 @@ use crate::wire::proto::{push_varint, varint};
 const MEMORY_BYTES: usize = 32 << 20;
 /// How much of a block is read at once.
 const READ_BYTES: usize = 32 << 10;
+/// A segment that is shorter than this is sorted where an event is earlier than the one before; a longer one ends
+/// there.
+const SEGMENT_BYTES: usize = 64 << 10;
 
 /// What is stored of an event.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -59,14 +63,27 @@ impl Item<'_> {
     }
 }
 
+/// Appends a number, most of which are short.
+#[inline(always)]
+fn put(out: &mut Vec<u8>, value: u64) {
+    match u8::try_from(value) {
+        Ok(byte) if byte < 0x80 => out.push(byte),
+        _ => push_varint(out, value, 0),
+    }
+}
+
+/// Set in the word of an event that has parts.
+const PARTS: u64 = 16;
+
 /// Appends an event; times and numbers are differences to the event before.
+#[inline]
 fn encode(out: &mut Vec<u8>, (time, seq): (u64, u64), item: &Item<'_>) {
     let zigzag = |now: u64, before: u64| {
         let difference = now.wrapping_sub(before).cast_signed();
         ((difference << 1) ^ (difference >> 63)).cast_unsigned()
     };
-    push_varint(out, zigzag(item.time, time), 0);
-    push_varint(out, zigzag(item.seq, seq), 0);
+    put(out, zigzag(item.time, time));
+    put(out, zigzag(item.seq, seq));
     let (kind, number) = match item.kept {
         Kept::Begin => (0, None),
         Kept::End => (1, None),
@@ -78,21 +95,46 @@ fn encode(out: &mut Vec<u8>, (time, seq): (u64, u64), item: &Item<'_>) {
         Kept::Switch => (7, None),
         Kept::Idle => (8, None),
     };
-    push_varint(out, u64::from(item.name) << 4 | kind, 0);
+    let parts = if item.parts.is_empty() { 0 } else { PARTS };
+    put(out, u64::from(item.name) << 5 | parts | kind);
     if let Some(number) = number {
-        push_varint(out, number, 0);
+        put(out, number);
     }
-    push_varint(out, item.parts.len() as u64, 0);
-    out.extend_from_slice(item.parts);
+    if !item.parts.is_empty() {
+        put(out, item.parts.len() as u64);
+        out.extend_from_slice(item.parts);
+    }
 }
 
-/// Reads an event back; returns it with its length. `None` where the bytes end first.
-fn decode(bytes: &[u8], (time, seq): (u64, u64)) -> Option<(Item<'_>, usize)> {
+/// An event in a row's bytes.
+#[derive(Debug, Clone, Copy)]
+struct Decoded {
+    time: u64,
+    seq: u64,
+    name: NameNumber,
+    kept: Kept,
+    /// Where its parts begin.
+    parts: usize,
+    /// Where it ends, and its parts do.
+    end: usize,
+}
+
+impl Decoded {
+    #[inline]
+    fn item<'a>(&self, bytes: &'a [u8]) -> Item<'a> {
+        let parts = bytes.get(self.parts..self.end).unwrap_or_default();
+        Item { time: self.time, seq: self.seq, name: self.name, kept: self.kept, parts }
+    }
+}
+
+/// Reads an event back. `None` where the bytes end first.
+#[inline]
+fn decode(bytes: &[u8], at: usize, (time, seq): (u64, u64)) -> Option<Decoded> {
     let unzigzag = |value: u64, before: u64| {
         let difference = (value >> 1) ^ (value & 1).wrapping_neg();
         before.wrapping_add(difference)
     };
-    let (time_step, at) = varint(bytes, 0)?;
+    let (time_step, at) = varint(bytes, at)?;
     let (seq_step, at) = varint(bytes, at)?;
     let (word, mut at) = varint(bytes, at)?;
     let mut number = || {
@@ -111,45 +153,83 @@ fn decode(bytes: &[u8], (time, seq): (u64, u64)) -> Option<(Item<'_>, usize)> {
         7 => Kept::Switch,
         _ => Kept::Idle,
     };
-    let length = usize::try_from(number()?).ok()?;
-    let end = at.checked_add(length)?;
-    let parts = bytes.get(at..end)?;
-    let name = NameNumber::try_from(word >> 4).ok()?;
-    Some((Item { time: unzigzag(time_step, time), seq: unzigzag(seq_step, seq), name, kept, parts }, end))
+    let length = if word & PARTS == 0 { 0 } else { usize::try_from(number()?).ok()? };
+    let end = at.checked_add(length).filter(|end| *end <= bytes.len())?;
+    let name = NameNumber::try_from(word >> 5).ok()?;
+    Some(Decoded { time: unzigzag(time_step, time), seq: unzigzag(seq_step, seq), name, kept, parts: at, end })
 }
 
-/// The events of a row that are in memory.
+/// The events of a row that are in memory: segments, each in order. Differences count from 0 in each.
 #[derive(Debug, Default)]
 struct Row {
     bytes: Vec<u8>,
+    /// Where all segments but the last end.
+    ends: Vec<usize>,
     last: (u64, u64),
     last_key: (u64, u64, u64),
+    /// True if the last segment is not in order.
     is_unsorted: bool,
+    /// The latest time of an event or of a counter that is not stored.
+    latest: u64,
     /// Where its sorted blocks are in the file.
     blocks: Vec<(u64, u64)>,
 }
 
 impl Row {
-    fn sort(&mut self) {
-        if !std::mem::take(&mut self.is_unsorted) {
+    /// An event that is earlier than the one before, or follows one that was: where the last segment is long, another
+    /// begins.
+    #[cold]
+    fn turn(&mut self) {
+        self.is_unsorted = true;
+        let start = self.ends.last().copied().unwrap_or(0);
+        if self.bytes.len() - start >= SEGMENT_BYTES {
+            self.end_segment();
+        }
+    }
+
+    fn end_segment(&mut self) {
+        if std::mem::take(&mut self.is_unsorted) {
+            self.sort(self.ends.last().copied().unwrap_or(0));
+        }
+        self.ends.push(self.bytes.len());
+        (self.last, self.last_key) = ((0, 0), (0, 0, 0));
+    }
+
+    /// Sorts the last segment.
+    fn sort(&mut self, start: usize) {
+        let mut places = Vec::new();
+        let (mut at, mut last) = (start, (0, 0));
+        while let Some(found) = decode(&self.bytes, at, last) {
+            places.push((found.item(&[]).key(), at, last));
+            last = (found.time, found.seq);
+            at = found.end;
+        }
+        if places.is_sorted_by_key(|(key, ..)| *key) {
             return;
         }
-        let mut places = Vec::new();
-        let (mut at, mut last) = (0, (0, 0));
-        while let Some((item, used)) = self.bytes.get(at..).and_then(|rest| decode(rest, last)) {
-            places.push((item.key(), at, last));
-            last = (item.time, item.seq);
-            at += used;
-        }
         places.sort_by_key(|(key, ..)| *key);
-        let mut sorted = Vec::with_capacity(self.bytes.len());
+        let mut sorted = Vec::with_capacity(self.bytes.len() - start);
         let mut before = (0, 0);
         for (_, at, last) in places {
-            let Some((item, _)) = self.bytes.get(at..).and_then(|rest| decode(rest, last)) else { continue };
-            encode(&mut sorted, before, &item);
-            before = (item.time, item.seq);
+            let Some(found) = decode(&self.bytes, at, last) else { continue };
+            encode(&mut sorted, before, &found.item(&self.bytes));
+            before = (found.time, found.seq);
         }
-        self.bytes = sorted;
+        self.bytes.truncate(start);
+        self.bytes.extend_from_slice(&sorted);
+    }
+
+    /// Takes all that is in memory: segments in order.
+    fn take(&mut self) -> Vec<Vec<u8>> {
+        self.end_segment();
+        let mut bytes = std::mem::take(&mut self.bytes);
+        let mut ends = std::mem::take(&mut self.ends);
+        ends.pop();
+        let mut segments: Vec<_> = ends.into_iter().rev().map(|end| bytes.split_off(end)).collect();
+        segments.push(bytes);
+        segments.retain(|segment| !segment.is_empty());
+        segments.reverse();
+        segments
     }
 }
 
@@ -177,18 +257,41 @@ impl Store {
     /// Adds an event to a row.
     #[inline]
     pub(super) fn push(&mut self, row: usize, item: &Item<'_>) -> Result<(), Error> {
+        let Some(row) = self.row(row) else { return Ok(()) };
+        let before = row.bytes.len();
+        let key = item.key();
+        if key < row.last_key || row.is_unsorted {
+            row.turn();
+        }
+        encode(&mut row.bytes, row.last, item);
+        row.last = (item.time, item.seq);
+        row.last_key = key;
+        row.latest = row.latest.max(item.time);
+        // Sorting may have made them fewer.
+        let after = row.bytes.len();
+        self.bytes = (self.bytes + after).saturating_sub(before);
+        if self.bytes >= self.memory_bytes { self.spill() } else { Ok(()) }
+    }
+
+    /// Learns that something happens at a time of a row, without storing it.
+    #[inline]
+    pub(super) fn pass(&mut self, row: usize, time: u64) {
+        if let Some(row) = self.row(row) {
+            row.latest = row.latest.max(time);
+        }
+    }
+
+    /// The latest time of some rows.
+    pub(super) fn latest(&self, rows: &[usize]) -> u64 {
+        rows.iter().filter_map(|row| self.rows.get(*row)).map(|row| row.latest).max().unwrap_or(0)
+    }
+
+    #[inline]
+    fn row(&mut self, row: usize) -> Option<&mut Row> {
         if row >= self.rows.len() {
             self.rows.resize_with(row + 1, Row::default);
         }
-        let Some(row) = self.rows.get_mut(row) else { return Ok(()) };
-        let before = row.bytes.len();
-        encode(&mut row.bytes, row.last, item);
-        row.last = (item.time, item.seq);
-        let key = item.key();
-        row.is_unsorted |= key < row.last_key;
-        row.last_key = key;
-        self.bytes += row.bytes.len() - before;
-        if self.bytes >= self.memory_bytes { self.spill() } else { Ok(()) }
+        self.rows.get_mut(row)
     }
 
     #[cold]
@@ -198,13 +301,11 @@ impl Store {
             None => tempfile::tempfile().map_err(failed)?,
         };
         for row in self.rows.iter_mut().filter(|row| !row.bytes.is_empty()) {
-            row.sort();
-            file.write_all(&row.bytes).map_err(failed)?;
-            let end = self.file_bytes + row.bytes.len() as u64;
+            let block = merged(row.take())?;
+            file.write_all(&block).map_err(failed)?;
+            let end = self.file_bytes + block.len() as u64;
             row.blocks.push((self.file_bytes, end));
             self.file_bytes = end;
-            row.bytes = Vec::new();
-            (row.last, row.last_key) = ((0, 0), (0, 0, 0));
         }
         self.bytes = 0;
         self.file = Some(file);
@@ -216,51 +317,70 @@ impl Store {
     pub(super) fn each(
         &mut self,
         rows: &[usize],
-        visit: &mut dyn FnMut(usize, &Item<'_>) -> Result<(), Error>,
+        visit: impl FnMut(usize, &Item<'_>) -> Result<(), Error>,
     ) -> Result<(), Error> {
         let mut sources = Vec::new();
         for (of, row) in rows.iter().enumerate() {
             let Some(row) = self.rows.get_mut(*row) else { continue };
-            row.sort();
-            for &(at, end) in &row.blocks {
-                sources.push(Block::new(of, Vec::new(), at, end));
-            }
-            let rest = std::mem::take(&mut row.bytes);
-            if !rest.is_empty() {
-                sources.push(Block::new(of, rest, 0, 0));
-            }
+            sources.extend(row.blocks.iter().map(|&(at, end)| Block::new(of, Vec::new(), at, end)));
+            sources.extend(row.take().into_iter().map(|segment| Block::new(of, segment, 0, 0)));
         }
-        let file = &mut self.file;
-        if let [only] = sources.as_mut_slice() {
-            let of = only.of;
-            while let Some(item) = only.next(file)? {
-                visit(of, &item)?;
-            }
-            return Ok(());
+        merge(sources, &mut self.file, visit)
+    }
+}
+
+/// Segments as one.
+fn merged(mut segments: Vec<Vec<u8>>) -> Result<Vec<u8>, Error> {
+    if segments.len() < 2 {
+        return Ok(segments.pop().unwrap_or_default());
+    }
+    let mut out = Vec::with_capacity(segments.iter().map(Vec::len).sum());
+    let mut last = (0, 0);
+    let sources = segments.into_iter().map(|segment| Block::new(0, segment, 0, 0)).collect();
+    merge(sources, &mut None, |_, item| {
+        encode(&mut out, last, item);
+        last = (item.time, item.seq);
+        Ok(())
+    })?;
+    Ok(out)
+}
+
+/// Passes the events of sorted sources to a visitor, in the order of their times; of equal ones, those of the first
+/// source first.
+fn merge(
+    mut sources: Vec<Block>,
+    file: &mut Option<File>,
+    mut visit: impl FnMut(usize, &Item<'_>) -> Result<(), Error>,
+) -> Result<(), Error> {
+    if let [only] = sources.as_mut_slice() {
+        let of = only.of;
+        while let Some(item) = only.next(file)? {
+            visit(of, &item)?;
         }
-        let mut heap = BinaryHeap::new();
-        for (n, source) in sources.iter_mut().enumerate() {
-            if let Some(item) = source.next(file)? {
+        return Ok(());
+    }
+    let mut heap = BinaryHeap::new();
+    for (n, source) in sources.iter_mut().enumerate() {
+        if let Some(item) = source.next(file)? {
+            heap.push(Reverse((item.key(), n)));
+            source.step_back();
+        }
+    }
+    while let Some(Reverse((_, n))) = heap.pop() {
+        let Some(source) = sources.get_mut(n) else { break };
+        let of = source.of;
+        // As long as it is first, it goes on.
+        let until = heap.peek().map(|Reverse((key, n))| (*key, *n));
+        while let Some(item) = source.next(file)? {
+            if until.is_some_and(|until| (item.key(), n) > until) {
                 heap.push(Reverse((item.key(), n)));
                 source.step_back();
+                break;
             }
+            visit(of, &item)?;
         }
-        while let Some(Reverse((_, n))) = heap.pop() {
-            let Some(source) = sources.get_mut(n) else { break };
-            let of = source.of;
-            // As long as it is first, it goes on.
-            let until = heap.peek().map(|Reverse((key, n))| (*key, *n));
-            while let Some(item) = source.next(file)? {
-                if until.is_some_and(|until| (item.key(), n) > until) {
-                    heap.push(Reverse((item.key(), n)));
-                    source.step_back();
-                    break;
-                }
-                visit(of, &item)?;
-            }
-        }
-        Ok(())
     }
+    Ok(())
 }
 
 /// Sorted events of a row, in memory or in the file.
@@ -285,19 +405,19 @@ impl Block {
         (self.at, self.last) = self.before;
     }
 
+    #[inline]
     fn next(&mut self, file: &mut Option<File>) -> Result<Option<Item<'_>>, Error> {
-        while decode(self.buffer.get(self.at..).unwrap_or_default(), self.last).is_none() {
-            if !self.refill(file)? {
-                return Ok(None);
+        let found = loop {
+            match decode(&self.buffer, self.at, self.last) {
+                Some(found) => break found,
+                None if self.refill(file)? => {}
+                None => return Ok(None),
             }
-        }
-        let Some((item, used)) = decode(self.buffer.get(self.at..).unwrap_or_default(), self.last) else {
-            return Ok(None);
         };
         self.before = (self.at, self.last);
-        self.at += used;
-        self.last = (item.time, item.seq);
-        Ok(Some(item))
+        self.at = found.end;
+        self.last = (found.time, found.seq);
+        Ok(Some(found.item(&self.buffer)))
     }
 
     /// Reads more; false if there is none.
@@ -335,12 +455,15 @@ mod tests {
 
     #[test]
     fn rows_come_back_in_order_whatever_fits_into_memory() {
-        for memory_bytes in [1, 300, 5000, 1 << 20] {
+        for (memory_bytes, count) in
+            [(1, 500), (300, 500), (5000, 500), (1 << 20, 500), (1 << 20, 20_000), (2 << 20, 40_000)]
+        {
             let mut random = random();
             let mut store = Store { memory_bytes, ..Store::default() };
             let mut expected = Vec::new();
-            for seq in 0..500 {
-                let time = if random(4) == 0 { random(1000) } else { seq * 10 };
+            for seq in 0..count {
+                // Now and then one is early, and then all begin again.
+                let time = if random(4) == 0 { random(1000) } else { seq * 10 % 150_000 };
                 let kept = match random(4) {
                     0 => Kept::Begin,
                     1 => Kept::Complete(random(50)),
@@ -357,11 +480,11 @@ mod tests {
             }
             expected.sort();
             let mut found = Vec::new();
-            let mut take = |of: usize, item: &Item<'_>| {
+            let take = |of: usize, item: &Item<'_>| {
                 found.push((item.key(), of, item.parts.to_vec()));
                 Ok(())
             };
-            store.each(&[0, 1, 2], &mut take).unwrap_or_else(|error| panic!("{error}"));
+            store.each(&[0, 1, 2], take).unwrap_or_else(|error| panic!("{error}"));
             assert_eq!(found, expected, "{memory_bytes} bytes");
         }
     }
@@ -373,12 +496,12 @@ mod tests {
         let item = Item { time: u64::MAX, seq: 3, name: 1, kept: Kept::Begin, parts: &parts };
         store.push(0, &item).unwrap_or_else(|error| panic!("{error}"));
         let mut count = 0;
-        let mut take = |_: usize, found: &Item<'_>| {
+        let take = |_: usize, found: &Item<'_>| {
             assert_eq!(*found, item);
             count += 1;
             Ok(())
         };
-        store.each(&[0], &mut take).unwrap_or_else(|error| panic!("{error}"));
+        store.each(&[0], take).unwrap_or_else(|error| panic!("{error}"));
         assert_eq!(count, 1);
     }
 }

@@ -3,7 +3,7 @@
 use super::names::{NameNumber, UNNAMED};
 use super::sequences::read_place;
 use super::session::Session;
-use crate::wire::proto::{Fields, each_fixed64, each_number};
+use crate::wire::proto::{Fields, Value, each_fixed64, each_number};
 
 /// A number of a counter.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -49,7 +49,10 @@ pub(crate) struct Event {
     /// A field and the number of interned data it refers to, which are not there.
     pub(crate) missing: Option<(&'static str, u64)>,
     pub(crate) has_extra_counters: bool,
-    /// Annotations, categories and what else becomes attributes.
+    /// It has exactly one extra counter, on the track that its sequence says.
+    pub(crate) has_usual_counter: bool,
+    pub(crate) has_annotations: bool,
+    /// Categories and what else becomes attributes, beside annotations.
     pub(crate) has_attributes: bool,
     pub(crate) has_flows: bool,
     /// An arrow of an old trace: its number, and whether it comes and goes.
@@ -98,12 +101,16 @@ pub(crate) fn read(bytes: &[u8], sequence: usize, session: &mut Session) -> Opti
         name: UNNAMED,
         missing: None,
         has_extra_counters: false,
+        has_usual_counter: false,
+        has_annotations: false,
         has_attributes: false,
         has_flows: false,
         bound: None,
         is_complete: true,
     };
     let mut fields = Fields::of(bytes);
+    // One for an extra counter, more for what else belongs to them.
+    let mut extra = 0_u32;
     for field in fields.by_ref() {
         let value = field.value;
         match field.number {
@@ -119,9 +126,19 @@ pub(crate) fn read(bytes: &[u8], sequence: usize, session: &mut Session) -> Opti
                 event.has_attributes = true;
                 raw.category.get_or_insert(value.bytes());
             }
-            4 | 5 | 21 | 52 | 53 | 54 => event.has_attributes = true,
+            4 => event.has_annotations = true,
+            5 | 21 | 52 | 53 | 54 => event.has_attributes = true,
             6 => raw.legacy = Some(value.bytes()),
-            12 | 46 => event.has_extra_counters = true,
+            12 => {
+                event.has_extra_counters = true;
+                let one = matches!(value, Value::Varint(_));
+                extra = extra.saturating_add(if one { 1 } else { 2 });
+            }
+            46 => {
+                event.has_extra_counters = true;
+                extra = 2;
+            }
+            31 | 45 => extra = 2,
             23 => raw.name = Some(value.bytes()),
             33 => raw.place = Some(value.bytes()),
             34 => raw.place_iid = Some(value.number()),
@@ -131,6 +148,7 @@ pub(crate) fn read(bytes: &[u8], sequence: usize, session: &mut Session) -> Opti
         }
     }
     event.is_complete = fields.fault().is_none();
+    event.has_usual_counter = extra == 1;
     let legacy = raw.legacy.map(read_legacy);
     event.track = track(&raw, sequence, session);
     event.shape = match (raw.kind, &legacy) {

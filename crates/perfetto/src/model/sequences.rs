@@ -66,6 +66,8 @@ pub(crate) struct Sequence {
     pub(crate) track: Option<u64>,
     pub(crate) counter_tracks: Vec<u64>,
     pub(crate) double_counter_tracks: Vec<u64>,
+    /// A counter's track whose row is known for good, and that row.
+    pub(crate) placed: Option<(u64, usize)>,
     pub(crate) clocks: Vec<OwnClock>,
     /// The thread of events without a track, in old traces: process and thread.
     pub(crate) thread: Option<(u64, u64)>,

@@ -12,7 +12,7 @@ use crate::wire::parse::parse;
 use crate::wire::proto::Fields;
 use crate::wire::reader::Reader;
 use crate::wire::record::{Layout, Record, data};
-use crate::wire::schema::validate;
+use crate::wire::schema::{is_plain_track_event, validate};
 
 /// A packet with its place: that of the packet around it where it was compressed.
 #[derive(Debug, Clone, Copy)]
@@ -40,7 +40,7 @@ impl Packet<'_> {
 pub(crate) fn walk(
     reader: &mut Reader,
     sink: &mut dyn Sink,
-    mut visit: impl FnMut(Packet<'_>, &mut dyn Sink) -> Result<Go, Error>,
+    mut visit: impl FnMut(&Packet<'_>, &mut dyn Sink) -> Result<Go, Error>,
 ) -> Result<Passed, Error> {
     let bytes_max = reader.packet_bytes_max();
     while let Some(step) = reader.next()? {
@@ -48,7 +48,7 @@ pub(crate) fn walk(
             Step::Damage(diagnostic) => sink.report(diagnostic)?,
             Step::Record(place, record) => {
                 let packet = Packet { record, place, is_inside: false };
-                if visit(packet, sink)? == Go::Stop {
+                if visit(&packet, sink)? == Go::Stop {
                     break;
                 }
                 if record.kind() == data::COMPRESSED {
@@ -74,11 +74,11 @@ fn inside(
     outer: &Packet<'_>,
     bytes_max: u64,
     sink: &mut dyn Sink,
-    visit: &mut impl FnMut(Packet<'_>, &mut dyn Sink) -> Result<Go, Error>,
+    visit: &mut impl FnMut(&Packet<'_>, &mut dyn Sink) -> Result<Go, Error>,
 ) -> Result<(), Error> {
     let (bytes, fault) = inflate(outer.record.data(), bytes_max);
     let fault =
-        each_inside(&bytes, |record| visit(Packet { record, place: outer.place, is_inside: true }, sink).map(|_| ()))?
+        each_inside(&bytes, |record| visit(&Packet { record, place: outer.place, is_inside: true }, sink).map(|_| ()))?
             .or(fault);
     match fault {
         None => Ok(()),
@@ -156,7 +156,10 @@ impl Session {
         let record = &packet.record;
         let head = &record.head;
         let is_plain = head.kind == data::TRACK_EVENT && record.interned().is_none() && record.defaults().is_none();
-        if (!is_plain || self.reports == Reports::All) && !self.is_valid(packet, sink)? {
+        // What is beside the data of a plain packet was read with the packet.
+        let is_known =
+            is_plain && (self.reports == Reports::Losses || (!head.is_mixed && is_plain_track_event(record.data())));
+        if !is_known && !self.is_valid(packet, sink)? {
             return Ok(None);
         }
         let Some(sequence) = self.sequences.find(head.sequence) else {
@@ -202,6 +205,14 @@ impl Session {
             return Ok(());
         }
         sink.report(packet.diagnostic(&rules::LIMIT, 0).field(what))
+    }
+
+    /// The same of the names of tracks, which are known at the end.
+    pub(crate) fn limit_of_rows(&mut self, sink: &mut dyn Sink) -> Result<(), Error> {
+        if std::mem::replace(&mut self.is_limit_reported, true) {
+            return Ok(());
+        }
+        sink.report(rules::LIMIT.at(0).field("names"))
     }
 
     fn clear_or_lose(&mut self, packet: &Packet<'_>, at: usize, sink: &mut dyn Sink) -> Result<(), Error> {

@@ -20,15 +20,16 @@ pub(crate) fn check(mut reader: Reader, distinct_max: usize, sink: &mut dyn Sink
     let mut checker = Checker {
         session: Session::new(distinct_max, Reports::All),
         distinct_max,
-        tracks: Map::default(),
-        order: Vec::new(),
+        index: Map::default(),
+        last: None,
+        tracks: Vec::new(),
         unknown_kinds: Vec::new(),
         missing: Map::default(),
         losses: Vec::new(),
     };
     let passed = walk(&mut reader, sink, |packet, sink| {
-        if let Some(entered) = checker.session.enter(&packet, sink)? {
-            checker.packet(&packet, entered, sink)?;
+        if let Some(entered) = checker.session.enter(packet, sink)? {
+            checker.packet(packet, entered, sink)?;
         }
         Ok(Go::On)
     })?;
@@ -37,8 +38,11 @@ pub(crate) fn check(mut reader: Reader, distinct_max: usize, sink: &mut dyn Sink
 }
 
 /// A track, as far as its slices are counted. Packets of a track are nearly always on one sequence, in order.
-#[derive(Debug, Clone, Copy, Default)]
+#[derive(Debug, Clone, Copy)]
 struct CheckedTrack {
+    key: TrackKey,
+    /// Offset and number of the packet of its first event.
+    first: (u64, u64),
     open: u64,
     /// Offset and number of the packet that began the innermost slice.
     last: (u64, u64),
@@ -48,9 +52,12 @@ struct CheckedTrack {
 struct Checker {
     session: Session,
     distinct_max: usize,
-    tracks: Map<TrackKey, CheckedTrack>,
+    /// Numbers of the tracks.
+    index: Map<TrackKey, usize>,
+    /// The track of the last event: that of most is the same.
+    last: Option<(TrackKey, usize)>,
     /// The tracks in the order of their first events.
-    order: Vec<(TrackKey, (u64, u64))>,
+    tracks: Vec<CheckedTrack>,
     unknown_kinds: Vec<u32>,
     /// What was reported to be missing: a field of a sequence.
     missing: Map<(usize, &'static str, u64), ()>,
@@ -127,15 +134,14 @@ impl Checker {
         if event.shape == Shape::Other {
             return Ok(());
         }
-        if self.tracks.len() >= self.distinct_max && !self.tracks.contains_key(&event.track) {
-            return self.session.limit(packet, "tracks", sink);
-        }
         let place = (packet.place.offset, packet.place.seq);
-        let order = &mut self.order;
-        let track = self.tracks.entry(event.track).or_insert_with(|| {
-            order.push((event.track, place));
-            CheckedTrack::default()
-        });
+        let number = match self.last {
+            Some((last, number)) if last == event.track => Some(number),
+            _ => self.track(event.track, place),
+        };
+        let Some(track) = number.and_then(|number| self.tracks.get_mut(number)) else {
+            return self.session.limit(packet, "tracks", sink);
+        };
         match event.shape {
             Shape::Begin => {
                 track.open += 1;
@@ -149,6 +155,21 @@ impl Checker {
             _ => {}
         }
         Ok(())
+    }
+
+    /// The number of a track, known or new; `None` beyond the limit.
+    fn track(&mut self, key: TrackKey, first: (u64, u64)) -> Option<usize> {
+        let number = match self.index.get(&key) {
+            Some(&number) => number,
+            None if self.tracks.len() >= self.distinct_max => return None,
+            None => {
+                self.tracks.push(CheckedTrack { key, first, open: 0, last: (0, 0), has_orphans: false });
+                self.index.insert(key, self.tracks.len() - 1);
+                self.tracks.len() - 1
+            }
+        };
+        self.last = Some((key, number));
+        Some(number)
     }
 
     #[cold]
@@ -173,19 +194,19 @@ impl Checker {
             sink.report(rules::DATA_LOSS.at(offset).record(seq).field(path).found(count.to_string()))?;
         }
         let mut reported = 0;
-        for (key, (offset, seq)) in &self.order {
-            let Some(track) = self.tracks.get(key) else { continue };
-            if let TrackKey::Uuid(uuid) = key
-                && *uuid != 0
-                && self.session.tracks.descriptor(*uuid).is_none()
+        for track in &self.tracks {
+            if let TrackKey::Uuid(uuid) = track.key
+                && uuid != 0
+                && self.session.tracks.descriptor(uuid).is_none()
                 && reported < TRACKS_MAX
             {
                 reported += 1;
-                sink.report(rules::NO_DESCRIPTOR.at(*offset).record(*seq).found(shown(*key)))?;
+                let (offset, seq) = track.first;
+                sink.report(rules::NO_DESCRIPTOR.at(offset).record(seq).found(shown(track.key)))?;
             }
             if track.open > 0 && reported < TRACKS_MAX {
                 reported += 1;
-                let found = format!("{} on {}", track.open, shown(*key));
+                let found = format!("{} on {}", track.open, shown(track.key));
                 let (offset, seq) = track.last;
                 sink.report(rules::BEGIN_WITHOUT_END.at(offset).record(seq).found(found))?;
             }

@@ -25,7 +25,7 @@ pub(crate) fn info(mut reader: Reader, distinct_max: usize, sink: &mut dyn Sink)
     info.set_container(reader.layers(), None);
     let mut counter = Counter::new(distinct_max);
     let passed = walk(&mut reader, &mut Damage(sink), |packet, _| {
-        counter.packet(&packet);
+        counter.packet(packet);
         Ok(Go::On)
     })?;
     info.bytes = passed.bytes;

@@ -22,7 +22,7 @@ pub type Need = anytrace_core::Need<Fault>;
 /// # Errors
 /// [`anytrace_core::Need::More`] with the length that the window must have; [`anytrace_core::Need::Bad`] when it begins
 /// with no packet.
-#[inline]
+#[inline(always)]
 pub fn parse<'a>(window: &'a [u8], _layout: &Layout) -> Result<(Record<'a>, usize), Need> {
     let (start, length) = frame(window)?;
     let end = usize::try_from(length).ok().and_then(|length| start.checked_add(length));

@@ -164,6 +164,19 @@ impl<'a> Iterator for Fields<'a> {
                 None => self.fail(at, number, "a value inside the message"),
             };
         }
+        // The others are mostly two bytes.
+        if let Some(&second) = self.bytes.get(at + 1)
+            && first >= 0x80
+            && (1..0x80).contains(&second)
+            && matches!(first & 7, 0 | 2)
+        {
+            self.at = at + 2;
+            let number = u32::from(second) << 4 | u32::from(first & 0x7f) >> 3;
+            return match self.value(u64::from(first & 7)) {
+                Some((value, value_at)) => Some(Field { number, value, at, value_at }),
+                None => self.fail(at, number, "a value inside the message"),
+            };
+        }
         self.next_other(at)
     }
 }
@@ -193,11 +206,34 @@ pub(crate) fn varint(bytes: &[u8], at: usize) -> Option<(u64, usize)> {
     if first < 0x80 {
         return Some((first.into(), at + 1));
     }
+    let second = *bytes.get(at + 1)?;
+    if second < 0x80 {
+        return Some((u64::from(second) << 7 | u64::from(first & 0x7f), at + 2));
+    }
     longer_varint(bytes, at)
 }
 
 #[inline]
 fn longer_varint(bytes: &[u8], at: usize) -> Option<(u64, usize)> {
+    let Some(word) = anytrace_core::bytes::array_at(bytes, at).map(u64::from_le_bytes) else {
+        return longest_varint(bytes, at);
+    };
+    // The last byte is the first without its highest bit.
+    let ends = !word & 0x8080_8080_8080_8080;
+    if ends == 0 {
+        return longest_varint(bytes, at);
+    }
+    let groups = word & (ends ^ (ends - 1)) & 0x7f7f_7f7f_7f7f_7f7f;
+    // Seven bits of each byte, joined in pairs.
+    let groups = (groups & 0x007f_007f_007f_007f) | (groups & 0x7f00_7f00_7f00_7f00) >> 1;
+    let groups = (groups & 0x0000_3fff_0000_3fff) | (groups & 0x3fff_0000_3fff_0000) >> 2;
+    let value = (groups & 0x0fff_ffff) | (groups & 0x0fff_ffff_0000_0000) >> 4;
+    Some((value, at + ends.trailing_zeros() as usize / 8 + 1))
+}
+
+/// A number of nine or ten bytes, or close to the end.
+#[inline(never)]
+fn longest_varint(bytes: &[u8], at: usize) -> Option<(u64, usize)> {
     let mut value = 0_u64;
     for (n, byte) in bytes.get(at..)?.iter().take(10).enumerate() {
         let bits = u64::from(byte & 0x7f);
@@ -298,12 +334,21 @@ mod tests {
 
     #[test]
     fn numbers_keep_their_width() {
-        for value in [0, 1, 127, 128, 300, 1 << 32, u64::MAX] {
+        let ends = (0..64).flat_map(|bit| [(1 << bit) - 1, 1 << bit, 0xa5a5_a5a5_a5a5_a5a5 >> bit]);
+        for value in ends.chain([300, u64::MAX]) {
             for width in 0..=10 {
                 let mut out = Vec::new();
                 push_varint(&mut out, value, width);
-                assert_eq!(varint(&out, 0), Some((value, out.len())), "{value} in {width}");
-                assert_eq!(out.len(), varint_bytes(value).max(width));
+                let length = out.len();
+                assert_eq!(varint(&out, 0), Some((value, length)), "{value} in {width}");
+                assert_eq!(length, varint_bytes(value).max(width));
+                // Whatever is behind it, and with nothing behind it.
+                for behind in [0, 0x7f, 0x80, 0xff] {
+                    out.truncate(length);
+                    out.resize(length + 9, behind);
+                    assert_eq!(varint(&out, 0), Some((value, length)), "{value} in {width}, then {behind}");
+                }
+                assert_eq!(varint(&out[..length - 1], 0), None, "{value} in {width}, cut");
             }
         }
     }

@@ -103,7 +103,7 @@ impl Reader {
     /// # Errors
     /// I/O.
     #[allow(clippy::should_implement_trait, reason = "an iterator's items cannot borrow from it")]
-    #[inline]
+    #[inline(always)]
     pub fn next(&mut self) -> Result<Option<Step<'_, Record<'_>>>, Error> {
         let (place, head, start, end, length_bytes) = loop {
             if let Some(diagnostic) = self.damage.pop_front() {

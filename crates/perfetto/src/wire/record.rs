@@ -1,7 +1,7 @@
 //! The contents of a trace: packets, the repeated field 1 of the message `Trace` (`perfetto/trace/trace.proto`).
 
 pub(crate) use super::numbers::{data, field, is_number_field};
-use super::proto::{Field, Fields, Value};
+use super::proto::{Field, Fields, Value, varint};
 use super::schema;
 
 /// The format's name, in file names, codes and JSON.
@@ -50,8 +50,13 @@ struct Part {
 
 impl Part {
     fn of(field: &Field<'_>) -> Self {
+        Self::at(field.value_at, field.value.bytes().len())
+    }
+
+    #[inline]
+    fn at(at: usize, bytes: usize) -> Self {
         let short = |length| u32::try_from(length).unwrap_or(0);
-        Self { at: short(field.value_at), bytes: short(field.value.bytes().len()) }
+        Self { at: short(at), bytes: short(bytes) }
     }
 
     fn get(self, body: &[u8]) -> &[u8] {
@@ -76,6 +81,8 @@ pub(crate) struct Head {
     pub(crate) is_first: bool,
     /// The field number of its data; 0 for none.
     pub(crate) kind: u32,
+    /// It has other fields that could be its data: an unknown one beside a known one.
+    pub(crate) is_mixed: bool,
     data: Part,
     interned: Option<Part>,
     defaults: Option<Part>,
@@ -152,28 +159,56 @@ impl<'a> Record<'a> {
 /// Reads the fields of a packet's body, down to their lengths; what is in them is not looked at.
 #[inline]
 pub(crate) fn read_head(body: &[u8]) -> Result<Head, Fault> {
+    read_usual(body).map_or_else(|| read_any(body), Ok)
+}
+
+/// A body as nearly all are: known numbers, and one kind of data. `None` where it takes a closer look to know.
+#[inline]
+fn read_usual(body: &[u8]) -> Option<Head> {
+    let mut head = Head::default();
+    let mut at = 0;
+    while let Some(&tag) = body.get(at) {
+        // A tag of one or two bytes.
+        let (number, value_at) = match body.get(at + 1) {
+            Some(&second @ 1..0x80) if tag >= 0x80 => (u32::from(second) << 4 | u32::from(tag & 0x7f) >> 3, at + 2),
+            Some(_) if tag < 0x80 => (u32::from(tag >> 3), at + 1),
+            _ => return None,
+        };
+        let (value, next) = varint(body, value_at)?;
+        at = match tag & 7 {
+            0 if head.number(number, value) => next,
+            2 if number > 0 && !is_number_field(number) => {
+                let end = next.checked_add(usize::try_from(value).ok()?)?;
+                let part = Part::at(next, body.get(next..end)?.len());
+                match number {
+                    field::INTERNED_DATA => head.interned = Some(part),
+                    field::DEFAULTS => head.defaults = Some(part),
+                    _ if head.kind != 0 => return None,
+                    _ => (head.kind, head.data) = (number, part),
+                }
+                end
+            }
+            _ => return None,
+        };
+    }
+    Some(head)
+}
+
+#[inline(never)]
+fn read_any(body: &[u8]) -> Result<Head, Fault> {
     let mut head = Head::default();
     let mut fields = Fields::of(body);
     for one in fields.by_ref() {
         match (one.number, one.value) {
-            (field::TIMESTAMP, Value::Varint(value)) => head.timestamp = Some(value),
-            (field::SEQUENCE_ID, Value::Varint(value)) => head.sequence = low(value),
-            (field::SEQUENCE_FLAGS, Value::Varint(value)) => {
-                head.is_cleared |= value & FLAG_CLEARED != 0;
-                head.needs_state = value & FLAG_NEEDS != 0;
-            }
-            (field::TIMESTAMP_CLOCK, Value::Varint(value)) => head.clock = Some(low(value)),
+            (number, Value::Varint(value)) if head.number(number, value) => {}
             (field::INTERNED_DATA, Value::Bytes(_)) => head.interned = Some(Part::of(&one)),
             (field::DEFAULTS, Value::Bytes(_)) => head.defaults = Some(Part::of(&one)),
-            (field::STATE_CLEARED, Value::Varint(value)) => head.is_cleared |= value != 0,
-            (field::PACKET_DROPPED, Value::Varint(value)) => head.is_after_loss = value != 0,
-            (field::FIRST_ON_SEQUENCE, Value::Varint(value)) => head.is_first = value != 0,
-            (field::TRUSTED_UID | field::TRUSTED_PID | field::MACHINE_ID, Value::Varint(_)) => {}
             (number, Value::Bytes(_)) if !is_number_field(number) => {
                 // Packets that a damaged length covers look like data of one packet: field 1 is `ftrace_events`.
                 if head.kind != 0 && schema::is_known(number) && schema::is_known(head.kind) {
                     return Err(Fault { field: TWO_DATA, ..fault(number, "one kind of data in a packet", one.at) });
                 }
+                head.is_mixed |= head.kind != 0;
                 (head.kind, head.data) = (number, Part::of(&one));
             }
             (number, _) => {
@@ -181,6 +216,7 @@ pub(crate) fn read_head(body: &[u8]) -> Result<Head, Fault> {
                     let expected = if is_number_field(number) { "a varint" } else { "a length and bytes" };
                     return Err(fault(number, expected, one.at));
                 }
+                head.is_mixed |= head.kind != 0;
                 head.kind = number;
             }
         }
@@ -188,6 +224,28 @@ pub(crate) fn read_head(body: &[u8]) -> Result<Head, Fault> {
     match fields.fault() {
         None => Ok(head),
         Some(bad) => Err(fault(bad.number, bad.expected, bad.at)),
+    }
+}
+
+impl Head {
+    /// Takes the value of a field that is a number; false for any other field.
+    #[inline(always)]
+    fn number(&mut self, number: u32, value: u64) -> bool {
+        match number {
+            field::TIMESTAMP => self.timestamp = Some(value),
+            field::SEQUENCE_ID => self.sequence = low(value),
+            field::SEQUENCE_FLAGS => {
+                self.is_cleared |= value & FLAG_CLEARED != 0;
+                self.needs_state = value & FLAG_NEEDS != 0;
+            }
+            field::TIMESTAMP_CLOCK => self.clock = Some(low(value)),
+            field::STATE_CLEARED => self.is_cleared |= value != 0,
+            field::PACKET_DROPPED => self.is_after_loss = value != 0,
+            field::FIRST_ON_SEQUENCE => self.is_first = value != 0,
+            field::TRUSTED_UID | field::TRUSTED_PID | field::MACHINE_ID => {}
+            _ => return false,
+        }
+        true
     }
 }
 
@@ -214,6 +272,49 @@ mod tests {
         assert_eq!((record.data(), record.head.clock, record.interned()), (&b"\x48\x01"[..], Some(64), Some(&b""[..])));
         assert!(record.head.is_cleared && record.head.needs_state && record.defaults().is_none());
         assert_eq!(record.kind_name(), "track_event");
+    }
+
+    #[test]
+    fn what_is_usual_is_read_as_anything_is() {
+        let mut state = 88_172_645_463_325_252_u64;
+        let mut random = move |below: usize| {
+            // xorshift64 (Marsaglia 2003).
+            state ^= state << 13;
+            state ^= state >> 7;
+            state ^= state << 17;
+            usize::try_from(state >> 24).unwrap_or(0) % below
+        };
+        // Fields as they are, and with changed bytes.
+        let parts: [&[u8]; 12] = [
+            b"\x40\x85\x80\x01",
+            b"\x50\x07",
+            b"\x68\x03",
+            b"\xd0\x03\x40",
+            b"\xf8\x04\xd8\x36",
+            b"\x18\x01",
+            b"\xb8\x05\x01",
+            b"\x5a\x02\x48\x01",
+            b"\x62\x02\x12\x00",
+            b"\xda\x03\x00",
+            b"\xc2\x3e\x01a",
+            b"\xc8\x3e\x01",
+        ];
+        let (mut usual, mut any) = (0, 0);
+        for _ in 0..100_000 {
+            let mut body: Vec<u8> = (0..random(6)).flat_map(|_| parts[random(parts.len())]).copied().collect();
+            if !body.is_empty() && random(2) == 0 {
+                let at = random(body.len());
+                body[at] = u8::try_from(random(256)).unwrap_or(0);
+                body.truncate(random(body.len() + 8));
+            }
+            let found = read_any(&body);
+            match read_usual(&body) {
+                Some(head) => assert_eq!(Ok(head), found, "{body:x?}"),
+                None => any += 1,
+            }
+            usual += u32::from(found.is_ok());
+        }
+        assert!(usual > 10_000 && any > 10_000, "{usual} {any}");
     }
 
     #[test]

@@ -69,7 +69,7 @@ fn spans(
     let mut out = BufWriter::new(disk);
     let mut spool = tempfile::tempfile()?;
     let title = file.title();
-    let outlet = Outlet { out: &mut out, spool: &mut spool, title: &title, cells: Cells::Guarded };
+    let outlet = Outlet { out: &mut out, spool: &mut spool, title: &title, cells: Cells::Guarded, threads: 1 };
     let made = || -> Result<(), Error> {
         let options = span_options(work.view, file, format)?;
         let trace = format.open(input, &file.source.open)?;

@@ -1,7 +1,7 @@
 //! The state of an [`Online`] check as bytes.
 //!
 //! ```text
-//! "anytrace casemate state 2\n"
+//! "anytrace casemate state 3\n"
 //! options, note, report so far, ids, place in the trace, bytes of an incomplete record, machine
 //! sum of all bytes before it
 //! ```
@@ -15,7 +15,7 @@ use crate::options::OPTIONS;
 use crate::tools::check::{CheckOptions, Run, Verdict};
 use crate::wire::walk::push::{Push, Standing};
 
-const MAGIC: &[u8] = b"anytrace casemate state 2\n";
+const MAGIC: &[u8] = b"anytrace casemate state 3\n";
 
 /// Why a state cannot be used.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

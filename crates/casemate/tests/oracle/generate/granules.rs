@@ -33,6 +33,20 @@ impl Shape {
         !matches!(self.register, Sysreg::VttbrEl2 | Sysreg::Ttbr0El2)
     }
 
+    /// The entry for a table at an address.
+    pub(super) fn link(&self, table: u64) -> u64 {
+        match (self.is_wide, self.page) {
+            (false, _) => table | 3,
+            (true, 65536) => table & 0xffff_ffff_0000 | table >> 36 & 0xf000 | 3,
+            (true, _) => table & 0x3_ffff_ffff_f000 | table >> 42 & 0x300 | 3,
+        }
+    }
+
+    /// The bits of a base register for it.
+    pub(super) fn register_bits(&self, base: u64) -> u64 {
+        if self.is_wide { base & 0xffff_ffff_ffc0 | base >> 46 & 0x3c } else { base }
+    }
+
     fn control(&self) -> Sysreg {
         match self.register {
             Sysreg::VttbrEl2 => Sysreg::VtcrEl2,
@@ -62,6 +76,9 @@ pub(super) fn granules(rng: &mut Rng) -> Vec<Step> {
     let mut recipe = Recipe::new(rng);
     recipe.base = recipe.base & !0x3f_ffff | 0x40_0000;
     let shape = recipe.shape(&[Sysreg::Ttbr0El2, Sysreg::VttbrEl2]);
+    if shape.is_wide && recipe.rng.chance(50) {
+        recipe.base |= recipe.rng.below(16) << 48;
+    }
     recipe.tree(&shape);
     for _ in 0..1 + recipe.rng.below(4) {
         recipe.round(&shape);
@@ -132,7 +149,7 @@ impl Recipe<'_> {
         self.init(self.base, number);
         for level in shape.first..3 {
             let (entry, next) = (self.place(shape, level), self.table(shape, level + 1));
-            self.write(entry, next | 3);
+            self.write(entry, shape.link(next));
         }
         let leaf = self.leaf(shape, 3);
         let entry = self.place(shape, 3);
@@ -144,13 +161,13 @@ impl Recipe<'_> {
         self.sysreg(registers[0], control);
         let id = if shape.register == Sysreg::Ttbr0El2 { 0 } else { self.rng.pick(&[1, 1, 0x101, 0x100]) };
         let odd = if self.rng.chance(3) { 0x200 } else { 0 };
-        self.sysreg(registers[1], id << 48 | self.base | odd);
+        self.sysreg(registers[1], id << 48 | shape.register_bits(self.base) | odd);
         self.act(Transition::Lock { address: self.base + 0x3_0000 });
         if self.rng.chance(20) && !shape.has_halves() {
             let vs = self.rng.below(2) << 19;
             self.sysreg(registers[0], control | vs);
             let id = self.rng.pick(&[1, 0x101, 2]);
-            self.sysreg(registers[1], id << 48 | self.base);
+            self.sysreg(registers[1], id << 48 | shape.register_bits(self.base));
         }
     }
 
@@ -168,8 +185,11 @@ impl Recipe<'_> {
 
     /// An entry is changed in place, or broken, cleaned by its address or entirely, and made again.
     pub(super) fn round(&mut self, shape: &Shape) {
-        if self.rng.chance(12) {
-            return self.group(shape);
+        match self.rng.below(100) {
+            0..8 => return self.group(shape),
+            8..15 => return self.regroup(shape),
+            15..22 if shape.first < 3 && shape.is_stage_one() => return self.limit(shape),
+            _ => {}
         }
         let level = if self.rng.chance(70) { 3 } else { shape.first + self.rng.below((4 - shape.first) as u64) as i64 };
         let entry = self.place(shape, level);
@@ -193,7 +213,7 @@ impl Recipe<'_> {
         self.write(entry, value);
         if self.rng.chance(30) {
             let next = self.table(shape, level + 1);
-            self.write(entry, if level < 3 { next | 3 } else { value });
+            self.write(entry, if level < 3 { shape.link(next) } else { value });
         }
         if self.rng.chance(10) {
             self.act(Transition::Barrier(Barrier::Dsb(Domain::Ish)));
@@ -218,6 +238,73 @@ impl Recipe<'_> {
         for number in first..(first + 1 + self.rng.below(4)).min(entries) {
             let odd = self.rng.pick(&[0, 0, 0, 0, 0, 0, 0, 0, 1 << 10, 1 << 7, 1 << 52, 1 << 8, 1 << 55, 1 << 12]);
             self.write(start + 8 * number, (output + number * bytes) & 0xffff_ffff_f000 | common ^ odd);
+        }
+    }
+
+    /// A group is broken and made again, perhaps as another range, with or without what that needs.
+    fn regroup(&mut self, shape: &Shape) {
+        let entries = match shape.page {
+            4096 => 16,
+            16384 => 128,
+            _ => 32,
+        };
+        let start = self.place(shape, 3) & !(8 * entries - 1) ^ (8 * entries);
+        let bytes = shape.page;
+        let (output, moved) = (4 * entries * bytes, self.rng.pick(&[0, entries * bytes, entries * bytes, 1 << 7]));
+        let (count, common) = (2 + self.rng.below(2), 0x700 | 1 << 52 | 3);
+        let value = |number: u64| (output + number * bytes) | common;
+        for number in 0..count {
+            self.write(start + 8 * number, value(number));
+        }
+        for number in 0..count {
+            self.write(start + 8 * number, 0);
+            if self.rng.chance(30) {
+                self.clean_one(shape, start, number);
+            }
+        }
+        let cleaned = self.rng.pick(&[0, 1, count, count, count]);
+        for number in 0..cleaned {
+            self.clean_one(shape, start, number);
+        }
+        if self.rng.chance(25) {
+            self.dsb();
+            let all = self.all_of(shape);
+            self.tlbi(all);
+            self.dsb();
+        }
+        for number in 0..count {
+            let bit = if self.rng.chance(15) { 1 << 52 } else { 0 };
+            self.write(start + 8 * number, value(number) ^ bit ^ moved);
+        }
+        if self.rng.chance(20) && shape.first < 3 {
+            let next = self.table(shape, 3);
+            let entry = self.place(shape, 2) ^ 8;
+            self.write(entry, shape.link(next + 4 * shape.page));
+        }
+    }
+
+    /// DSB, TLBI by address, DSB for an entry of the last level.
+    fn clean_one(&mut self, shape: &Shape, start: u64, number: u64) {
+        let table = self.table(shape, 3);
+        let slot = (start.wrapping_sub(table) / 8).wrapping_add(number);
+        let own = (self.place(shape, 3) - table) / 8;
+        let input = self.first_input(shape).wrapping_add(slot.wrapping_sub(own).wrapping_mul(shape.page));
+        self.dsb();
+        self.by_address(shape, 3, input);
+        self.dsb();
+    }
+
+    /// A table takes rights from what is below it, or gives some back.
+    fn limit(&mut self, shape: &Shape) {
+        let level = shape.first + self.rng.below((3 - shape.first) as u64) as i64;
+        let limits = self.rng.below(16) << 59;
+        let entry = shape.link(self.table(shape, level + 1)) | limits;
+        self.write(self.place(shape, level), entry);
+        if self.rng.chance(60) {
+            let input = self.first_input(shape);
+            self.dsb();
+            self.by_address(shape, 3, input);
+            self.dsb();
         }
     }
 

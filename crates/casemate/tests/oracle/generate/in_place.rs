@@ -15,12 +15,12 @@ const OPEN: u64 = 0x7fc;
 
 /// Changes of permissions or of sizes.
 pub(super) fn in_place(rng: &mut Rng) -> Vec<Step> {
-    let is_size = rng.chance(50);
+    let kind = rng.below(100);
     let mut recipe = Recipe::new(rng);
-    if is_size {
-        recipe.resized()
-    } else {
-        recipe.stale_permissions()
+    match kind {
+        0..30 => recipe.resized(),
+        30..76 => recipe.stale_permissions(),
+        _ => recipe.limits(),
     }
     recipe.steps
 }
@@ -218,6 +218,71 @@ impl Recipe<'_> {
         }
     }
 
+    /// Tables of stage 1 take rights from what is below them, and give them back.
+    fn limits(&mut self) {
+        let (hcr, tcr) = self.rng.pick(&[
+            (None, None),
+            (None, None),
+            (None, Some(16)),
+            (None, Some(1 << 24 | 16)),
+            (Some(1 << 34 | 1), Some(1 << 22 | 16)),
+            (Some(1 << 34 | 1), Some(1 << 40 | 16)),
+            (Some(1 << 34 | 1), Some(1 << 41 | 16)),
+        ]);
+        self.chain();
+        let other = self.page(3) + 8 * ((self.slots[3] + 1) % 512);
+        let attributes = self.rng.pick(&[0x700, 0x740, 0xf00, 0xf40, 0x780, 0x300, 0x700 | 1 << 51]);
+        self.write(self.entry(3), OUTPUT | attributes | 3);
+        self.write(other, (OUTPUT + PAGE) | attributes ^ 0x800 | 3);
+        let block = self.page(2) + 8 * ((self.slots[2] + 1) % 512);
+        self.write(block, OUTPUT | attributes | 1);
+        for (register, value) in [(Sysreg::HcrEl2, hcr), (Sysreg::TcrEl2, tcr)] {
+            if let Some(value) = value {
+                self.sysreg(register, value);
+            }
+        }
+        for thread in [self.thread, self.other()] {
+            let (register, value) = (Sysreg::Ttbr0El2, self.base);
+            self.by(thread, Transition::SysregWrite { register, value });
+        }
+        self.lock();
+        let has_second = self.rng.chance(70);
+        if has_second {
+            self.second_root();
+        }
+        let mut limits = [0_u64; 3];
+        for _ in 0..2 + self.rng.below(4) {
+            let level = self.rng.below(3);
+            let flipped = self.rng.pick(&[1, 2, 4, 8, 6, 15, 12]) << 59;
+            let flipped = if self.rng.chance(5) { flipped | 1 << 63 } else { flipped };
+            limits[level as usize] ^= flipped;
+            let value = self.page(level + 1) | limits[level as usize] | 3;
+            self.write(self.entry(level), value);
+            match self.rng.below(12) {
+                0 => {
+                    // The leaf loses rights by itself too.
+                    let flipped = self.rng.pick(&[0x80, 1 << 54, 0x400]);
+                    self.write(self.entry(3), (OUTPUT | attributes | 3) ^ flipped);
+                }
+                1 => {
+                    let value = self.rng.pick(&[1 << 24 | 16, 1 << 41 | 16, 16]);
+                    self.sysreg(Sysreg::TcrEl2, value);
+                }
+                2 => {
+                    self.write(self.entry(3), 0);
+                    self.some_maintenance(1, 5);
+                    self.write(self.entry(3), OUTPUT | attributes | 3);
+                }
+                _ => {}
+            }
+            let steps = self.rng.pick(&[0, 1, 3, 3, 3, 6]);
+            self.some_maintenance(1, steps);
+            if self.rng.chance(60) {
+                self.some_handover(has_second);
+            }
+        }
+    }
+
     /// The entries of a table that map what a block of level 2 maps, sometimes with one that does not.
     fn table_of_block(&mut self, table: u64, block: u64) {
         let attributes = block & !0x0000_ffff_ffff_f003;
@@ -266,7 +331,8 @@ impl Recipe<'_> {
             match self.rng.below(10) {
                 0..4 => {
                     is_table = !is_table;
-                    self.write(entry, if is_table { table | 3 } else { block | marked });
+                    let limits = if stage == 1 { self.rng.pick(&[0, 0, 1 << 60, 1 << 62]) } else { 0 };
+                    self.write(entry, if is_table { table | limits | 3 } else { block | marked });
                 }
                 4 if !is_table => self.write(entry, block | 1 << 16),
                 5 if !is_table => {

@@ -20,6 +20,7 @@ static HEPH: TimelineOutput = TimelineOutput {
     help: "a Heph trace, for `stats`, `flame`, `view` and all other verbs",
     limits: &[],
     folder: None,
+    is_parallel: false,
     open: |outlet| Box::new(SpanWriter::new(outlet.out)),
 };
 
@@ -40,7 +41,7 @@ impl TimelineFile {
     /// What writes it.
     pub(super) fn open<'t>(&'t mut self, spool: &'t mut LateSpool) -> Measured<'t> {
         let cells = anytrace_export::cells::Cells::default();
-        let outlet = Outlet { out: &mut self.out, spool, title: &self.title, cells };
+        let outlet = Outlet { out: &mut self.out, spool, title: &self.title, cells, threads: 1 };
         Measured::new((self.form.open)(outlet), self.form.limits)
     }
 

@@ -68,11 +68,13 @@ impl Chosen {
             Opened::Empty(_) | Opened::Jsonl(..) => None,
         };
         let mut opened = Some(opened);
-        let job = Job { output: self.0, path: &options.output.output, name: &name, title: &title, given };
+        let (path, threads) = (&options.output.output, open::threads(&options.input));
+        let beside = if self.0.is_parallel { 1 } else { threads };
+        let job = Job { output: self.0, path, name: &name, title: &title, given, threads };
         let written = job.write(&mut output, &mut |out, reading| match (reading, format) {
             (Reading::Lengths, Some(format)) => lengths(format, options, out).map(|()| 0),
             (Reading::Spans, Some(format)) => match opened.take() {
-                Some(Opened::Trace(_, input)) => named_spans(format, input, options, out, &mut reporter),
+                Some(Opened::Trace(_, input)) => named_spans(format, input, options, (out, beside), &mut reporter),
                 _ => Ok(0),
             },
             // JSON lines were refused by `chosen`.
@@ -97,7 +99,7 @@ fn lengths(
     let Opened::Trace(_, input) = open::open(&options.file, &options.input)? else { return Ok(()) };
     let mut nowhere = Reporter::new("", Some(format), Way::Keep, options.input.limit);
     // Names do not matter here.
-    spans(format, input, options, None, out, &mut nowhere).map(drop)
+    spans(format, input, options, None, (out, open::threads(&options.input)), &mut nowhere).map(drop)
 }
 
 /// Emits the spans of a trace with their names; returns the number of records read.
@@ -105,7 +107,7 @@ fn named_spans(
     format: &'static dyn Format,
     input: Input,
     options: &ConvertArguments,
-    out: &mut (dyn SpanSink + Send),
+    out: (&mut (dyn SpanSink + Send), usize),
     reporter: &mut Reporter,
 ) -> Result<u64, Failure> {
     let name = input.name().to_owned();
@@ -117,13 +119,14 @@ fn named_spans(
     Ok(records)
 }
 
-/// Emits the spans of a trace; returns the number of records read.
+/// Emits the spans of a trace to an output that works on up to so many threads beside this one; returns the number of
+/// records read.
 fn spans(
     format: &'static dyn Format,
     input: Input,
     options: &ConvertArguments,
     symbols: Option<Box<dyn Symbols>>,
-    out: &mut (dyn SpanSink + Send),
+    (out, threads): (&mut (dyn SpanSink + Send), usize),
     reporter: &mut Reporter,
 ) -> Result<u64, Failure> {
     let name = input.name().to_owned();
@@ -132,7 +135,7 @@ fn spans(
     let _progress = Progress::watch(&input);
     let trace = open::enter(format, input, &options.input)?;
     let emit = |out: &mut dyn SpanSink| trace.spans(&span_options, out, reporter);
-    let emitted = emit_beside(open::threads(&options.input), out, emit);
+    let emitted = emit_beside(threads, out, emit);
     let summary = emitted.map_err(|error| Failure::of(&name, &error))?;
     Ok(summary.records)
 }
