@@ -118,12 +118,16 @@ impl<'a> Chrome<'a> {
         self.formatters.give(events, &mut self.pen)
     }
 
-    /// Writes all events that came.
+    /// Writes all events that came. Those that were not given yet are formatted here: before each new name they may be
+    /// few.
     fn catch_up(&mut self) -> Result<(), Error> {
+        self.formatters.finish(&mut self.pen)?;
         if self.events.used > 0 {
-            self.give()?;
+            self.events.known = Some(Arc::clone(&self.known));
+            self.formatters.here(&self.events, &mut self.pen)?;
+            (self.events.known, self.events.used) = (None, 0);
         }
-        self.formatters.finish(&mut self.pen)
+        Ok(())
     }
 
     /// Begins the next event of the array.

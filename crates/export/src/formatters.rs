@@ -116,6 +116,15 @@ impl<B: Send + 'static> Formatters<B> {
         Ok(())
     }
 
+    /// Formats a batch on this thread; all that were given have been written.
+    ///
+    /// # Errors
+    /// When the output cannot be written.
+    pub(crate) fn here(&self, batch: &B, pen: &mut Pen<'_>) -> Result<(), Error> {
+        (self.format)(batch, &mut pen.bytes);
+        pen.rest()
+    }
+
     /// Writes the text of all batches that were given; nothing of them is kept.
     ///
     /// # Errors
