@@ -247,8 +247,9 @@ pub unsafe extern "C" fn casemate_step(checker: *mut Checker, step: *const Step)
         return STOPPED;
     }
     let Some(transition) = step.transition() else { return INVALID };
-    let taken = take(checker, step.thread, &transition);
-    leave(entered, taken)
+    let Err(Broken { lacks_memory }) = take(checker, step.thread, &transition) else { return OK };
+    let end = checker.end(step.thread, lacks_memory);
+    leave(entered, end)
 }
 
 /// Checks a step whose operation or register is given by its name, as a trace has it: `casemate_tlbi_name` and
@@ -286,24 +287,30 @@ pub unsafe extern "C" fn casemate_step_name(
     }
     let transition = word.get(..length).and_then(|word| steps::named(is_register != 0, word, value));
     let Some(transition) = transition else { return INVALID };
-    let taken = take(checker, thread, &transition);
-    leave(entered, taken)
+    let Err(Broken { lacks_memory }) = take(checker, thread, &transition) else { return OK };
+    let end = checker.end(thread, lacks_memory);
+    leave(entered, end)
 }
 
-/// Checks a step: the result, and the last words with the one who hears them if checking stops.
-fn take(checker: &mut Checker, thread: u32, transition: &model::Transition) -> (i32, Option<(Line, Callbacks)>) {
+/// A step that broke a rule or lacked memory.
+struct Broken {
+    lacks_memory: bool,
+}
+
+/// Checks a step. What it comes to otherwise is found out elsewhere: a line that a function may return would be copied
+/// in every step.
+#[inline]
+fn take(checker: &mut Checker, thread: u32, transition: &model::Transition) -> Result<(), Broken> {
     arena::set_current(&raw mut checker.arena);
     checker.steps += 1;
     let is_clear = checker.model.step(thread, transition).is_empty();
     let lacks_memory = model::take_lack();
-    if is_clear && !lacks_memory {
-        return (OK, None);
-    }
-    let (result, end) = checker.conclude(thread, lacks_memory);
-    (result, end.map(|line| (line, checker.callbacks)))
+    if is_clear && !lacks_memory { Ok(()) } else { Err(Broken { lacks_memory }) }
 }
 
 /// Ends a call, and calls the last callback: it need not return.
+#[cold]
+#[inline(never)]
 fn leave(entered: Entered, (result, end): (i32, Option<(Line, Callbacks)>)) -> i32 {
     drop(entered);
     if let Some((line, Callbacks { context, abort: Some(abort), .. })) = end {
@@ -314,6 +321,15 @@ fn leave(entered: Entered, (result, end): (i32, Option<(Line, Callbacks)>)) -> i
 }
 
 impl Checker {
+    /// The result of a step that broke a rule or lacked memory; if checking stops, the last words with the one who hears
+    /// them.
+    #[cold]
+    #[inline(never)]
+    fn end(&mut self, thread: u32, lacks_memory: bool) -> (i32, Option<(Line, Callbacks)>) {
+        let (result, line) = self.conclude(thread, lacks_memory);
+        (result, line.map(|line| (line, self.callbacks)))
+    }
+
     /// What a step came to that broke a rule or lacked memory, and the last words if checking stops.
     #[cold]
     fn conclude(&mut self, thread: u32, lacks_memory: bool) -> (i32, Option<Line>) {
