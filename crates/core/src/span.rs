@@ -372,6 +372,17 @@ pub trait SpanSink {
     /// # Errors
     /// As [`Self::source`].
     fn edges(&mut self, batch: &EdgeBatch) -> Result<(), Error>;
+
+    /// The next edges, from who does not need the batch any more: it is empty afterwards. For sinks that keep batches for
+    /// a while; others need not implement it.
+    ///
+    /// # Errors
+    /// As [`Self::source`]; the batch may not be empty then.
+    fn take_edges(&mut self, batch: &mut EdgeBatch) -> Result<(), Error> {
+        self.edges(batch)?;
+        batch.clear();
+        Ok(())
+    }
 }
 
 /// What is shown of spans within those that caused them.

@@ -66,6 +66,19 @@ struct Events {
     used: usize,
 }
 
+impl Events {
+    /// Fills the next batch.
+    fn add(&mut self, fill: impl FnOnce(&mut EdgeBatch)) {
+        if self.batches.len() == self.used {
+            self.batches.push(EdgeBatch::default());
+        }
+        if let Some(next) = self.batches.get_mut(self.used) {
+            fill(next);
+            self.used += 1;
+        }
+    }
+}
+
 /// Batches that are formatted at once: a thread that waits is woken less often.
 const BATCHES: usize = 8;
 
@@ -197,6 +210,21 @@ impl<'a> Chrome<'a> {
             let (track, time, number) = (edge.track, edge.time, flow_number(batch, edge));
             self.end = Some(ArrowEnd { track, time, number, event: self.pen.bytes.split_off(start) });
         }
+    }
+
+    /// Whether these events cannot be formatted without those before them.
+    fn depends(&self, batch: &EdgeBatch) -> bool {
+        let is_flow = |edge: &Edge| matches!(edge.kind, EdgeKind::FlowOut | EdgeKind::FlowIn);
+        self.is_first || self.end.is_some() || batch.edges().iter().any(is_flow)
+    }
+
+    fn one_by_one(&mut self, batch: &EdgeBatch) -> Result<(), Error> {
+        self.catch_up()?;
+        for edge in batch.edges() {
+            self.edge(batch, edge);
+            self.pen.rest()?;
+        }
+        Ok(())
     }
 
     /// True where an arrow begins at the end of the last one of its number.
@@ -430,24 +458,21 @@ impl SpanSink for Chrome<'_> {
     }
 
     fn edges(&mut self, batch: &EdgeBatch) -> Result<(), Error> {
-        let is_flow = |edge: &Edge| matches!(edge.kind, EdgeKind::FlowOut | EdgeKind::FlowIn);
-        if self.is_first || self.end.is_some() || batch.edges().iter().any(is_flow) {
-            self.catch_up()?;
-            for edge in batch.edges() {
-                self.edge(batch, edge);
-                self.pen.rest()?;
-            }
-            return Ok(());
+        if self.depends(batch) {
+            return self.one_by_one(batch);
         }
-        let Events { batches, used, .. } = &mut self.events;
-        if batches.len() == *used {
-            batches.push(EdgeBatch::default());
+        self.events.add(|next| next.copy_from(batch));
+        if self.events.used < BATCHES { Ok(()) } else { self.give() }
+    }
+
+    fn take_edges(&mut self, batch: &mut EdgeBatch) -> Result<(), Error> {
+        if self.depends(batch) {
+            self.one_by_one(batch)?;
+        } else {
+            self.events.add(|next| std::mem::swap(next, batch));
         }
-        if let Some(copy) = batches.get_mut(*used) {
-            copy.copy_from(batch);
-            *used += 1;
-        }
-        if *used < BATCHES { Ok(()) } else { self.give() }
+        batch.clear();
+        if self.events.used < BATCHES { Ok(()) } else { self.give() }
     }
 }
 

@@ -180,6 +180,13 @@ impl<'a> Measured<'a> {
         self.found
     }
 
+    fn measure(&mut self, batch: &EdgeBatch) {
+        for edge in batch.edges() {
+            let depth = self.lanes.get_mut(edge.track as usize).map_or(0, |lane| lane.depth(batch, edge));
+            self.count(edge, depth);
+        }
+    }
+
     fn count(&mut self, edge: &Edge, depth: u64) {
         let is_event = !matches!(edge.kind, EdgeKind::End | EdgeKind::FlowIn | EdgeKind::FlowOut);
         self.found.events += u64::from(is_event);
@@ -218,11 +225,13 @@ impl SpanSink for Measured<'_> {
     }
 
     fn edges(&mut self, batch: &EdgeBatch) -> Result<(), Error> {
-        for edge in batch.edges() {
-            let depth = self.lanes.get_mut(edge.track as usize).map_or(0, |lane| lane.depth(batch, edge));
-            self.count(edge, depth);
-        }
+        self.measure(batch);
         self.inner.edges(batch)
+    }
+
+    fn take_edges(&mut self, batch: &mut EdgeBatch) -> Result<(), Error> {
+        self.measure(batch);
+        self.inner.take_edges(batch)
     }
 }
 

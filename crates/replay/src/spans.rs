@@ -100,9 +100,7 @@ impl<'s> Spans<'s> {
     }
 
     fn send(&mut self) -> Result<(), Error> {
-        self.sink.edges(&self.batch)?;
-        self.batch.clear();
-        Ok(())
+        self.sink.take_edges(&mut self.batch)
     }
 
     /// A frame begins, unless it has begun already.

@@ -126,6 +126,14 @@ impl Beside<'_> {
         self.put(message)
     }
 
+    /// A batch that was used, or a new one.
+    fn empty(&mut self) -> EdgeBatch {
+        if self.empty.is_empty() {
+            self.empty = self.spare.try_recv().unwrap_or_default();
+        }
+        self.empty.pop().unwrap_or_default()
+    }
+
     fn flush(&mut self) -> Result<(), Error> {
         if self.full.is_empty() {
             return Ok(());
@@ -180,12 +188,16 @@ impl SpanSink for Beside<'_> {
     }
 
     fn edges(&mut self, batch: &EdgeBatch) -> Result<(), Error> {
-        if self.empty.is_empty() {
-            self.empty = self.spare.try_recv().unwrap_or_default();
-        }
-        let mut copy = self.empty.pop().unwrap_or_default();
+        let mut copy = self.empty();
         copy.copy_from(batch);
         self.full.push(copy);
+        if self.full.len() >= BATCHES { self.flush() } else { Ok(()) }
+    }
+
+    fn take_edges(&mut self, batch: &mut EdgeBatch) -> Result<(), Error> {
+        let mut empty = self.empty();
+        empty.clear();
+        self.full.push(std::mem::replace(batch, empty));
         if self.full.len() >= BATCHES { self.flush() } else { Ok(()) }
     }
 }
@@ -254,7 +266,12 @@ mod tests {
                     batch.identify(time, Some(n));
                 }
             }
-            out.edges(&batch)?;
+            if n % 3 == 0 {
+                out.edges(&batch)?;
+            } else {
+                out.take_edges(&mut batch)?;
+                assert!(batch.is_empty());
+            }
         }
         Ok(batches)
     }

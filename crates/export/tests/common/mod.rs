@@ -89,7 +89,7 @@ impl Played {
         sink.source(&self.source)?;
         let (mut tracks, mut names) = (0, 0);
         let mut batch = EdgeBatch::default();
-        for chunk in self.edges.chunks(batch_edges) {
+        for (n, chunk) in self.edges.chunks(batch_edges).enumerate() {
             for (edge, attributes) in chunk {
                 while tracks <= edge.track {
                     sink.track(tracks, &self.tracks[tracks as usize])?;
@@ -106,8 +106,14 @@ impl Played {
                     batch.attribute(*key, value.value());
                 }
             }
-            sink.edges(&batch)?;
-            batch.clear();
+            // Each way now and then.
+            if n % 3 == 0 {
+                sink.edges(&batch)?;
+                batch.clear();
+            } else {
+                sink.take_edges(&mut batch)?;
+                assert!(batch.is_empty());
+            }
         }
         Ok(())
     }

@@ -154,10 +154,6 @@ impl<'a> Emitter<'a> {
     }
 
     fn flush(&mut self) -> Result<(), Error> {
-        if !self.batch.is_empty() {
-            self.out.edges(&self.batch)?;
-            self.batch.clear();
-        }
-        Ok(())
+        if self.batch.is_empty() { Ok(()) } else { self.out.take_edges(&mut self.batch) }
     }
 }

@@ -266,11 +266,7 @@ impl<'a> SpanEmitter<'a> {
     }
 
     fn flush(&mut self) -> Result<(), Error> {
-        if !self.batch.is_empty() {
-            self.out.edges(&self.batch)?;
-            self.batch.clear();
-        }
-        Ok(())
+        if self.batch.is_empty() { Ok(()) } else { self.out.take_edges(&mut self.batch) }
     }
 
     fn end_home(&mut self) -> Result<(), Error> {

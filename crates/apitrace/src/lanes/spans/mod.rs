@@ -331,11 +331,7 @@ impl SpanWriter<'_> {
     }
 
     fn flush(&mut self) -> Result<(), Error> {
-        if !self.batch.is_empty() {
-            self.out.edges(&self.batch)?;
-            self.batch.clear();
-        }
-        Ok(())
+        if self.batch.is_empty() { Ok(()) } else { self.out.take_edges(&mut self.batch) }
     }
 }
 
