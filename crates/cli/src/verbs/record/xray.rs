@@ -70,7 +70,13 @@ pub(super) fn record(output: &Path, options: &RecordArguments) -> Result<Verdict
         }
     }
     if let Some(signal) = status.signal() {
-        let missing = "what its threads had not written, up to 1,024 records of each, is missing";
+        let missing = match options.mode {
+            Mode::Basic => {
+                "what its threads had not written, up to 1,024 records of each, is missing; if it switched the flight \
+                 recorder on itself, all that this contained"
+            }
+            Mode::Fdr => "what the flight recorder contained is missing: it is written when the program flushes it",
+        };
         paint::complain("note", format!("the program was ended by signal {signal}: {missing}"));
     }
     if made.is_empty() {
