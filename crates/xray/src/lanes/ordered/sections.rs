@@ -213,6 +213,10 @@ impl Shared {
             let (at, counted) = (frontier.at, last.now().start);
             let idle = self.idle.load(Ordering::Relaxed).max(1);
             let skim = frontier.skim.as_mut()?;
+            // The range's own worker was as fast: nothing is left.
+            if at >= end {
+                return None;
+            }
             if at.checked_sub(counted).is_some_and(|ahead| ahead * idle >= end - at) {
                 let Some(rest) = last.split(at) else { continue };
                 return Some((rest, skim.between()));
