@@ -1,10 +1,7 @@
 //! Byte strings by number, in bounded memory.
 
+use crate::Room;
 use crate::hash::Map;
-
-/// Most bytes of stored strings, and the overhead of each.
-const ROOM_BYTES: usize = 24 << 20;
-const ENTRY_BYTES: usize = 64;
 
 /// What all strings are called for which there was no room.
 const OTHER: &[u8] = b"(other)";
@@ -19,18 +16,11 @@ const OTHER: &[u8] = b"(other)";
 /// assert_eq!((names.number(b"draw"), names.number(b"wait"), names.number(b"draw")), (Some(0), Some(1), Some(0)));
 /// assert_eq!(names.get(1), Some(&b"wait"[..]));
 /// ```
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub struct Interner {
     index: Map<Box<[u8]>, u32>,
     all: Vec<Box<[u8]>>,
-    room_bytes: usize,
-    refused: u64,
-}
-
-impl Default for Interner {
-    fn default() -> Self {
-        Self { index: Map::default(), all: Vec::new(), room_bytes: ROOM_BYTES, refused: 0 }
-    }
+    room: Room,
 }
 
 impl Interner {
@@ -52,13 +42,7 @@ impl Interner {
     #[cold]
     fn add(&mut self, string: &[u8]) -> Option<u32> {
         // Stored twice: as a key, and for output.
-        let left = string.len().checked_mul(2).and_then(|bytes| self.room_bytes.checked_sub(bytes + ENTRY_BYTES));
-        let Some(left) = left else {
-            self.refused += 1;
-            return None;
-        };
-        self.room_bytes = left;
-        self.insert(string)
+        if self.room.takes(string.len().saturating_mul(2)) { self.insert(string) } else { None }
     }
 
     fn insert(&mut self, string: &[u8]) -> Option<u32> {
@@ -110,17 +94,18 @@ impl Interner {
 
     /// How often there was no room.
     pub fn refused(&self) -> u64 {
-        self.refused
+        self.room.refused()
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::room::{ENTRY_BYTES, ROOM_BYTES};
 
     #[test]
     fn what_does_not_fit_gets_no_number_and_the_rest_keeps_its_own() {
-        let mut names = Interner { room_bytes: 2 * (ENTRY_BYTES + 6), ..Interner::default() };
+        let mut names = Interner { room: Room::of(2 * (ENTRY_BYTES + 6)), ..Interner::default() };
         assert_eq!((names.number(b"abc"), names.number(b"abd")), (Some(0), Some(1)));
         assert_eq!((names.number(b""), names.number(b"abd"), names.number(b"x")), (None, Some(1), None));
         assert_eq!((names.len(), names.refused(), names.get(2)), (2, 2, None));

@@ -3,8 +3,8 @@
 use crate::span::Track;
 
 /// Most bytes of names, and the overhead of each.
-const ROOM_BYTES: usize = 24 << 20;
-const ENTRY_BYTES: usize = 64;
+pub(crate) const ROOM_BYTES: usize = 24 << 20;
+pub(crate) const ENTRY_BYTES: usize = 64;
 
 /// What is left of 24 MiB for names of threads, files and the like. A limit on their number is not enough: a crafted trace
 /// may have names as long as its records.
@@ -24,11 +24,15 @@ pub struct Room {
 
 impl Default for Room {
     fn default() -> Self {
-        Self { left_bytes: ROOM_BYTES, refused: 0 }
+        Self::of(ROOM_BYTES)
     }
 }
 
 impl Room {
+    pub(crate) fn of(left_bytes: usize) -> Self {
+        Self { left_bytes, refused: 0 }
+    }
+
     /// Takes room for a string of so many bytes; false if there is none.
     pub fn takes(&mut self, bytes: usize) -> bool {
         match bytes.checked_add(ENTRY_BYTES).and_then(|bytes| self.left_bytes.checked_sub(bytes)) {

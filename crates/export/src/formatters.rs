@@ -9,6 +9,9 @@ use anytrace_core::Error;
 
 use crate::pen::Pen;
 
+/// Most threads: more only take memory, as reading the trace takes longer.
+const THREADS_MAX: usize = 8;
+
 /// Batches that may wait for each thread: more only takes memory.
 const WAITING: usize = 2;
 
@@ -49,8 +52,16 @@ impl<B> Queue<B> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn change(&self, change: impl FnOnce(&mut State<B>)) {
-        change(&mut self.lock());
+    fn push(&self, task: Task<B>) {
+        self.lock().tasks.push_back(task);
+        self.changed.notify_one();
+    }
+
+    /// Ends the threads that wait.
+    fn close(&self) {
+        let mut state = self.lock();
+        state.is_closed = true;
+        state.tasks.clear();
         self.changed.notify_all();
     }
 
@@ -81,7 +92,7 @@ impl<B: Send + 'static> Formatters<B> {
             format,
             queue: Arc::new(Queue { state, changed: Condvar::new() }),
             threads: Vec::new(),
-            count: threads,
+            count: threads.min(THREADS_MAX),
             waiting: VecDeque::new(),
             spare_texts: Vec::new(),
             spare_batches: Vec::new(),
@@ -104,14 +115,14 @@ impl<B: Send + 'static> Formatters<B> {
             return pen.rest();
         }
         if self.threads.is_empty() {
-            self.start()?;
+            self.start();
         }
         if self.waiting.len() >= WAITING * self.count {
             self.take_one(pen)?;
         }
         let text = self.spare_texts.pop().unwrap_or_default();
         let (done, result) = sync_channel(1);
-        self.queue.change(|state| state.tasks.push_back(Task { batch, text, done }));
+        self.queue.push(Task { batch, text, done });
         self.waiting.push_back(result);
         Ok(())
     }
@@ -159,8 +170,9 @@ impl<B: Send + 'static> Formatters<B> {
         Ok(())
     }
 
+    /// Without a thread, or with fewer, this one has more to do.
     #[cold]
-    fn start(&mut self) -> Result<(), Error> {
+    fn start(&mut self) {
         for _ in 1..self.count {
             let (queue, format) = (Arc::clone(&self.queue), self.format);
             let work = move || {
@@ -168,19 +180,15 @@ impl<B: Send + 'static> Formatters<B> {
                     task.run(format);
                 }
             };
-            let thread = std::thread::Builder::new().name("format".to_owned()).spawn(work);
-            self.threads.push(thread.map_err(|error| Error::io("starting a thread", error))?);
+            let Ok(thread) = std::thread::Builder::new().name("format".to_owned()).spawn(work) else { break };
+            self.threads.push(thread);
         }
-        Ok(())
     }
 }
 
 impl<B> Drop for Formatters<B> {
     fn drop(&mut self) {
-        self.queue.change(|state| {
-            state.is_closed = true;
-            state.tasks.clear();
-        });
+        self.queue.close();
         for thread in self.threads.drain(..) {
             let _ = thread.join();
         }

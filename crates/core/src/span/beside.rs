@@ -10,7 +10,7 @@ use super::{EdgeBatch, Location, NameId, SpanSink, SpanSource, Track, TrackId};
 use crate::Error;
 
 /// Most messages that wait.
-const WAITING_MAX: usize = 8;
+const WAITING_MAX: usize = 4;
 
 /// Batches of a message: a thread that waits is woken less often. Edges of a full batch take 48 KiB, its attributes up to
 /// about 300 KiB.
