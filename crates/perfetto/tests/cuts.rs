@@ -82,7 +82,7 @@ fn a_cut_at_any_byte_keeps_exactly_the_packets_before_it() {
 }
 
 #[test]
-fn all_verbs_take_a_trace_that_is_cut_at_any_byte() {
+fn info_and_check_agree_on_a_trace_that_is_cut_at_any_byte() {
     for cut in 0..TRACING.len() {
         let part = &TRACING[..cut];
         let open = || Perfetto.open(Input::from_bytes("cut", part.to_vec()), &OpenOptions::default()).unwrap();

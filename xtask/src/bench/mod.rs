@@ -172,11 +172,17 @@ pub(crate) fn run(arguments: &[String]) -> Result<(), String> {
             std::fs::remove_file(&path).map_err(|error| error.to_string())?;
         }
     }
-    let has_recorder = options.names.is_empty() || options.names.iter().any(|name| name == recorder::NAME);
-    if has_recorder && options.against.is_none() {
-        recorder::bench()?;
-        tracer::bench()?;
-        linked::bench(options.library.as_deref().map(Path::new), options.keep)?;
+    if options.against.is_none() {
+        let is_asked = |own: &str| options.names.is_empty() || options.names.iter().any(|name| name == own);
+        if is_asked(recorder::NAME) {
+            missed.extend(recorder::bench().err());
+        }
+        if is_asked(tracer::NAME) {
+            missed.extend(tracer::bench().err());
+        }
+        if is_asked(linked::NAME) {
+            missed.extend(linked::bench(options.library.as_deref().map(Path::new), options.keep).err());
+        }
     }
     if missed.is_empty() { Ok(()) } else { Err(format!("missed: {}", missed.join("; "))) }
 }

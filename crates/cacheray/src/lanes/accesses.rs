@@ -9,6 +9,7 @@ use anytrace_core::access::{
 };
 use anytrace_core::{Error, Limits, Place, Room, Sink, Summary};
 
+use crate::rules;
 use crate::wire::parse::{NOT_ACCESS, access, with_layout};
 use crate::wire::reader::{Reader, Visit};
 use crate::wire::record::{Body, Layout, Record, Tag};
@@ -34,6 +35,10 @@ pub(crate) fn emit(
     };
     let passed = reader.walk(&mut emitter, sink)?;
     emitter.flush()?;
+    if let Some(at) = emitter.others.first {
+        let report = rules::STATE_LIMIT.at(at.offset).record(at.seq).field("name");
+        sink.report(report.found("a type for which there is no room").help("it and those after it have no name"))?;
+    }
     Ok(Summary { records: passed.records, bytes: passed.bytes })
 }
 
@@ -42,6 +47,8 @@ pub(crate) fn emit(
 struct Others {
     thread: Option<ThreadNumber>,
     type_name: Option<TypeNumber>,
+    /// Where a type is added that is the first of them.
+    first: Option<Place>,
 }
 
 struct Emitter<'a> {
@@ -75,7 +82,7 @@ impl Visit for Emitter<'_> {
         let Body::Add { elemsize, elemcount, name } = record.body else {
             return self.out.region_removed(&RegionRemoved { seq, address, thread });
         };
-        let type_number = self.type_number(name)?;
+        let type_number = self.type_number(name, at)?;
         let (element_bytes, elements) = (u64::from(elemsize), u64::from(elemcount));
         self.out.region_added(&RegionAdded { seq, address, element_bytes, elements, type_number, thread })
     }
@@ -191,7 +198,7 @@ impl Emitter<'_> {
     }
 
     /// The number of a type; announced when it is new.
-    fn type_number(&mut self, name: &[u8]) -> Result<TypeNumber, Error> {
+    fn type_number(&mut self, name: &[u8], at: Place) -> Result<TypeNumber, Error> {
         if let Some(number) = self.types.get(name).copied().or(self.others.type_name) {
             return Ok(number);
         }
@@ -202,7 +209,7 @@ impl Emitter<'_> {
         if has_room {
             self.types.insert(name.into(), number);
         } else {
-            self.others.type_name = Some(number);
+            (self.others.type_name, self.others.first) = (Some(number), Some(at));
         }
         Ok(number)
     }

@@ -47,7 +47,8 @@ pub(crate) fn emit(
     sorter.each(&mut |item, bytes| emitter.item(item, bytes))?;
     let is_full = emitter.finish()?;
     if is_full || homes.is_full() {
-        sink.report(rules::TOO_MANY_KEYS.at(0))?;
+        let report = rules::TOO_MANY_KEYS.at(0).field("name").expected("at most 24 MiB of names");
+        sink.report(report.help("what has no room is called (other), or has no name; all events are counted"))?;
     }
     Ok(summary)
 }

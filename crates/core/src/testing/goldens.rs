@@ -4,6 +4,7 @@ use std::fmt::Write as _;
 use std::path::Path;
 
 use super::examine;
+use super::public::Sample;
 use crate::span::{EdgeBatch, Location, NameId, SpanSource, Track, TrackId};
 use crate::{Collect, Diagnostic, Error, Format, Input, OpenOptions, SpanOptions, SpanSink};
 
@@ -14,7 +15,7 @@ const LINES_MAX: usize = 60;
 ///
 /// # Panics
 /// When a verb fails outright.
-pub fn golden(format: &dyn Format, bytes: &[u8]) -> String {
+fn golden(format: &dyn Format, bytes: &[u8]) -> String {
     let exam = examine(format, bytes);
     let info = &exam.info.0;
     let mut text = format!("# info\n{} bytes, {} records\n", info.bytes, info.records);
@@ -34,8 +35,35 @@ pub fn golden(format: &dyn Format, bytes: &[u8]) -> String {
         + &spans(format, bytes)
 }
 
+/// Compares every sample in these folders of a crate's `corpus` with its file in `tests/goldens`, and every message
+/// about those in `bad` with `bad.txt`: place, field, what was expected and found, where reading goes on.
+///
+/// # Panics
+/// When one differs, or a golden has no sample.
+pub fn assert_goldens(format: &dyn Format, root: &Path, folders: &[&str], extension: &str) {
+    let (corpus, goldens) = (root.join("corpus"), root.join("tests/goldens"));
+    let stem = |path: &Path| path.file_stem().unwrap_or_default().to_string_lossy().into_owned();
+    let mut names = vec!["bad".to_owned()];
+    for sample in Sample::all(&corpus, folders, &[extension]) {
+        let name = stem(&sample.path);
+        assert_golden(&goldens.join(format!("{name}.txt")), &golden(format, &sample.bytes));
+        assert!(!names.contains(&name), "{name} is the name of two samples");
+        names.push(name);
+    }
+    let mut text = String::new();
+    for sample in Sample::all(&corpus, &["bad"], &[extension]) {
+        let exam = examine(format, &sample.bytes);
+        let name = stem(&sample.path);
+        text.push_str(&format!("# {name}\n{} records\n{}", exam.info.0.records, reports(format, &exam.check)));
+    }
+    assert_golden(&goldens.join("bad.txt"), &text);
+    let entries = std::fs::read_dir(&goldens).unwrap_or_else(|error| panic!("{error}")).flatten();
+    let left = entries.map(|entry| stem(&entry.path())).find(|name| !names.contains(name));
+    assert!(left.is_none() && names.len() > 5, "no sample: {left:?}; {} samples", names.len());
+}
+
 /// Diagnostics as they are printed.
-pub fn reports(format: &dyn Format, diagnostics: &[Diagnostic]) -> String {
+fn reports(format: &dyn Format, diagnostics: &[Diagnostic]) -> String {
     let mut text = String::new();
     for diagnostic in diagnostics {
         diagnostic.render(format.noun(), &mut text).unwrap_or_else(|error| panic!("{error}"));
@@ -118,7 +146,7 @@ impl SpanSink for Lines {
 ///
 /// # Panics
 /// When they differ.
-pub fn assert_golden(path: &Path, text: &str) {
+fn assert_golden(path: &Path, text: &str) {
     if std::env::var_os("UPDATE_GOLDENS").is_some() {
         std::fs::create_dir_all(path.parent().unwrap_or(Path::new("."))).unwrap_or_else(|error| panic!("{error}"));
         std::fs::write(path, text).unwrap_or_else(|error| panic!("{error}"));

@@ -43,5 +43,9 @@ impl Chosen {
 }
 
 pub(super) fn say_limits(is_full: bool, sink: &mut dyn Sink) -> Result<(), Error> {
-    if is_full { sink.report(rules::LIMIT.at(0)) } else { Ok(()) }
+    if !is_full {
+        return Ok(());
+    }
+    let report = rules::LIMIT.at(0).field("name").expected("at most 24 MiB of names");
+    sink.report(report.help("what has no room is called (other), or has no name; all samples are counted"))
 }

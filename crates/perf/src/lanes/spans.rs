@@ -90,7 +90,7 @@ fn data(
         text: Vec::new(),
     };
     sorter.each(&mut |item, bytes| replay.act(item, bytes))?;
-    let is_full = replay.emitter.is_full() || replay.space.is_full();
+    let is_full = replay.emitter.is_full() || replay.space.is_full() || session.is_full();
     replay.emitter.finish(passed.records)?;
     say_limits(is_full, sink)?;
     chosen.finish(sink)?;

@@ -71,7 +71,7 @@ pub(super) fn emit(
     }
     maker.end(&session)?;
     let is_full = maker.finish(&session, passed.records)?;
-    say_limits(is_full, sink)?;
+    say_limits(is_full || session.is_full(), sink)?;
     chosen.finish(sink)?;
     Ok(Summary { records: passed.records, bytes: passed.bytes })
 }

@@ -77,6 +77,10 @@ pub(crate) struct Session {
     ids: Map<u64, usize>,
     /// The events of a text by name.
     named: Map<Box<[u8]>, usize>,
+    /// The event that those of a text are for whose names had no room.
+    other_event: Option<usize>,
+    /// True when an event did not get a place of its own.
+    is_full: bool,
     /// Build ids by the path of the file.
     pub(crate) build_ids: Map<Vec<u8>, Vec<u8>>,
     /// The features of the header.
@@ -91,6 +95,11 @@ pub(crate) struct Session {
 impl Session {
     pub(crate) fn new(distinct_max: usize) -> Self {
         Self { distinct_max: distinct_max.max(1), is_uniform: true, ..Self::default() }
+    }
+
+    /// True when an event, a name or a build id did not get a place of its own.
+    pub(crate) fn is_full(&self) -> bool {
+        self.is_full || self.room.refused() > 0
     }
 
     /// The name of an event.
@@ -143,15 +152,22 @@ impl Session {
         if let Some(known) = self.named.get(name) {
             return *known;
         }
-        // As a key, and in the list. The first always has a place.
+        // As a key, and in the list.
         let has_room = self.events.len() < self.distinct_max && self.room.takes(2 * name.len());
-        if !has_room && !self.events.is_empty() {
-            return self.events.len() - 1;
-        }
-        self.named.insert(name.into(), self.events.len());
-        let name = if name.is_empty() { "samples".into() } else { String::from_utf8_lossy(name).into_owned() };
+        let number = self.events.len();
+        let name = if has_room {
+            self.named.insert(name.into(), number);
+            if name.is_empty() { "samples".into() } else { String::from_utf8_lossy(name).into_owned() }
+        } else {
+            self.is_full = true;
+            if let Some(known) = self.other_event {
+                return known;
+            }
+            self.other_event = Some(number);
+            "(other)".to_owned()
+        };
         self.events.push(Attr { name, ..Attr::default() });
-        self.events.len() - 1
+        number
     }
 
     fn header(&mut self, header: &Header<'_>) {
@@ -166,6 +182,7 @@ impl Session {
     fn describe(&mut self, attr: &[u8], ids: &[u8]) {
         let Some(attr) = Attr::read(attr, self.endian) else { return };
         if self.events.len() >= self.distinct_max {
+            self.is_full = true;
             return;
         }
         self.is_uniform &= self

@@ -180,10 +180,12 @@ impl Row {
     /// begins.
     #[cold]
     fn turn(&mut self) {
-        self.is_unsorted = true;
         let start = self.ends.last().copied().unwrap_or(0);
         if self.bytes.len() - start >= SEGMENT_BYTES {
+            // What came before is sorted only if it was not in order by itself.
             self.end_segment();
+        } else {
+            self.is_unsorted = true;
         }
     }
 
