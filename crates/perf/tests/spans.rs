@@ -268,3 +268,18 @@ fn names_of_functions_and_threads_are_bounded_in_bytes() {
     let tracks: usize = seen.tracks.iter().filter_map(|track| track.name.as_ref()).map(String::len).sum();
     assert!((10 << 20..24 << 20).contains(&tracks), "{tracks}");
 }
+
+#[test]
+fn events_whose_names_have_no_room_are_no_other_events() {
+    let long = "x".repeat(900_000);
+    let samples = (0..30).map(|n| format!("t 1 {n}.000000: 1000 e{n}{long}: \n\t1 a (x)\n\n"));
+    let text = samples.collect::<String>();
+    let sum = |event| {
+        let (seen, codes) = read(text.as_bytes(), true, Some(event));
+        assert!(codes.contains(&"perf/limit"), "{codes:?}");
+        seen.stacks.values().sum::<u64>()
+    };
+    // 24 MiB are room for the names of 13, as keys and in a list; the others are one event more.
+    let counts: Vec<_> = (0..14).map(sum).collect();
+    assert_eq!((&counts[..13], counts[13]), (&[1000; 13][..], 17_000));
+}

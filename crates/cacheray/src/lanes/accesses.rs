@@ -413,6 +413,7 @@ mod tests {
         let reader = Reader::new(Input::from_bytes("a.trace", bytes), &OpenOptions::default()).expect("it opens");
         let mut sink = Collect::default();
         emit(reader, limits, &mut out, &mut sink).expect("it is read");
+        out.lines.extend(sink.0.iter().map(|report| format!("{} at record {:?}", report.code(), report.record)));
         out.lines
     }
 
@@ -499,6 +500,7 @@ mod tests {
         assert_eq!(others, [&format!("type {long} = None")]);
         let regions = transcript.iter().filter(|line| line.contains(&format!("type {long} by 0"))).count();
         assert_eq!(regions, 8000 - long, "all regions are there");
+        assert_eq!(transcript.last(), Some(&format!("cacheray/state-limit at record Some({long})")));
     }
 
     #[test]
