@@ -72,7 +72,9 @@ impl<'a> DebugData<'a> {
 
     /// The units whose debug data are in other files.
     pub(crate) fn skeletons(&self) -> Vec<Skeleton> {
-        split::skeletons(&self.dwarf())
+        let mut dwarf = self.dwarf();
+        dwarf.populate_abbreviations_cache(gimli::AbbreviationsCacheStrategy::Duplicates);
+        split::skeletons(&dwarf)
     }
 
     /// Adds those files. What is not there, and what cannot be read, is noted.

@@ -11,9 +11,13 @@ use std::path::{Path, PathBuf};
 
 use addr2line::SplitDwarfLoad;
 use anytrace_core::{Error, InputOptions};
-use gimli::{DwarfFileType, DwarfPackageSections, DwarfSections, EndianSlice, RunTimeEndian, Section as _, SectionId};
+use gimli::{
+    AbbreviationsCacheStrategy, DwarfFileType, DwarfPackageSections, DwarfSections, EndianSlice, RunTimeEndian,
+    Section as _, SectionId,
+};
 use object::Object;
 
+use crate::libraries::PATH_BYTES_MAX;
 use crate::object_file::{failed, unpacked};
 use crate::{Binary, ObjectFile};
 
@@ -28,7 +32,7 @@ pub(crate) const FILES_MAX: usize = 4096;
 pub(crate) struct Skeleton {
     /// The number that both have; `None` where it cannot be read.
     pub(crate) id: Option<u64>,
-    /// The `.dwo` file.
+    /// The `.dwo` file; empty where it is not looked for.
     pub(crate) file: PathBuf,
     /// The folder that the compiler was called in.
     pub(crate) folder: Option<PathBuf>,
@@ -36,14 +40,20 @@ pub(crate) struct Skeleton {
 
 /// The skeletons among the units of a program.
 pub(crate) fn skeletons(dwarf: &Dwarf<'_>) -> Vec<Skeleton> {
-    let path = |bytes: Bytes<'_>| PathBuf::from(bytes.to_string_lossy().into_owned());
     let mut found = Vec::new();
     let mut headers = dwarf.units();
     while let Ok(Some(header)) = headers.next() {
         let Ok(unit) = dwarf.unit(header) else { continue };
         let Ok(Some(name)) = unit.dwo_name() else { continue };
         let Ok(name) = dwarf.attr_string(&unit, name) else { continue };
-        found.push(Skeleton { id: unit.dwo_id.map(|id| id.0), file: path(name), folder: unit.comp_dir.map(path) });
+        // Units may share one long name: what is not looked for is not kept.
+        let is_sought = found.len() < FILES_MAX;
+        let path = |bytes: Bytes<'_>| {
+            let is_path = is_sought && bytes.len() <= PATH_BYTES_MAX;
+            is_path.then(|| PathBuf::from(bytes.to_string_lossy().into_owned()))
+        };
+        let (file, folder) = (path(name).unwrap_or_default(), unit.comp_dir.and_then(path));
+        found.push(Skeleton { id: unit.dwo_id.map(|id| id.0), file, folder });
     }
     found
 }
@@ -75,7 +85,11 @@ pub(crate) fn open(
         let mut known = BTreeSet::new();
         for skeleton in skeletons.iter().take(FILES_MAX) {
             let place = programs.iter().find_map(|program| companion(program, skeleton));
+            let place = place.and_then(|place| place.canonicalize().ok());
             places.extend(place.filter(|place| known.insert(place.clone())));
+        }
+        if skeletons.len() > FILES_MAX {
+            notes.push(format!("only the first {FILES_MAX} .dwo files are read"));
         }
     }
     let mut files = Vec::new();
@@ -201,6 +215,8 @@ impl<'a> Split<'a> {
 fn units_of(dwarf: &Dwarf<'_>) -> Vec<(u64, std::ops::Range<usize>)> {
     let mut dwarf = gimli::Dwarf { debug_info: dwarf.debug_info, debug_abbrev: dwarf.debug_abbrev, ..Dwarf::default() };
     dwarf.file_type = DwarfFileType::Dwo;
+    // Units share tables of abbreviations: each is read once.
+    dwarf.populate_abbreviations_cache(AbbreviationsCacheStrategy::Duplicates);
     let mut found = Vec::new();
     let mut headers = dwarf.units();
     while let Ok(Some(header)) = headers.next() {
