@@ -225,6 +225,19 @@ impl EdgeBatch {
         self.edges.push(Edge { attributes: (start, 0), ..edge });
     }
 
+    /// Number of edges that may be added before the batch is full.
+    #[inline]
+    pub fn edges_left(&self) -> usize {
+        if self.is_full() { 0 } else { BATCH_EDGES.saturating_sub(self.edges.len()) }
+    }
+
+    /// Adds edges without attributes.
+    #[inline]
+    pub fn extend(&mut self, edges: impl IntoIterator<Item = Edge>) {
+        let start = u32::try_from(self.attributes.len()).unwrap_or(u32::MAX);
+        self.edges.extend(edges.into_iter().map(|edge| Edge { attributes: (start, 0), ..edge }));
+    }
+
     /// Adds an attribute to the last edge. An edge keeps at most 65,535; the rest are left out.
     pub fn attribute(&mut self, key: NameId, value: Value<'_>) {
         let Some(edge) = self.edges.last_mut() else { return };

@@ -1,4 +1,4 @@
-//! Formats batches as text on several threads; the text comes out in the order in which the batches were given.
+//! Formats batches on several threads, as text or packets; it comes out in the order in which the batches were given.
 
 use std::collections::VecDeque;
 use std::sync::mpsc::{Receiver, SyncSender, TryRecvError, sync_channel};

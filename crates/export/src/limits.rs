@@ -125,6 +125,8 @@ pub struct Measured<'a> {
     inner: Box<dyn Timeline + 'a>,
     /// The least depth that is beyond a limit.
     too_deep: u64,
+    /// A limit is about what is counted.
+    counts: bool,
     lanes: Vec<Lane>,
     found: LimitCounts,
 }
@@ -172,15 +174,19 @@ impl<'a> Measured<'a> {
     pub fn new(inner: Box<dyn Timeline + 'a>, limits: &[Limit]) -> Self {
         let depths = limits.iter().filter(|limit| limit.measure == Measure::Depth).map(|limit| limit.most);
         let too_deep = depths.min().unwrap_or(u64::MAX);
-        Self { inner, too_deep, lanes: Vec::new(), found: LimitCounts::default() }
+        let counts = limits.iter().any(|limit| matches!(limit.measure, Measure::Depth | Measure::Events));
+        Self { inner, too_deep, counts, lanes: Vec::new(), found: LimitCounts::default() }
     }
 
-    /// The counts.
+    /// The counts, as far as the limits are about them.
     pub fn found(&self) -> LimitCounts {
         self.found
     }
 
     fn measure(&mut self, batch: &EdgeBatch) {
+        if !self.counts {
+            return;
+        }
         for edge in batch.edges() {
             let depth = self.lanes.get_mut(edge.track as usize).map_or(0, |lane| lane.depth(batch, edge));
             self.count(edge, depth);
@@ -205,6 +211,14 @@ impl SpanSink for Measured<'_> {
 
     fn wants_attributes(&self) -> bool {
         self.inner.wants_attributes()
+    }
+
+    fn wants_arrows(&self) -> bool {
+        self.inner.wants_arrows()
+    }
+
+    fn wants_counters(&self) -> bool {
+        self.inner.wants_counters()
     }
 
     fn takes_complete(&self) -> bool {
@@ -319,6 +333,15 @@ mod tests {
             let said = notes(&[DEEP], &found, 0);
             assert!(said.len() == 1 && said[0].starts_with("1 spans are nested deeper than 2 levels"), "{said:?}");
         }
+    }
+
+    #[test]
+    fn nothing_is_counted_that_no_limit_is_about() {
+        let mut out = Vec::new();
+        let mut measured = Measured::new(Box::new(Kept(&mut out)), &[SPEEDSCOPE_BYTES]);
+        measured.track(0, &Track::default()).unwrap();
+        measured.edges(&batch(false)).unwrap();
+        assert_eq!(measured.found(), LimitCounts::default());
     }
 
     #[test]

@@ -13,7 +13,7 @@ use anytrace_core::span::{
 };
 use anytrace_core::{Collect, Error, Format, Input, OpenOptions, SpanOptions, SpanSink};
 use anytrace_xray::Xray;
-use common::run::{Parts, Run};
+use common::run::{Parts, Random, Run};
 use common::slow::What;
 
 /// An edge, its numbers replaced by what they mean.
@@ -183,6 +183,68 @@ fn a_run_cut_after_any_buffer_has_the_edges_of_the_rest() {
             longest.pop();
             run.threads.retain(|buffers| !buffers.is_empty());
             assert_spans(&run.fdr(5, false, seed), &run, &format!("seed {seed}"));
+        }
+    }
+}
+
+/// Long stretches of plain calls, up to some hundred deep, with anything else now and then: they are nested in blocks.
+fn long(seed: u64) -> Run {
+    let mut random = Random(seed);
+    let (mut now, mut open, mut depth_wanted) = (1_000_u64, Vec::new(), 20);
+    let mut thread = Vec::new();
+    for _ in 0..4 {
+        let mut buffer = Vec::new();
+        for n in 0..3_000 {
+            now += if random.below(500) == 0 { random.below(1 << 33) } else { 1 + random.below(300) };
+            if n % 700 == 0 {
+                depth_wanted = [2, 20, 150, 400][random.below(4) as usize];
+            }
+            let (plain, arguments, data) = (random.below(200) > 0, Vec::new(), Vec::new());
+            let kind = String::new();
+            let mut what =
+                What { thread: 7, process: 1, tsc: now, cpu: 3, kind, id: 0, arguments, event_type: 0, data };
+            let is_entry = open.is_empty() || random.below(2 * depth_wanted) > open.len() as u64;
+            let kind = match (is_entry, plain, random.below(4)) {
+                (true, true, _) => "function-enter",
+                (true, false, 0) => "custom-event",
+                (true, false, _) => "function-enter-arg",
+                (false, _, 0) => "function-tail-exit",
+                (false, ..) => "function-exit",
+            };
+            what.kind = kind.to_owned();
+            match kind {
+                "custom-event" => what.data = vec![1, 2, 3],
+                "function-enter" | "function-enter-arg" => {
+                    what.id = 1 + random.below(if n < 1_000 { 9 } else { 90 }) as u32;
+                    open.push(what.id);
+                    what.arguments = if kind == "function-enter" { Vec::new() } else { vec![n, 5] };
+                }
+                // Now and then the exits of the innermost calls are missing, or it is that of none.
+                _ if plain => what.id = open.pop().unwrap(),
+                _ => {
+                    what.id = if random.below(2) == 0 { 1_000 } else { open[open.len() / 2] };
+                    let left = open.iter().rposition(|id| *id == what.id).unwrap_or(open.len());
+                    open.truncate(left);
+                }
+            }
+            buffer.push(what);
+        }
+        thread.push(buffer);
+    }
+    Run { threads: vec![thread] }
+}
+
+#[test]
+fn long_stretches_of_plain_calls_have_every_edge() {
+    for seed in 0..6 {
+        let run = long(seed);
+        let depth = run.all().iter().fold((0_i64, 0), |(open, most), what| {
+            let open = open + if what.kind.starts_with("function-enter") { 1 } else { -1 };
+            (open, open.max(most))
+        });
+        assert!(depth.1 > 20, "{depth:?}");
+        for order in 0..2 {
+            assert_spans(&run.fdr(5, order == 1, order), &run, &format!("seed {seed}, order {order}"));
         }
     }
 }

@@ -113,8 +113,8 @@ pub static OUTPUTS: [TimelineOutput; 12] = [
         help: "Perfetto's protobuf (TrackEvent)",
         limits: &[PERFETTO_DEPTH],
         folder: None,
-        is_parallel: false,
-        open: |outlet| Box::new(perfetto::Perfetto::new(outlet.out)),
+        is_parallel: true,
+        open: |outlet| Box::new(perfetto::Perfetto::new(outlet.out, outlet.threads)),
     },
     TimelineOutput {
         name: "pprof",

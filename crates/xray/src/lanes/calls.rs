@@ -2,9 +2,10 @@
 
 use std::collections::HashMap;
 
-use anytrace_core::span::EdgeFlags;
+use anytrace_core::span::{EdgeFlags, NameId};
 use anytrace_core::{Error, Place};
 
+use crate::lanes::blocks::{BLOCK, Block, Room, Slot, StackChange};
 use crate::lanes::state::{LastRecord, OpenCall, ThreadState};
 use crate::wire::moment::{Moment, MomentKind};
 use crate::wire::record::FunctionKind;
@@ -273,6 +274,32 @@ impl Calls {
             MomentKind::Custom | MomentKind::Typed(_) if thread.is_jumping => thread.land(number, before, visitor),
             MomentKind::Custom | MomentKind::Typed(_) => Ok(()),
         }
+    }
+
+    /// Processes the first records of a block as [`Self::moment`] would, if they are plain; the visitor's work is the
+    /// caller's. `None` if the thread is in a state in which even plain records are not.
+    pub(crate) fn block(&mut self, block: &Block<'_>, names: &[NameId], room: &mut Room) -> Option<StackChange> {
+        let number = self.number_of((block.process, block.thread))?;
+        let is_chained = self.options.tail_chains;
+        let thread = self.threads.get_mut(number)?;
+        // Deltas have 32 bits, so that a block this far below the greatest time does not overflow.
+        let is_plain = thread.buffer == block.buffer
+            && thread.last.is_some_and(|last| last.tsc <= block.tsc)
+            && block.tsc.checked_add((BLOCK as u64) << 32).is_some()
+            && thread.stack.len() + BLOCK <= thread.depth_max
+            && thread.beyond == 0;
+        if is_chained || !is_plain {
+            return None;
+        }
+        let slot = |frame: &Frame| Slot { function: frame.function, enter: frame.enter };
+        let change = room.nest(block, thread.stack.len(), thread.stack.iter().rev().map(slot), names);
+        let last = change.taken.count.checked_sub(1)?;
+        thread.stack.truncate(change.kept);
+        let frame = |slot: &Slot| Frame { function: slot.function, enter: slot.enter, flags: EdgeFlags::NONE };
+        thread.stack.extend(room.entered(&change).iter().map(frame));
+        thread.last = Some(Last { tsc: change.taken.tsc, at: block.place(last), cpu: block.cpu });
+        self.counts.tails += change.tails;
+        Some(change)
     }
 
     /// Ends all open calls, each at the time of its thread's last record.

@@ -1,5 +1,6 @@
 //! The trace in the terms of the engines, as spans, and as tables.
 
+pub(crate) mod blocks;
 pub(crate) mod calls;
 pub(crate) mod follow;
 pub(crate) mod marks;

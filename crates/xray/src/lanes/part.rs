@@ -6,6 +6,7 @@ use anytrace_core::hash::Map;
 use anytrace_core::index::Part;
 use anytrace_core::{Diagnostic, Error, Sink, SpanOptions, SpanSink, Summary};
 
+use crate::lanes::blocks::{Block, Blocks, Taken};
 use crate::lanes::ordered::{Facts, FdrPart, Ordered, PieceMoments, SourceForm};
 use crate::lanes::spans::{self, SpanEmitter, report_moved};
 use crate::lanes::state::{Run, Shared, decode_chunks};
@@ -157,6 +158,15 @@ impl Moments for Reading<'_, '_> {
 
     fn report(&mut self, diagnostic: Diagnostic) -> Result<(), Error> {
         self.sink.report(diagnostic)
+    }
+}
+
+impl Blocks for Reading<'_, '_> {
+    fn block(&mut self, block: &Block<'_>) -> Result<Taken, Error> {
+        let number = self.emitter.calls.number_of((block.process, block.thread));
+        // The state before a piece may have to be found, which the first moment does.
+        let is_known = number.is_some_and(|number| !self.is_piece && self.seen.get(number) == Some(&true));
+        if is_known { self.emitter.block(block) } else { Ok(Taken::default()) }
     }
 }
 

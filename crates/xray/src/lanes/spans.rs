@@ -8,6 +8,7 @@ use anytrace_core::span::{
 };
 use anytrace_core::{Diagnostic, Error, Place, Sink, SpanOptions, SpanSink, Summary};
 
+use crate::lanes::blocks::{Block, Blocks, Room, Taken, UNNAMED};
 use crate::lanes::calls::{CallOptions, CallVisitor, Calls, End, Frame, Mismatch};
 use crate::lanes::names::{is_number, number_text};
 use crate::lanes::ordered::{Facts, Ordered};
@@ -25,9 +26,6 @@ const DATES_MIN_NS: i128 = 1_000_000_000_000_000_000;
 /// Function ids below this are looked up in a table.
 const TABLE_MAX: usize = 1 << 16;
 
-/// No name has been assigned yet.
-const UNNAMED: NameId = NameId::MAX;
-
 /// Emits an ordered trace as spans; the function id of each name is in `ids`, by the name's number, before the name is announced. Names
 /// that are not those of functions have 0.
 pub(crate) fn emit_with_ids(
@@ -39,7 +37,7 @@ pub(crate) fn emit_with_ids(
 ) -> Result<Summary, Error> {
     let mut emitter = SpanEmitter::new(*ordered.header(), ordered.first_tsc(), options, ids, out);
     emitter.wall = ordered.uptime();
-    let summary = ordered.by_thread(&mut emitter, sink)?;
+    let summary = ordered.by_thread_in_blocks(&mut emitter, sink)?;
     if let Some((at, moved)) = emitter.finish()? {
         report_moved(at, moved, sink)?;
     }
@@ -62,6 +60,7 @@ pub(crate) struct SpanEmitter<'a> {
     /// The trace's wall times: of the machine's uptime, or dates.
     wall: Option<Uptime>,
     is_begun: bool,
+    room: Box<Room>,
 }
 
 /// What was emitted for a thread.
@@ -102,7 +101,7 @@ impl<'a> SpanEmitter<'a> {
             moved: 0,
             first_moved: None,
         };
-        Self { calls: Calls::new(calls), output, facts, origin, wall: None, is_begun: false }
+        Self { calls: Calls::new(calls), output, facts, origin, wall: None, is_begun: false, room: Box::default() }
     }
 
     /// Announces the threads of a trace of which a part is read. Before the first moment.
@@ -190,6 +189,32 @@ impl Moments for SpanEmitter<'_> {
 
     fn report(&mut self, _diagnostic: Diagnostic) -> Result<(), Error> {
         Ok(())
+    }
+}
+
+impl Blocks for SpanEmitter<'_> {
+    fn block(&mut self, block: &Block<'_>) -> Result<Taken, Error> {
+        let Self { calls, output, room, .. } = self;
+        let Some(number) = calls.number_of((block.process, block.thread)) else { return Ok(Taken::default()) };
+        // A thread without a track is announced with its first moment; times before the last one are moved.
+        let Some(track) = output.tracks.get_mut(number).filter(|track| track.last <= block.tsc) else {
+            return Ok(Taken::default());
+        };
+        let Some(change) = calls.block(block, &output.names.small, room) else { return Ok(Taken::default()) };
+        track.open.truncate(change.kept);
+        let name = |function: u32| output.names.small.get(function as usize).copied().unwrap_or(UNNAMED);
+        track.open.extend(room.entered(&change).iter().map(|slot| name(slot.function)));
+        track.last = change.taken.tsc;
+        let (id, mut at) = (TrackId::try_from(number).unwrap_or(TrackId::MAX), 0);
+        while at < change.taken.count {
+            if output.batch.is_full() {
+                output.flush()?;
+            }
+            let until = change.taken.count.min(at + output.batch.edges_left());
+            room.push_edges(block, id, (at, until), &mut output.batch);
+            at = until;
+        }
+        Ok(change.taken)
     }
 }
 

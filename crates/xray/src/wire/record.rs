@@ -80,6 +80,9 @@ pub struct Orders {
 }
 
 impl Orders {
+    /// The layout of every trace written today, as a constant for the compiler.
+    pub(crate) const LITTLE: Self = Self { endian: Endian::Little, bits: BitOrder::Low };
+
     /// The bit order that the document defines for a byte order.
     pub fn of(endian: Endian) -> Self {
         let bits = match endian {

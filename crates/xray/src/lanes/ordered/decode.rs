@@ -1,15 +1,17 @@
 //! Second pass over an FDR trace: pieces that the first pass found intact become moments, without any recovery.
 
-use anytrace_core::{Endian, Error, Place};
+use anytrace_core::{Error, Place};
 
+use crate::lanes::blocks::{BLOCK, Block, Blocks};
 use crate::wire::moment::{ARGUMENTS_MAX, Clock, Moment, MomentKind, Moments};
-use crate::wire::parse::{parse_function, parse_record};
-use crate::wire::record::{BitOrder, Body, CustomTime, FUNCTION_BYTES, FdrRecord, METADATA_BYTES, Orders, kind};
+use crate::wire::parse::{function_run, parse_function, parse_record};
+use crate::wire::record::{Body, CustomTime, FUNCTION_BYTES, FdrRecord, METADATA_BYTES, Orders, kind};
 
 use super::index::{Owner, Piece};
 
-/// The layout of every trace written today, as a constant for the compiler.
-pub(super) const LITTLE: Orders = Orders { endian: Endian::Little, bits: BitOrder::Low };
+/// After a block of which fewer records are plain, as many are processed one by one: where those are the rule, looking
+/// for blocks would take longer than it saves.
+const PLAIN_MIN: usize = 32;
 
 /// Walks one piece at a time; returns its moments one by one.
 #[derive(Debug)]
@@ -60,7 +62,51 @@ impl<'a> Decoder<'a> {
 
     /// Emits the rest of the piece.
     pub(crate) fn emit<M: Moments>(&mut self, moments: &mut M) -> Result<(), Error> {
-        if self.layout == LITTLE { self.give_in(LITTLE, moments) } else { self.give_in(self.layout, moments) }
+        if self.layout == Orders::LITTLE {
+            self.give_in(Orders::LITTLE, moments)
+        } else {
+            self.give_in(self.layout, moments)
+        }
+    }
+
+    /// Emits the rest of the piece, as many records at once as the receiver takes.
+    pub(crate) fn emit_blocks<M: Blocks>(&mut self, moments: &mut M) -> Result<(), Error> {
+        loop {
+            let taken = self.block(moments)?;
+            let singly = if taken < PLAIN_MIN { PLAIN_MIN } else { 1 };
+            for _ in 0..singly {
+                let Some(bare) = self.next() else { return Ok(()) };
+                moments.moment(&self.complete(&bare))?;
+            }
+        }
+    }
+
+    /// Emits blocks as long as all of their records are taken; returns the number taken of the last one.
+    fn block<M: Blocks>(&mut self, moments: &mut M) -> Result<usize, Error> {
+        let layout = self.layout;
+        loop {
+            let window = self.rest.get(..BLOCK * FUNCTION_BYTES).unwrap_or(self.rest);
+            let run = function_run(window, layout);
+            // Arguments belong to the record before them.
+            let has_arguments = self.rest.get(run) == Some(&layout.metadata_byte(kind::CALL_ARGUMENT));
+            let run = if has_arguments { run.saturating_sub(FUNCTION_BYTES) } else { run };
+            let (records, _) = window.get(..run).unwrap_or_default().as_chunks::<FUNCTION_BYTES>();
+            if records.is_empty() {
+                return Ok(0);
+            }
+            let (at, tsc, cpu, buffer) = (self.at, self.clock.tsc, self.clock.cpu, self.buffer);
+            let (thread, process) = (self.thread, self.process);
+            let taken = moments.block(&Block { records, layout, at, tsc, cpu, thread, process, buffer })?;
+            if taken.count > 0 {
+                self.clock.tsc = taken.tsc;
+                self.rest = self.rest.get(taken.count * FUNCTION_BYTES..).unwrap_or_default();
+                self.at.offset += (taken.count * FUNCTION_BYTES) as u64;
+                self.at.seq += taken.count as u64;
+            }
+            if taken.count < BLOCK {
+                return Ok(taken.count);
+            }
+        }
     }
 
     #[inline(always)]

@@ -25,6 +25,7 @@ mod wire;
 use anytrace_core::span::{TimeUnit, Uptime};
 use anytrace_core::{Cursor, Error, Input, Limits, OpenOptions, Sink, Summary};
 
+use crate::lanes::blocks::Blocks;
 use crate::options::OPTIONS;
 use crate::rules;
 use crate::wire::fdr::FdrWalk;
@@ -322,6 +323,23 @@ impl Ordered {
                 let (records, cursor) = walk(cursor, form, &self.limits, &mut coming)?;
                 coming.finish()?;
                 return Ok(Summary { records, bytes: end(&cursor, sink)? });
+            }
+        }
+        Ok(self.summary)
+    }
+
+    /// As [`Self::by_thread`], with blocks of records where the receiver takes them.
+    ///
+    /// # Errors
+    /// As [`Self::by_thread`].
+    pub(crate) fn by_thread_in_blocks<M: Blocks>(self, moments: &mut M, sink: &mut dyn Sink) -> Result<Summary, Error> {
+        let Body::Indexed { cursor, index, layout } = &self.body else { return self.by_thread(moments, sink) };
+        let all = cursor.as_slice().unwrap_or_default();
+        for owner in &index.owners {
+            let mut decoder = Decoder::new(*layout, self.facts.fdr_version(), owner);
+            for (buffer, piece) in index.pieces(owner) {
+                decoder.start(all, buffer, piece);
+                decoder.emit_blocks(moments)?;
             }
         }
         Ok(self.summary)

@@ -2,16 +2,16 @@
 
 use anytrace_core::{Cursor, Error, Sink};
 
+use crate::lanes::blocks::Blocks;
 use crate::lanes::state::BufferState;
 use crate::wire::fdr::FdrWalk;
 use crate::wire::marks::Known;
-use crate::wire::moment::Moments;
 
 use super::decode::Decoder;
 use super::index::{Index, Indexer};
 
 /// Receives moments, and where they may not follow one another.
-pub(crate) trait PieceMoments: Moments {
+pub(crate) trait PieceMoments: Blocks {
     /// The next moment begins a piece: others of its thread may be before it in the trace that are not in the part.
     fn piece(&mut self);
 }
@@ -46,7 +46,7 @@ impl FdrPart {
             for (buffer, piece) in index.pieces(owner) {
                 decoder.start(all, buffer, piece);
                 moments.piece();
-                decoder.emit(moments)?;
+                decoder.emit_blocks(moments)?;
             }
         }
         Ok((walk.seq, walk.cursor))

@@ -9,7 +9,6 @@ use crate::wire::moment::Clock;
 use crate::wire::parse::{parse_function, parse_record};
 use crate::wire::record::{Body, CustomTime, FUNCTION_BYTES, FdrRecord, Function, Orders};
 
-use super::decode::LITTLE;
 use super::index::Piece;
 
 /// Deepest stack that is followed: below it no receiver reaches a limit of its own.
@@ -104,8 +103,8 @@ impl Skim {
 
     /// Follows a piece of the trace whose bytes are `all`.
     pub(crate) fn piece(&mut self, all: &[u8], buffer: u64, piece: &Piece) -> Result<(), GivenUp> {
-        if self.layout == LITTLE {
-            self.piece_in(LITTLE, all, buffer, piece)
+        if self.layout == Orders::LITTLE {
+            self.piece_in(Orders::LITTLE, all, buffer, piece)
         } else {
             self.piece_in(self.layout, all, buffer, piece)
         }
