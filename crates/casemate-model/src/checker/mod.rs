@@ -150,19 +150,31 @@ impl<W: Watch> Checker<W> {
     /// Processes a step of a thread; returns the rules it breaks.
     ///
     /// Unless [`Options::goes_on`], at most one of them is an error, and after it the state is between two steps.
-    #[inline]
+    #[inline(always)]
     pub fn step(&mut self, thread: u32, transition: &Transition) -> &[Violation] {
         if !self.found.is_empty() {
-            self.found.clear();
+            self.forget_found();
         }
         let flow = self.take(thread, transition);
         if !self.uses.is_empty() {
-            match flow {
-                Ok(()) => drop(self.check_uses(thread)),
-                Err(Stop) => self.uses.clear(),
-            }
+            self.end_uses(thread, flow);
         }
         &self.found
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn forget_found(&mut self) {
+        self.found.clear();
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn end_uses(&mut self, thread: u32, flow: Flow) {
+        match flow {
+            Ok(()) => drop(self.check_uses(thread)),
+            Err(Stop) => self.uses.clear(),
+        }
     }
 
     /// The rules that the last step broke.
@@ -175,7 +187,8 @@ impl<W: Watch> Checker<W> {
         &self.options
     }
 
-    #[inline]
+    /// Each kind of step is a function of its own: where the kind is known, nothing is left of this but the call.
+    #[inline(always)]
     fn take(&mut self, thread: u32, transition: &Transition) -> Flow {
         match *transition {
             Transition::MemWrite { order: MemoryOrder::Page, address, value } => {
@@ -253,7 +266,7 @@ impl<W: Watch> Checker<W> {
         self.options.quirks.has(quirk)
     }
 
-    #[inline]
+    #[inline(never)]
     fn write(&mut self, thread: u32, order: MemoryOrder, word: u64, value: u64) -> Flow {
         let at = position(word);
         if let Some(index) = self.memory.find(word)
@@ -309,6 +322,7 @@ impl<W: Watch> Checker<W> {
         if is_harmless(name.as_str()) { Ok(()) } else { self.fire(&breach::UNMODELLED_REGISTER, NOWHERE) }
     }
 
+    #[inline(never)]
     fn write_page(&mut self, thread: u32, address: u64, value: u64) -> Flow {
         let base = address & !(PAGE_BYTES - 1);
         self.work += WORDS as u64;
@@ -318,7 +332,7 @@ impl<W: Watch> Checker<W> {
         Ok(())
     }
 
-    #[inline]
+    #[inline(never)]
     fn read(&mut self, word: u64, value: u64) -> Flow {
         if self.has(Quirk::ReadsIgnored) {
             return Ok(());
@@ -329,6 +343,7 @@ impl<W: Watch> Checker<W> {
         }
     }
 
+    #[inline(never)]
     fn init(&mut self, address: u64, size: u64) -> Flow {
         self.hand_over(address, size, Handover::Initialised);
         for piece in self.memory.pieces(word_range(address, size)) {
@@ -371,6 +386,7 @@ impl<W: Watch> Checker<W> {
         Ok(())
     }
 
+    #[inline(never)]
     fn free(&mut self, address: u64, size: u64) -> Flow {
         for piece in self.memory.pieces(word_range(address, size)) {
             match piece {
@@ -400,6 +416,7 @@ impl<W: Watch> Checker<W> {
         Ok(())
     }
 
+    #[inline(never)]
     fn set(&mut self, thread: u32, address: u64, size: u64, value: u64) -> Flow {
         if self.has(Quirk::MemSetPage) {
             if !address.is_multiple_of(PAGE_BYTES) {
@@ -441,6 +458,7 @@ impl<W: Watch> Checker<W> {
         Ok(())
     }
 
+    #[inline(never)]
     fn hint(&mut self, hint: HintKind, thread: u32, location: u64, value: u64) -> Flow {
         match hint {
             HintKind::SetRootLock => self.set_root_lock(location, value),

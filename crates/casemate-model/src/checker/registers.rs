@@ -77,6 +77,7 @@ impl<W: Watch> Checker<W> {
         self.threads.get(thread).and_then(|thread| thread.register(register))
     }
 
+    #[inline(never)]
     pub(crate) fn write_register(&mut self, thread: u32, register: Sysreg, value: u64) -> Flow {
         let register = if self.has_host_extensions(thread) { register.redirected() } else { register };
         self.write_of_guest(thread, register, value)

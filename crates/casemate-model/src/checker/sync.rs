@@ -59,6 +59,7 @@ struct Visited {
 }
 
 impl<W: Watch> Checker<W> {
+    #[inline(never)]
     pub(crate) fn tlbi(&mut self, thread: u32, op: TlbiOp, operand: Operand) -> Flow {
         let is_host = op.regime() == Regime::El1 && self.is_host(thread);
         let tlbi = Tlbi::of(op, operand, is_host);
@@ -66,6 +67,7 @@ impl<W: Watch> Checker<W> {
         self.sync(thread, &Sync::Tlbi(tlbi))
     }
 
+    #[inline(never)]
     pub(crate) fn dsb(&mut self, thread: u32, domain: Domain) -> Flow {
         self.sync(thread, &Sync::dsb(domain))?;
         self.complete_drops(thread, domain);
