@@ -346,6 +346,10 @@ impl<W: Watch> Checker<W> {
     #[inline(never)]
     fn init(&mut self, address: u64, size: u64) -> Flow {
         self.hand_over(address, size, Handover::Initialised);
+        if let Some((page, from, to)) = self.memory.part_of_page(word_range(address, size)) {
+            self.init_page(page, Bits::range(from, to))?;
+            return self.check_page_limit(address);
+        }
         for piece in self.memory.pieces(word_range(address, size)) {
             match piece {
                 Piece::Page { page, from, to } => self.init_page(page, Bits::range(from, to))?,
@@ -357,10 +361,12 @@ impl<W: Watch> Checker<W> {
                 Piece::Unknown { first_word, end_word } => self.memory.initialise_unknown(first_word, end_word),
             }
         }
-        if self.has(Quirk::PageLimit) && self.memory.page_count() > 8192 {
-            self.fire(&breach::ASSERT_PAGES, address)?;
-        }
-        Ok(())
+        self.check_page_limit(address)
+    }
+
+    fn check_page_limit(&mut self, address: u64) -> Flow {
+        let is_full = self.has(Quirk::PageLimit) && self.memory.page_count() > 8192;
+        if is_full { self.fire(&breach::ASSERT_PAGES, address) } else { Ok(()) }
     }
 
     fn init_page(&mut self, index: usize, words: Bits) -> Flow {
@@ -388,6 +394,9 @@ impl<W: Watch> Checker<W> {
 
     #[inline(never)]
     fn free(&mut self, address: u64, size: u64) -> Flow {
+        if let Some((page, from, to)) = self.memory.part_of_page(word_range(address, size)) {
+            return self.free_page(page, Bits::range(from, to));
+        }
         for piece in self.memory.pieces(word_range(address, size)) {
             match piece {
                 Piece::Page { page, from, to } => self.free_page(page, Bits::range(from, to))?,
@@ -428,6 +437,9 @@ impl<W: Watch> Checker<W> {
         }
         let byte = value & 0xff;
         let value = if self.has(Quirk::MemSetWord) { byte } else { byte * 0x0101_0101_0101_0101 };
+        if let Some((page, from, to)) = self.memory.part_of_page(word_range(address, size)) {
+            return self.set_page(thread, page, (from, to), value);
+        }
         for piece in self.memory.pieces(word_range(address, size)) {
             match piece {
                 Piece::Page { page, from, to } => self.set_page(thread, page, (from, to), value)?,
@@ -445,7 +457,8 @@ impl<W: Watch> Checker<W> {
         let is_plain = page.entry.and(&words).is_empty() && words.without(&page.initialised).is_empty();
         if is_plain {
             if let Some(values) = page.values.get_mut(from..to) {
-                values.fill(value);
+                // Zeros are filled in by `memset`.
+                if value == 0 { values.fill(0) } else { values.fill(value) }
             }
             page.valid = if value & 1 == 0 { page.valid.without(&words) } else { page.valid.or(&words) };
             return Ok(());
