@@ -4,6 +4,8 @@
 //! A page costs 4.5 KiB, and 2 to 4 KiB more when entries of it were cleaned or assigned to threads. A long range of
 //! fresh memory costs nothing until words of it are used.
 
+mod pages;
+
 use alloc::vec::Vec;
 
 use super::bits::Bits;
@@ -12,6 +14,7 @@ use super::room;
 use super::sorted::Sorted;
 use super::table::Map;
 use super::tree::TreeKind;
+pub(crate) use pages::Pages;
 
 pub(crate) const PAGE_BYTES: u64 = 4096;
 pub(crate) const WORDS: usize = 512;
@@ -273,35 +276,6 @@ pub(crate) enum Piece {
     Filled { first: u64, end: u64, value: u64 },
     /// Pages of which nothing is known: the first and last words, by number.
     Unknown { first_word: u64, end_word: u64 },
-}
-
-/// Pages by number. Each has a place of its own, so that the list can grow without moving them.
-#[derive(Debug, Clone, Default)]
-pub(crate) struct Pages(Vec<Vec<Page>>);
-
-impl Pages {
-    #[inline]
-    pub(crate) fn get(&self, at: usize) -> Option<&Page> {
-        self.0.get(at)?.first()
-    }
-
-    #[inline]
-    pub(crate) fn get_mut(&mut self, at: usize) -> Option<&mut Page> {
-        self.0.get_mut(at)?.first_mut()
-    }
-
-    pub(crate) fn len(&self) -> usize {
-        self.0.len()
-    }
-
-    pub(crate) fn iter(&self) -> impl Iterator<Item = &Page> {
-        self.0.iter().flatten()
-    }
-
-    fn push(&mut self, page: Page) -> bool {
-        let mut place = room::with_capacity(1);
-        room::push(&mut place, page) && room::push(&mut self.0, place)
-    }
 }
 
 #[derive(Debug, Clone, Default)]

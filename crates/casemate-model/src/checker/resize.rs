@@ -107,7 +107,8 @@ impl<W: Watch> Checker<W> {
         }
         self.store(index, at, new);
         self.shown.remove(&cell);
-        let (levels, above) = (level_bit(table.level), None);
+        let (is_resized, levels, above) = (true, level_bit(table.level), None);
+        let change = InPlace { thread, cell, table, old, new, granted, regime, is_resized, levels, above };
         if let Descriptor::Table(next) = table.decode(old) {
             // TLBs may still walk the old table: it stays as it is until they cannot.
             self.traverse(thread, Visit::Freeze, next, table.below(cell, at))?;
@@ -116,19 +117,7 @@ impl<W: Watch> Checker<W> {
             if let Some(page) = self.memory.pages.get_mut(index) {
                 page.aged.put(at, is_cached);
             }
-            let is_resized = true;
-            self.changed_in_place(InPlace {
-                thread,
-                cell,
-                table,
-                old,
-                new,
-                granted,
-                regime,
-                is_resized,
-                levels,
-                above,
-            });
+            self.changed_in_place(InPlace { granted, ..change });
             return Ok(());
         }
         if let Some(page) = self.memory.pages.get_mut(index) {
@@ -140,19 +129,7 @@ impl<W: Watch> Checker<W> {
         let Descriptor::Table(next) = table.decode(new) else { return Ok(()) };
         if is_cached {
             let inherited = Inherited { block: old, granted, regime, levels };
-            let is_resized = true;
-            self.changed_in_place(InPlace {
-                thread,
-                cell,
-                table,
-                old,
-                new,
-                granted,
-                regime,
-                is_resized,
-                levels,
-                above,
-            });
+            self.changed_in_place(change);
             self.inherit(thread, next, table.below(cell, at), inherited);
         }
         Ok(())

@@ -144,7 +144,9 @@ fn common(options: &StackArguments) -> &Path {
     match options.files.as_slice() {
         [file] => file,
         [first, others @ ..] if !options.per_file => match maps(first) {
-            Some(own) if others.iter().all(|other| maps(other).is_some_and(|maps| maps.objects == own.objects)) => first,
+            Some(own) if others.iter().all(|other| maps(other).is_some_and(|maps| maps.objects == own.objects)) => {
+                first
+            }
             _ => none,
         },
         _ => none,
