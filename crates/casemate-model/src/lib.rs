@@ -53,7 +53,7 @@ pub use name::Name;
 pub use quirk::{Options, QUIRKS, Quirk, QuirkRow, Quirks};
 pub use record::{AtomicOp, Barrier, Domain, HintKind, Kind, MemoryOrder, Operand, Sysreg, Transition};
 pub use rights::Rights;
-pub use room::take_lack;
+pub use room::{is_lacking, take_lack};
 pub use roots::Root;
 pub use rule::{Rule, Severity};
 #[cfg(feature = "hosted")]

@@ -4,6 +4,8 @@
 //! A page costs 4.5 KiB, and 2 to 4 KiB more when entries of it were cleaned or assigned to threads. A long range of
 //! fresh memory costs nothing until words of it are used.
 
+mod pages;
+
 use alloc::vec::Vec;
 
 use super::bits::Bits;
@@ -12,6 +14,7 @@ use super::room;
 use super::sorted::Sorted;
 use super::table::Map;
 use super::tree::TreeKind;
+pub(crate) use pages::Pages;
 
 pub(crate) const PAGE_BYTES: u64 = 4096;
 pub(crate) const WORDS: usize = 512;
@@ -106,7 +109,12 @@ pub(crate) struct Page {
     pub(crate) has_contiguous: bool,
     /// Unclean entries in this table and below it.
     pub(crate) unclean_below: u32,
+    /// The number of the page that contained the entry above, when it was looked for last ([`Memory::page_above`]).
+    above: u32,
 }
+
+/// The address of pages to which none leads.
+const RELEASED: u64 = u64::MAX;
 
 impl Page {
     pub(super) fn new(base: u64, value: u64) -> Self {
@@ -126,6 +134,7 @@ impl Page {
             cleaners: Vec::new(),
             has_contiguous: false,
             unclean_below: 0,
+            above: 0,
         }
     }
 
@@ -269,35 +278,6 @@ pub(crate) enum Piece {
     Unknown { first_word: u64, end_word: u64 },
 }
 
-/// Pages by number. Each has a place of its own, so that the list can grow without moving them.
-#[derive(Debug, Clone, Default)]
-pub(crate) struct Pages(Vec<Vec<Page>>);
-
-impl Pages {
-    #[inline]
-    pub(crate) fn get(&self, at: usize) -> Option<&Page> {
-        self.0.get(at)?.first()
-    }
-
-    #[inline]
-    pub(crate) fn get_mut(&mut self, at: usize) -> Option<&mut Page> {
-        self.0.get_mut(at)?.first_mut()
-    }
-
-    pub(crate) fn len(&self) -> usize {
-        self.0.len()
-    }
-
-    pub(crate) fn iter(&self) -> impl Iterator<Item = &Page> {
-        self.0.iter().flatten()
-    }
-
-    fn push(&mut self, page: Page) -> bool {
-        let mut place = room::with_capacity(1);
-        room::push(&mut place, page) && room::push(&mut self.0, place)
-    }
-}
-
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Memory {
     index: Map<u64, u32>,
@@ -347,6 +327,20 @@ impl Memory {
         self.index.get(&(address / PAGE_BYTES)).map(|page| *page as usize)
     }
 
+    /// The page of the entry above an entry of a page; none at a root. It is looked for once: what is remembered of it
+    /// counts as long as the page is still the one of the address.
+    #[inline]
+    pub(crate) fn page_above(&mut self, page: usize, parent: u64) -> Option<usize> {
+        let base = parent & !(PAGE_BYTES - 1);
+        let known = self.pages.get(page)?.above as usize;
+        if self.pages.get(known).is_some_and(|page| page.base == base) {
+            return Some(known);
+        }
+        let found = self.peek(parent)?;
+        self.pages.get_mut(page)?.above = found as u32;
+        Some(found)
+    }
+
     /// The value of an initialized word.
     pub(crate) fn peek_value(&self, address: u64) -> Option<u64> {
         if let Some(page) = self.peek(address).and_then(|page| self.pages.get(page)) {
@@ -394,7 +388,7 @@ impl Memory {
         let Some(unused) = self.pages.get_mut(page) else { return };
         debug_assert!(unused.is_unused(), "a page in use");
         if self.index.remove(&(unused.base / PAGE_BYTES)).is_some() {
-            *unused = Page::new(unused.base, 0);
+            *unused = Page::new(RELEASED, 0);
             room::push(&mut self.free, page as u32);
             self.last = (0, 0);
         }
@@ -466,6 +460,10 @@ impl Memory {
         }
         let words = WORDS as u64;
         let (first_page, last_page) = (first_word / words, (end_word - 1) / words);
+        if first_page == last_page && end_word - first_word == words && self.index.get(&first_page).is_none() {
+            self.gaps(first_word, end_word, &mut pieces);
+            return pieces;
+        }
         // Pages that are only partly covered are separate pieces.
         if first_word % words != 0 {
             self.find(first_page * PAGE_BYTES);
@@ -485,13 +483,29 @@ impl Memory {
         pieces
     }
 
+    /// The part of a page that words are, if they are in one page of its own.
+    #[inline]
+    pub(crate) fn part_of_page(&mut self, (first_word, end_word): (u64, u64)) -> Option<(usize, usize, usize)> {
+        let words = WORDS as u64;
+        let (number, from) = (first_word / words, first_word % words);
+        let length = end_word.checked_sub(first_word).filter(|length| (1..=words - from).contains(length))?;
+        // A whole page may stay part of a range.
+        let page = match length == words && self.last.0 != number + 1 {
+            true => *self.index.get(&number)? as usize,
+            false => self.find(number * PAGE_BYTES)?,
+        };
+        Some((page, from as usize, (from + length) as usize))
+    }
+
     fn known(&self, first: u64, last: u64) -> Vec<(u64, usize)> {
         if last - first < 2 * self.pages.len() as u64 {
             let find = |number| Some((number, *self.index.get(&number)? as usize));
             return room::collected((first..=last).filter_map(find));
         }
         let all = self.pages.iter().enumerate().map(|(at, page)| (page.base / PAGE_BYTES, at));
-        let mut found = room::collected(all.filter(|(number, _)| (first..=last).contains(number)));
+        let is_in_use = |number, at| self.index.get(&number) == Some(&(at as u32));
+        let is_part = |number, at| (first..=last).contains(&number) && is_in_use(number, at);
+        let mut found = room::collected(all.filter(|(number, at)| is_part(*number, *at)));
         room::sort_by_key(&mut found, |(number, _)| *number);
         found
     }

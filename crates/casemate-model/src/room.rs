@@ -19,13 +19,16 @@ mod lack {
 
     /// True once after memory ran out since the last call. Checkers of a program share the note: use them one after the
     /// other, or stop all of them.
-    #[inline]
     pub fn take_lack() -> bool {
-        let is_lacking = IS_LACKING.load(Ordering::Relaxed);
-        if is_lacking {
-            IS_LACKING.store(false, Ordering::Relaxed);
-        }
-        is_lacking
+        let is_noted = is_lacking();
+        IS_LACKING.store(false, Ordering::Relaxed);
+        is_noted
+    }
+
+    /// True when memory ran out since the last [`take_lack`].
+    #[inline]
+    pub fn is_lacking() -> bool {
+        IS_LACKING.load(Ordering::Relaxed)
     }
 }
 
@@ -41,9 +44,15 @@ mod lack {
     pub fn take_lack() -> bool {
         false
     }
+
+    /// True when memory ran out since the last [`take_lack`]: never.
+    #[inline]
+    pub fn is_lacking() -> bool {
+        false
+    }
 }
 
-pub use lack::take_lack;
+pub use lack::{is_lacking, take_lack};
 
 /// Adds an element at the end; false if there is no memory for it.
 ///

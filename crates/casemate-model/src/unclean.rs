@@ -67,7 +67,12 @@ pub(crate) struct UncleanEntries {
     pub(super) cells: Map<u64, Unclean>,
     pub(super) lists: Vec<List>,
     pub(super) next: u64,
+    /// An empty list of entries, for the next owner.
+    spare: Vec<(u64, u64)>,
 }
+
+/// Entries for which a list keeps its memory when it is empty.
+const SPARE_MAX: usize = 64;
 
 impl UncleanEntries {
     pub(crate) fn push(&mut self, cell: u64, thread: u32, old: u64, root: u64, owner: i32) {
@@ -84,7 +89,8 @@ impl UncleanEntries {
         let at = match self.lists.iter().position(|list| list.owner == owner) {
             Some(at) => at,
             None => {
-                room::push(&mut self.lists, List { owner, entries: Vec::new() });
+                let entries = core::mem::take(&mut self.spare);
+                room::push(&mut self.lists, List { owner, entries });
                 self.lists.len().checked_sub(1)?
             }
         };
@@ -94,6 +100,15 @@ impl UncleanEntries {
     #[inline]
     pub(crate) fn get(&self, cell: u64) -> Option<&Unclean> {
         self.cells.get(&cell)
+    }
+
+    /// Removes a list, whose entries are taken out of it and are all clean: the entries after it are in the list that
+    /// takes its place.
+    pub(super) fn remove_list(&mut self, at: usize, empty: Vec<(u64, u64)>) {
+        room::swap_remove(&mut self.lists, at);
+        if empty.capacity() <= SPARE_MAX {
+            self.spare = empty;
+        }
     }
 
     pub(crate) fn remove(&mut self, cell: u64) {

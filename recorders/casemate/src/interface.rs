@@ -12,7 +12,7 @@ use anytrace_casemate_model::{BbmLevel, QUIRKS, Quirks, Severity, Violation};
 
 use crate::arena::{self, ALIGN, Arena};
 use crate::line::Line;
-use crate::steps::{self, Step};
+use crate::steps::{self, Act, Step};
 
 /// Results of a step, and verdicts.
 const OK: i32 = 0;
@@ -240,16 +240,19 @@ unsafe fn checker_of(checker: *mut Checker, _: &mut Entered) -> Option<&mut Chec
 pub unsafe extern "C" fn casemate_step(checker: *mut Checker, step: *const Step) -> i32 {
     let Some(mut entered) = enter() else { return BUSY };
     // SAFETY: the caller's promises.
-    let (Some(checker), Some(step)) = (unsafe { checker_of(checker, &mut entered) }, unsafe { step.as_ref() }) else {
+    let (Some(known), Some(step)) = (unsafe { checker_of(checker, &mut entered) }, unsafe { step.as_ref() }) else {
         return INVALID;
     };
-    if checker.is_stopped {
+    if known.is_stopped {
         return STOPPED;
     }
-    let Some(transition) = step.transition() else { return INVALID };
-    let Err(Broken { lacks_memory }) = take(checker, step.thread, &transition) else { return OK };
-    let end = checker.end(step.thread, lacks_memory);
-    leave(entered, end)
+    let thread = step.thread;
+    match step.give(Taker { checker: known, thread }) {
+        Some(true) => OK,
+        // SAFETY: it is a checker, and the call is at work.
+        Some(false) => unsafe { end(entered, checker, thread) },
+        None => INVALID,
+    }
 }
 
 /// Checks a step whose operation or register is given by its name, as a trace has it: `casemate_tlbi_name` and
@@ -269,10 +272,10 @@ pub unsafe extern "C" fn casemate_step_name(
 ) -> i32 {
     let Some(mut entered) = enter() else { return BUSY };
     // SAFETY: the caller's promise.
-    let Some(checker) = (unsafe { checker_of(checker, &mut entered) }).filter(|_| !name.is_null()) else {
+    let Some(known) = (unsafe { checker_of(checker, &mut entered) }).filter(|_| !name.is_null()) else {
         return INVALID;
     };
-    if checker.is_stopped {
+    if known.is_stopped {
         return STOPPED;
     }
     let mut word = [0_u8; steps::NAME_MAX + 1];
@@ -287,31 +290,44 @@ pub unsafe extern "C" fn casemate_step_name(
     }
     let transition = word.get(..length).and_then(|word| steps::named(is_register != 0, word, value));
     let Some(transition) = transition else { return INVALID };
-    let Err(Broken { lacks_memory }) = take(checker, thread, &transition) else { return OK };
-    let end = checker.end(thread, lacks_memory);
-    leave(entered, end)
+    if (Taker { checker: known, thread }).act(transition) {
+        return OK;
+    }
+    // SAFETY: it is a checker, and the call is at work.
+    unsafe { end(entered, checker, thread) }
 }
 
-/// A step that broke a rule or lacked memory.
-struct Broken {
-    lacks_memory: bool,
+/// The checker that takes a step: true if that broke no rule, and there was memory for it. What it comes to otherwise is
+/// found out elsewhere: a line that a function may return would be copied in every step.
+struct Taker<'a> {
+    checker: &'a mut Checker,
+    thread: u32,
 }
 
-/// Checks a step. What it comes to otherwise is found out elsewhere: a line that a function may return would be copied
-/// in every step.
-#[inline]
-fn take(checker: &mut Checker, thread: u32, transition: &model::Transition) -> Result<(), Broken> {
-    arena::set_current(&raw mut checker.arena);
-    checker.steps += 1;
-    let is_clear = checker.model.step(thread, transition).is_empty();
-    let lacks_memory = model::take_lack();
-    if is_clear && !lacks_memory { Ok(()) } else { Err(Broken { lacks_memory }) }
+impl Act for Taker<'_> {
+    type Result = bool;
+
+    #[inline(always)]
+    fn act(self, transition: model::Transition) -> bool {
+        arena::set_current(&raw mut self.checker.arena);
+        self.checker.steps += 1;
+        self.checker.model.step(self.thread, &transition).is_empty() && !model::is_lacking()
+    }
 }
 
-/// Ends a call, and calls the last callback: it need not return.
+/// The result of a step that broke a rule or lacked memory. Ends the call, and calls the last callback: it need not
+/// return.
+///
+/// # Safety
+///
+/// As for [`checker_of`].
 #[cold]
 #[inline(never)]
-fn leave(entered: Entered, (result, end): (i32, Option<(Line, Callbacks)>)) -> i32 {
+unsafe fn end(mut entered: Entered, checker: *mut Checker, thread: u32) -> i32 {
+    // SAFETY: the caller's promise.
+    let Some(checker) = (unsafe { checker_of(checker, &mut entered) }) else { return INVALID };
+    let (result, line) = checker.conclude(thread, model::take_lack());
+    let end = line.map(|line| (line, checker.callbacks));
     drop(entered);
     if let Some((line, Callbacks { context, abort: Some(abort), .. })) = end {
         // SAFETY: the function that the caller gave, with its own context and a line that lives until it returns.
@@ -321,15 +337,6 @@ fn leave(entered: Entered, (result, end): (i32, Option<(Line, Callbacks)>)) -> i
 }
 
 impl Checker {
-    /// The result of a step that broke a rule or lacked memory; if checking stops, the last words with the one who hears
-    /// them.
-    #[cold]
-    #[inline(never)]
-    fn end(&mut self, thread: u32, lacks_memory: bool) -> (i32, Option<(Line, Callbacks)>) {
-        let (result, line) = self.conclude(thread, lacks_memory);
-        (result, line.map(|line| (line, self.callbacks)))
-    }
-
     /// What a step came to that broke a rule or lacked memory, and the last words if checking stops.
     #[cold]
     fn conclude(&mut self, thread: u32, lacks_memory: bool) -> (i32, Option<Line>) {

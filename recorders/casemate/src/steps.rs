@@ -24,6 +24,21 @@ pub struct Step {
     pub extra: u64,
 }
 
+/// The numbers of kinds.
+const MEM_WRITE: u32 = Kind::MemWrite as u32 + 1;
+const MEM_READ: u32 = Kind::MemRead as u32 + 1;
+const MEM_INIT: u32 = Kind::MemInit as u32 + 1;
+const MEM_FREE: u32 = Kind::MemFree as u32 + 1;
+const MEM_SET: u32 = Kind::MemSet as u32 + 1;
+const BARRIER: u32 = Kind::Barrier as u32 + 1;
+const TLBI: u32 = Kind::Tlbi as u32 + 1;
+const SYSREG_WRITE: u32 = Kind::SysregWrite as u32 + 1;
+const HINT: u32 = Kind::Hint as u32 + 1;
+const LOCK: u32 = Kind::Lock as u32 + 1;
+const UNLOCK: u32 = Kind::Unlock as u32 + 1;
+const TRYLOCK: u32 = Kind::Trylock as u32 + 1;
+const MEM_ATOMIC: u32 = Kind::MemAtomic as u32 + 1;
+
 /// An operation or a register that the header does not name.
 pub(crate) const OTHER: u32 = u32::MAX;
 
@@ -47,41 +62,75 @@ fn nth<T: Copy>(all: &[T], at: u32) -> Option<T> {
     all.get(usize::try_from(at).ok()?).copied()
 }
 
+/// What is done with a step. A closure would not be inlined everywhere.
+pub(crate) trait Act {
+    /// What it comes to.
+    type Result;
+
+    fn act(self, transition: Transition) -> Self::Result;
+}
+
 impl Step {
-    /// The step, if every number in it has a meaning.
-    pub(crate) fn transition(&self) -> Option<Transition> {
+    /// Does something with the step, if every number in it has a meaning. What is done is compiled once for each kind of
+    /// step, so that it need not look for the kind again.
+    #[inline(always)]
+    pub(crate) fn give<A: Act>(&self, to: A) -> Option<A::Result> {
         let Self { what, address, value, extra, .. } = *self;
-        let unnamed = || Name::new(b"unnamed");
-        Some(match nth(Kind::ALL, self.kind.checked_sub(1)?)? {
-            kind @ Kind::MemWrite => {
-                let order = nth(MemoryOrder::ALL, what).filter(|order| order.belongs_to(kind))?;
-                Transition::MemWrite { order, address, value }
+        let operand = Operand::Value(value);
+        Some(match self.kind {
+            MEM_WRITE => to.act(Transition::MemWrite { order: order(what, Kind::MemWrite)?, address, value }),
+            MEM_READ => to.act(Transition::MemRead { address, value }),
+            MEM_INIT => to.act(Transition::MemInit { address, size: value }),
+            MEM_FREE => to.act(Transition::MemFree { address, size: value }),
+            MEM_SET => to.act(Transition::MemSet { address, size: value, value: extra }),
+            BARRIER if what == 0 => to.act(Transition::Barrier(Barrier::Isb)),
+            BARRIER => to.act(Transition::Barrier(Barrier::Dsb(nth(Domain::ALL, what - 1)?))),
+            TLBI if what == OTHER => to.act(Transition::OtherTlbi { name: unnamed()?, operand }),
+            TLBI => to.act(Transition::Tlbi { op: nth(TlbiOp::ALL, what)?, operand }),
+            SYSREG_WRITE if what == OTHER => to.act(Transition::OtherSysreg { name: unnamed()?, value }),
+            SYSREG_WRITE => to.act(Transition::SysregWrite { register: nth(Sysreg::ALL, what)?, value }),
+            HINT => to.act(Transition::Hint { hint: nth(HintKind::ALL, what)?, location: address, value }),
+            LOCK => to.act(Transition::Lock { address }),
+            UNLOCK => to.act(Transition::Unlock { address }),
+            TRYLOCK => to.act(Transition::Trylock { address }),
+            MEM_ATOMIC => {
+                let order = order(what, Kind::MemAtomic)?;
+                to.act(Transition::MemAtomic { op: AtomicOp::Swp, order, address, value, read: extra })
             }
-            kind @ Kind::MemAtomic => {
-                let order = nth(MemoryOrder::ALL, what).filter(|order| order.belongs_to(kind))?;
-                Transition::MemAtomic { op: AtomicOp::Swp, order, address, value, read: extra }
-            }
-            Kind::MemRead => Transition::MemRead { address, value },
-            Kind::MemInit => Transition::MemInit { address, size: value },
-            Kind::MemFree => Transition::MemFree { address, size: value },
-            Kind::MemSet => Transition::MemSet { address, size: value, value: extra },
-            Kind::Barrier if what == 0 => Transition::Barrier(Barrier::Isb),
-            Kind::Barrier => Transition::Barrier(Barrier::Dsb(nth(Domain::ALL, what - 1)?)),
-            Kind::Tlbi if what == OTHER => Transition::OtherTlbi { name: unnamed()?, operand: Operand::Value(value) },
-            Kind::Tlbi => Transition::Tlbi { op: nth(TlbiOp::ALL, what)?, operand: Operand::Value(value) },
-            Kind::SysregWrite if what == OTHER => Transition::OtherSysreg { name: unnamed()?, value },
-            Kind::SysregWrite => Transition::SysregWrite { register: nth(Sysreg::ALL, what)?, value },
-            Kind::Hint => Transition::Hint { hint: nth(HintKind::ALL, what)?, location: address, value },
-            Kind::Lock => Transition::Lock { address },
-            Kind::Unlock => Transition::Unlock { address },
-            Kind::Trylock => Transition::Trylock { address },
+            _ => return None,
         })
     }
+}
+
+fn order(what: u32, kind: Kind) -> Option<MemoryOrder> {
+    nth(MemoryOrder::ALL, what).filter(|order| order.belongs_to(kind))
+}
+
+#[cold]
+fn unnamed() -> Option<Name> {
+    Name::new(b"unnamed")
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// Gives it back.
+    struct Itself;
+
+    impl Act for Itself {
+        type Result = Transition;
+
+        fn act(self, transition: Transition) -> Transition {
+            transition
+        }
+    }
+
+    impl Step {
+        fn transition(&self) -> Option<Transition> {
+            self.give(Itself)
+        }
+    }
 
     #[test]
     fn names_are_read_as_in_a_trace() {

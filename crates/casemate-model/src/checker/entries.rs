@@ -150,9 +150,21 @@ impl<W: Watch> Checker<W> {
             if (old ^ new) & Rights::BITS == 0 && !is_resized && self.stale.get(word).is_none() {
                 return;
             }
-            let (granted, levels) = (self.rights(table, old), level_bit(table.level));
-            let above = None;
-            self.changed_in_place(InPlace { thread, cell: word, table, old, new, granted, is_resized, levels, above });
+            let regime = self.regime(table.kind);
+            let (granted, levels, above) = (self.rights(table, old, regime), level_bit(table.level), None);
+            let cell = word;
+            self.changed_in_place(InPlace {
+                thread,
+                cell,
+                table,
+                old,
+                new,
+                granted,
+                regime,
+                is_resized,
+                levels,
+                above,
+            });
         } else if before != after {
             self.map(table, new);
         }
@@ -348,7 +360,7 @@ impl<W: Watch> Checker<W> {
             if parent == NOWHERE {
                 return;
             }
-            let Some(above) = self.memory.peek(parent) else { return };
+            let Some(above) = self.memory.page_above(index, parent) else { return };
             (index, at) = (above, position(parent));
         }
     }

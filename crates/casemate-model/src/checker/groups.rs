@@ -92,6 +92,7 @@ impl<W: Watch> Checker<W> {
         let Some(page) = self.memory.pages.get(index) else { return Ok(()) };
         let (table, value) = (page.table_of(at), page.value(at));
         let Some(mut group) = group(table, at).filter(|_| !self.has(Quirk::ContiguousIgnored)) else { return Ok(()) };
+        self.work += group.len() as u64;
         let may_differ = self.bbm() != BbmLevel::Zero;
         let conflict = group.find_map(|other| {
             let cell = page.address(other);

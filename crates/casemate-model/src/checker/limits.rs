@@ -10,6 +10,7 @@ use crate::memory::{NOWHERE, PAGE_BYTES, Table, position};
 use crate::quirk::Quirk;
 use crate::rights::{Regime, Rights, TABLE_LIMITS};
 use crate::stale::level_bit;
+use crate::tree::TreeKind;
 use crate::watch::Watch;
 
 /// A table entry whose limits changed.
@@ -17,23 +18,27 @@ use crate::watch::Watch;
 struct Limiting {
     thread: u32,
     entry: u64,
+    /// That of the entry's tree.
+    regime: Regime,
+}
+
+/// What a valid block or page below tables with these limits permits; nothing for others.
+pub(super) fn rights_within(table: Table, value: u64, limits: u64, regime: Regime) -> Rights {
+    match table.decode(value) {
+        Descriptor::Map(_) => Rights::of(table.stage(), value, regime).limited(limits, regime),
+        _ => Rights::default(),
+    }
 }
 
 impl<W: Watch> Checker<W> {
     /// What a valid block or page permits, with what the tables above it leave of that; nothing for others.
-    pub(super) fn rights(&self, table: Table, value: u64) -> Rights {
-        self.rights_within(table, value, self.limits(table))
+    pub(super) fn rights(&self, table: Table, value: u64, regime: Regime) -> Rights {
+        rights_within(table, value, self.limits(table), regime)
     }
 
-    /// The same below tables with these limits.
-    pub(super) fn rights_within(&self, table: Table, value: u64, limits: u64) -> Rights {
-        match table.decode(value) {
-            Descriptor::Map(_) => {
-                let regime = Regime::of(&self.threads, table.kind);
-                Rights::of(table.stage(), value, regime).limited(limits, regime)
-            }
-            _ => Rights::default(),
-        }
+    /// The regime of a kind of trees. It looks at every thread: walks take it once.
+    pub(super) fn regime(&self, kind: TreeKind) -> Regime {
+        Regime::of(&self.threads, kind)
     }
 
     /// The limits of the tables above the entries of a table, in the bits of [`TABLE_LIMITS`].
@@ -55,13 +60,15 @@ impl<W: Watch> Checker<W> {
 
     /// A live table was changed in place.
     pub(super) fn changed_limits(&mut self, thread: u32, table: Table, word: u64, (old, new): (u64, u64)) {
-        let is_limit = (old ^ new) & TABLE_LIMITS != 0 && Regime::of(&self.threads, table.kind).has_limits();
+        if (old ^ new) & TABLE_LIMITS == 0 || self.has(Quirk::StaleIgnored) {
+            return;
+        }
+        let regime = self.regime(table.kind);
         if let Descriptor::Table(next) = table.decode(new)
-            && is_limit
-            && !self.has(Quirk::StaleIgnored)
+            && regime.has_limits()
         {
             let limits = self.limits(table) | old & TABLE_LIMITS;
-            self.limit(Limiting { thread, entry: word }, next, table.below(word, position(word)), limits);
+            self.limit(Limiting { thread, entry: word, regime }, next, table.below(word, position(word)), limits);
         }
     }
 
@@ -88,7 +95,9 @@ impl<W: Watch> Checker<W> {
                     self.limit(limiting, next, table.below(cell, at), limits | value & TABLE_LIMITS);
                 }
                 Descriptor::Map(_) if is_cached(page, at) => {
-                    let granted = self.rights_within(table, value, limits);
+                    let is_same = table.kind == place.kind;
+                    let regime = if is_same { limiting.regime } else { self.regime(table.kind) };
+                    let granted = rights_within(table, value, limits, regime);
                     let (levels, above) = (level_bit(table.level), Some(limiting.entry));
                     let (thread, old, new, is_resized) = (limiting.thread, value, value, false);
                     self.changed_in_place(InPlace {
@@ -98,6 +107,7 @@ impl<W: Watch> Checker<W> {
                         old,
                         new,
                         granted,
+                        regime,
                         is_resized,
                         levels,
                         above,

@@ -14,6 +14,7 @@ const SLOTS: usize = 64;
 const NEVER: u64 = u64::MAX;
 
 impl<W: Watch> Checker<W> {
+    #[inline(never)]
     pub(crate) fn lock(&mut self, thread: u32, lock: u64) -> Flow {
         if self.locks.held.contains_key(&lock) {
             self.fire(&breach::LOCK_HELD, lock)?;
@@ -22,6 +23,7 @@ impl<W: Watch> Checker<W> {
         self.acquire(thread, lock)
     }
 
+    #[inline(never)]
     pub(crate) fn trylock(&mut self, thread: u32, lock: u64) -> Flow {
         match self.locks.held.get_mut(&lock) {
             Some(held) if held.thread == thread => {
@@ -44,6 +46,7 @@ impl<W: Watch> Checker<W> {
         Ok(())
     }
 
+    #[inline(never)]
     pub(crate) fn unlock(&mut self, thread: u32, lock: u64) -> Flow {
         match self.locks.held.get_mut(&lock) {
             Some(held) if held.thread == thread => {

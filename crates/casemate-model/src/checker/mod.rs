@@ -150,19 +150,31 @@ impl<W: Watch> Checker<W> {
     /// Processes a step of a thread; returns the rules it breaks.
     ///
     /// Unless [`Options::goes_on`], at most one of them is an error, and after it the state is between two steps.
-    #[inline]
+    #[inline(always)]
     pub fn step(&mut self, thread: u32, transition: &Transition) -> &[Violation] {
         if !self.found.is_empty() {
-            self.found.clear();
+            self.forget_found();
         }
         let flow = self.take(thread, transition);
         if !self.uses.is_empty() {
-            match flow {
-                Ok(()) => drop(self.check_uses(thread)),
-                Err(Stop) => self.uses.clear(),
-            }
+            self.end_uses(thread, flow);
         }
         &self.found
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn forget_found(&mut self) {
+        self.found.clear();
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn end_uses(&mut self, thread: u32, flow: Flow) {
+        match flow {
+            Ok(()) => drop(self.check_uses(thread)),
+            Err(Stop) => self.uses.clear(),
+        }
     }
 
     /// The rules that the last step broke.
@@ -175,7 +187,8 @@ impl<W: Watch> Checker<W> {
         &self.options
     }
 
-    #[inline]
+    /// Each kind of step is a function of its own: where the kind is known, nothing is left of this but the call.
+    #[inline(always)]
     fn take(&mut self, thread: u32, transition: &Transition) -> Flow {
         match *transition {
             Transition::MemWrite { order: MemoryOrder::Page, address, value } => {
@@ -253,7 +266,7 @@ impl<W: Watch> Checker<W> {
         self.options.quirks.has(quirk)
     }
 
-    #[inline]
+    #[inline(never)]
     fn write(&mut self, thread: u32, order: MemoryOrder, word: u64, value: u64) -> Flow {
         let at = position(word);
         if let Some(index) = self.memory.find(word)
@@ -309,6 +322,7 @@ impl<W: Watch> Checker<W> {
         if is_harmless(name.as_str()) { Ok(()) } else { self.fire(&breach::UNMODELLED_REGISTER, NOWHERE) }
     }
 
+    #[inline(never)]
     fn write_page(&mut self, thread: u32, address: u64, value: u64) -> Flow {
         let base = address & !(PAGE_BYTES - 1);
         self.work += WORDS as u64;
@@ -318,7 +332,7 @@ impl<W: Watch> Checker<W> {
         Ok(())
     }
 
-    #[inline]
+    #[inline(never)]
     fn read(&mut self, word: u64, value: u64) -> Flow {
         if self.has(Quirk::ReadsIgnored) {
             return Ok(());
@@ -329,8 +343,13 @@ impl<W: Watch> Checker<W> {
         }
     }
 
+    #[inline(never)]
     fn init(&mut self, address: u64, size: u64) -> Flow {
         self.hand_over(address, size, Handover::Initialised);
+        if let Some((page, from, to)) = self.memory.part_of_page(word_range(address, size)) {
+            self.init_page(page, Bits::range(from, to))?;
+            return self.check_page_limit(address);
+        }
         for piece in self.memory.pieces(word_range(address, size)) {
             match piece {
                 Piece::Page { page, from, to } => self.init_page(page, Bits::range(from, to))?,
@@ -342,10 +361,12 @@ impl<W: Watch> Checker<W> {
                 Piece::Unknown { first_word, end_word } => self.memory.initialise_unknown(first_word, end_word),
             }
         }
-        if self.has(Quirk::PageLimit) && self.memory.page_count() > 8192 {
-            self.fire(&breach::ASSERT_PAGES, address)?;
-        }
-        Ok(())
+        self.check_page_limit(address)
+    }
+
+    fn check_page_limit(&mut self, address: u64) -> Flow {
+        let is_full = self.has(Quirk::PageLimit) && self.memory.page_count() > 8192;
+        if is_full { self.fire(&breach::ASSERT_PAGES, address) } else { Ok(()) }
     }
 
     fn init_page(&mut self, index: usize, words: Bits) -> Flow {
@@ -371,7 +392,11 @@ impl<W: Watch> Checker<W> {
         Ok(())
     }
 
+    #[inline(never)]
     fn free(&mut self, address: u64, size: u64) -> Flow {
+        if let Some((page, from, to)) = self.memory.part_of_page(word_range(address, size)) {
+            return self.free_page(page, Bits::range(from, to));
+        }
         for piece in self.memory.pieces(word_range(address, size)) {
             match piece {
                 Piece::Page { page, from, to } => self.free_page(page, Bits::range(from, to))?,
@@ -400,6 +425,7 @@ impl<W: Watch> Checker<W> {
         Ok(())
     }
 
+    #[inline(never)]
     fn set(&mut self, thread: u32, address: u64, size: u64, value: u64) -> Flow {
         if self.has(Quirk::MemSetPage) {
             if !address.is_multiple_of(PAGE_BYTES) {
@@ -411,6 +437,9 @@ impl<W: Watch> Checker<W> {
         }
         let byte = value & 0xff;
         let value = if self.has(Quirk::MemSetWord) { byte } else { byte * 0x0101_0101_0101_0101 };
+        if let Some((page, from, to)) = self.memory.part_of_page(word_range(address, size)) {
+            return self.set_page(thread, page, (from, to), value);
+        }
         for piece in self.memory.pieces(word_range(address, size)) {
             match piece {
                 Piece::Page { page, from, to } => self.set_page(thread, page, (from, to), value)?,
@@ -428,7 +457,8 @@ impl<W: Watch> Checker<W> {
         let is_plain = page.entry.and(&words).is_empty() && words.without(&page.initialised).is_empty();
         if is_plain {
             if let Some(values) = page.values.get_mut(from..to) {
-                values.fill(value);
+                // Zeros are filled in by `memset`.
+                if value == 0 { values.fill(0) } else { values.fill(value) }
             }
             page.valid = if value & 1 == 0 { page.valid.without(&words) } else { page.valid.or(&words) };
             return Ok(());
@@ -441,6 +471,7 @@ impl<W: Watch> Checker<W> {
         Ok(())
     }
 
+    #[inline(never)]
     fn hint(&mut self, hint: HintKind, thread: u32, location: u64, value: u64) -> Flow {
         match hint {
             HintKind::SetRootLock => self.set_root_lock(location, value),

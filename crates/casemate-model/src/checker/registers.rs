@@ -77,6 +77,7 @@ impl<W: Watch> Checker<W> {
         self.threads.get(thread).and_then(|thread| thread.register(register))
     }
 
+    #[inline(never)]
     pub(crate) fn write_register(&mut self, thread: u32, register: Sysreg, value: u64) -> Flow {
         let register = if self.has_host_extensions(thread) { register.redirected() } else { register };
         self.write_of_guest(thread, register, value)
@@ -206,8 +207,8 @@ impl<W: Watch> Checker<W> {
     fn is_taken(&self, kind: TreeKind, id: u64, known: Option<usize>) -> bool {
         let owner = self.roots.slot_of_id(kind, id, self.has(Quirk::StageBlindIds));
         let Some(owner) = owner.filter(|owner| Some(*owner) != known) else { return false };
-        let users = self.roots.slots.get(owner).copied().flatten().map_or(0, |root| root.users);
-        if self.tracks_reuse() { users > 0 } else { known.is_none() }
+        let users = || self.roots.slots.get(owner).and_then(Option::as_ref).map_or(0, |root| root.users);
+        if self.tracks_reuse() { users() > 0 } else { known.is_none() }
     }
 
     /// The address in a base register, as the thread's other registers are.

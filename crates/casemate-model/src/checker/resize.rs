@@ -1,5 +1,6 @@
 //! Blocks and tables that take each other's place without a break, as FEAT_BBM allows (see [`attributes`]).
 
+use super::limits::rights_within;
 use super::stale::{InPlace, Inherited};
 use super::walk::Visit;
 use super::{Checker, Flow};
@@ -7,7 +8,7 @@ use crate::attributes::{self, BbmLevel, NO_CONFLICT, Obstacle};
 use crate::descriptor::{ACCESS_FLAG, Descriptor};
 use crate::memory::{PAGE_BYTES, Page, Table, WORDS};
 use crate::quirk::Quirk;
-use crate::rights::{Rights, TABLE_LIMITS};
+use crate::rights::{Regime, Rights, TABLE_LIMITS};
 use crate::stale::level_bit;
 use crate::watch::Watch;
 
@@ -99,23 +100,24 @@ impl<W: Watch> Checker<W> {
     pub(super) fn resize(&mut self, thread: u32, index: usize, at: usize, is_cached: bool, new: u64) -> Flow {
         let Some(page) = self.memory.pages.get(index) else { return Ok(()) };
         let (old, table, cell) = (page.value(at), page.table_of(at), page.address(at));
-        let mut granted = self.rights(table, old);
+        let regime = self.regime(table.kind);
+        let mut granted = self.rights(table, old, regime);
         if let Some(stale) = self.stale.get(cell) {
             granted = granted.with(stale.granted);
         }
         self.store(index, at, new);
         self.shown.remove(&cell);
-        let (levels, above) = (level_bit(table.level), None);
+        let (is_resized, levels, above) = (true, level_bit(table.level), None);
+        let change = InPlace { thread, cell, table, old, new, granted, regime, is_resized, levels, above };
         if let Descriptor::Table(next) = table.decode(old) {
             // TLBs may still walk the old table: it stays as it is until they cannot.
             self.traverse(thread, Visit::Freeze, next, table.below(cell, at))?;
             let limits = self.limits(table) | old & TABLE_LIMITS;
-            let (granted, is_cached) = self.cached_below(next, table.below(cell, at), limits);
+            let (granted, is_cached) = self.cached_below(next, table.below(cell, at), limits, regime);
             if let Some(page) = self.memory.pages.get_mut(index) {
                 page.aged.put(at, is_cached);
             }
-            let is_resized = true;
-            self.changed_in_place(InPlace { thread, cell, table, old, new, granted, is_resized, levels, above });
+            self.changed_in_place(InPlace { granted, ..change });
             return Ok(());
         }
         if let Some(page) = self.memory.pages.get_mut(index) {
@@ -126,9 +128,8 @@ impl<W: Watch> Checker<W> {
         self.keep_tables(known);
         let Descriptor::Table(next) = table.decode(new) else { return Ok(()) };
         if is_cached {
-            let inherited = Inherited { block: old, granted, levels };
-            let is_resized = true;
-            self.changed_in_place(InPlace { thread, cell, table, old, new, granted, is_resized, levels, above });
+            let inherited = Inherited { block: old, granted, regime, levels };
+            self.changed_in_place(change);
             self.inherit(thread, next, table.below(cell, at), inherited);
         }
         Ok(())
@@ -136,15 +137,15 @@ impl<W: Watch> Checker<W> {
 
     /// The rights that TLBs may grant by entries of a table and below it, and whether they may contain any. `limits`:
     /// those of the tables above.
-    fn cached_below(&self, base: u64, table: Table, limits: u64) -> (Rights, bool) {
+    fn cached_below(&self, base: u64, table: Table, limits: u64, regime: Regime) -> (Rights, bool) {
         let pages = (0..table.pages()).map(|number| (base.wrapping_add(number * PAGE_BYTES), table.part(number)));
         pages.fold((Rights::default(), false), |(granted, is_any), (base, part)| {
-            let (rights, is_cached) = self.cached_in_page(base, part, limits);
+            let (rights, is_cached) = self.cached_in_page(base, part, limits, regime);
             (granted.with(rights), is_any || is_cached)
         })
     }
 
-    fn cached_in_page(&self, base: u64, table: Table, limits: u64) -> (Rights, bool) {
+    fn cached_in_page(&self, base: u64, table: Table, limits: u64, regime: Regime) -> (Rights, bool) {
         let (mut granted, mut is_any) = (Rights::default(), false);
         let Some(page) = self.memory.peek(base).and_then(|index| self.memory.pages.get(index)) else {
             return (granted, is_any);
@@ -153,9 +154,10 @@ impl<W: Watch> Checker<W> {
             let value = page.value(at);
             let (rights, is_cached) = match table.decode(value) {
                 Descriptor::Table(next) => {
-                    self.cached_below(next, table.below(page.address(at), at), limits | value & TABLE_LIMITS)
+                    let limits = limits | value & TABLE_LIMITS;
+                    self.cached_below(next, table.below(page.address(at), at), limits, regime)
                 }
-                Descriptor::Map(_) if is_cached(page, at) => (self.rights_within(table, value, limits), true),
+                Descriptor::Map(_) if is_cached(page, at) => (rights_within(table, value, limits, regime), true),
                 _ => continue,
             };
             granted = granted.with(rights);

@@ -66,11 +66,11 @@ impl<W: Watch> Checker<W> {
 
     /// A thread is about to use a root.
     pub(super) fn take_identifier(&mut self, thread: u32, slot: usize) -> Flow {
-        let Some(root) = self.roots.slots.get(slot).copied().flatten() else { return Ok(()) };
         if !self.tracks_reuse() {
             return Ok(());
         }
-        let key = key_of(thread, &root);
+        let Some(root) = self.roots.slots.get(slot).and_then(Option::as_ref) else { return Ok(()) };
+        let key = key_of(thread, root);
         let place = root.kind.index();
         let is_same = self.threads.get(thread).is_some_and(|known| {
             known.current.get(place) == Some(&Some(slot)) && known.tags.get(place) == Some(&Some(key.0))
@@ -78,6 +78,7 @@ impl<W: Watch> Checker<W> {
         if is_same {
             return Ok(());
         }
+        let root = *root;
         self.leave_identifier(thread, root.kind);
         // Software sets empty tables of stage 1 under any identifier.
         if root.kind == TreeKind::StageTwo || !self.is_empty(&root) {

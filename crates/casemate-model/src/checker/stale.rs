@@ -13,7 +13,7 @@ use crate::breach::breach;
 use crate::descriptor::{ACCESS_FLAG, Descriptor};
 use crate::memory::{PAGE_BYTES, Table, WORDS, position};
 use crate::quirk::Quirk;
-use crate::rights::Rights;
+use crate::rights::{Regime, Rights};
 use crate::room;
 use crate::stale::{Request, Stale, level_bit};
 use crate::tlbi::Stages;
@@ -31,6 +31,8 @@ pub(super) struct InPlace {
     pub(super) new: u64,
     /// The rights of the old value.
     pub(super) granted: Rights,
+    /// That of the table's tree.
+    pub(super) regime: Regime,
     /// The size changed, or the mark that permits such a change.
     pub(super) is_resized: bool,
     /// The levels at which TLBs may contain it, as bits.
@@ -46,6 +48,8 @@ pub(super) struct Inherited {
     pub(super) block: u64,
     /// The rights that TLBs may grant.
     pub(super) granted: Rights,
+    /// That of the table's tree.
+    pub(super) regime: Regime,
     /// The levels at which TLBs may contain it, as bits.
     pub(super) levels: u8,
 }
@@ -53,10 +57,10 @@ pub(super) struct Inherited {
 impl<W: Watch> Checker<W> {
     /// A live entry was changed in place, and TLBs may contain its old value.
     pub(super) fn changed_in_place(&mut self, change: InPlace) {
-        let InPlace { cell, table, new, is_resized, above, .. } = change;
+        let InPlace { cell, table, new, regime, is_resized, above, .. } = change;
         let is_tracked = !self.has(Quirk::StaleIgnored);
         let granted = if is_tracked { change.granted } else { Rights::default() };
-        let kept = self.rights(table, new);
+        let kept = self.rights(table, new, regime);
         let takes = !granted.without(kept).is_empty();
         let before = self.stale.remove(cell);
         if before.is_none() && !takes && !is_resized {
@@ -350,9 +354,9 @@ impl<W: Watch> Checker<W> {
                 continue;
             }
             page.aged.put(at, value & ACCESS_FLAG == 0);
-            let granted = from.granted;
+            let Inherited { granted, regime, .. } = from;
             let (is_resized, above) = (false, None);
-            let change = InPlace { thread, cell, table, old, new: value, granted, is_resized, levels, above };
+            let change = InPlace { thread, cell, table, old, new: value, granted, regime, is_resized, levels, above };
             self.changed_in_place(change);
         }
     }

@@ -1,7 +1,7 @@
 //! The barriers and TLBIs that advance unclean entries towards clean.
 
 use super::tlbi::Tlbi;
-use super::{Checker, Flow};
+use super::{Checker, Flow, Stop};
 use crate::breach::breach;
 use crate::memory::{Table, position};
 use crate::quirk::Quirk;
@@ -59,6 +59,7 @@ struct Visited {
 }
 
 impl<W: Watch> Checker<W> {
+    #[inline(never)]
     pub(crate) fn tlbi(&mut self, thread: u32, op: TlbiOp, operand: Operand) -> Flow {
         let is_host = op.regime() == Regime::El1 && self.is_host(thread);
         let tlbi = Tlbi::of(op, operand, is_host);
@@ -66,6 +67,7 @@ impl<W: Watch> Checker<W> {
         self.sync(thread, &Sync::Tlbi(tlbi))
     }
 
+    #[inline(never)]
     pub(crate) fn dsb(&mut self, thread: u32, domain: Domain) -> Flow {
         self.sync(thread, &Sync::dsb(domain))?;
         self.complete_drops(thread, domain);
@@ -98,17 +100,32 @@ impl<W: Watch> Checker<W> {
         let Some(at) = only else { return Ok(()) };
         let Some(list) = self.unclean.lists.get_mut(at) else { return Ok(()) };
         let mut entries = core::mem::take(&mut list.entries);
-        let flow = self.sync_entries(thread, sync, &mut entries);
-        self.put_back(at, entries);
-        flow
+        match self.sync_entries(thread, sync, &mut entries) {
+            // A TLBI cleans nothing.
+            Ok(true) if matches!(sync, Sync::Tlbi(_)) => {
+                if let Some(list) = self.unclean.lists.get_mut(at) {
+                    list.entries = entries;
+                }
+                Ok(())
+            }
+            flow => {
+                self.put_back(at, entries);
+                flow.map(|_| ())
+            }
+        }
     }
 
+    /// Puts the entries of a list back that are not clean.
     fn put_back(&mut self, at: usize, mut entries: Vec<(u64, u64)>) {
         let cells = &self.unclean.cells;
-        entries.retain(|(cell, number)| cells.get(cell).is_some_and(|unclean| unclean.number == *number));
-        if entries.is_empty() && at < self.unclean.lists.len() {
+        if cells.is_empty() {
+            entries.clear();
+        } else {
+            entries.retain(|(cell, number)| cells.get(cell).is_some_and(|unclean| unclean.number == *number));
+        }
+        if entries.is_empty() {
             // The entries after it are already back in the list.
-            room::swap_remove(&mut self.unclean.lists, at);
+            self.unclean.remove_list(at, entries);
         } else if let Some(list) = self.unclean.lists.get_mut(at) {
             list.entries = entries;
         }
@@ -136,27 +153,33 @@ impl<W: Watch> Checker<W> {
             let entries = self.unclean.lists.get_mut(at).map(|list| core::mem::take(&mut list.entries));
             self.put_back(at, entries.unwrap_or_default());
         }
-        flow
+        flow.map(|_| ())
     }
 
-    fn sync_entries(&mut self, thread: u32, sync: &Sync, entries: &mut [(u64, u64)]) -> Flow {
+    /// True if all of the entries were still unclean.
+    fn sync_entries(&mut self, thread: u32, sync: &Sync, entries: &mut [(u64, u64)]) -> Result<bool, Stop> {
         self.work += entries.len() as u64;
         let newest_first = entries.iter().rev();
+        let mut is_each_unclean = true;
         match sync {
             Sync::Tlbi(tlbi) => {
                 for (cell, number) in newest_first {
-                    let Some(visited) = self.visited(*cell, *number) else { continue };
-                    self.tlbi_entry(thread, tlbi, &visited)?;
+                    match self.visited(*cell, *number) {
+                        Some(visited) => self.tlbi_entry(thread, tlbi, &visited)?,
+                        None => is_each_unclean = false,
+                    }
                 }
             }
             _ => {
                 for (cell, number) in newest_first {
-                    let Some(visited) = self.visited(*cell, *number) else { continue };
-                    self.dsb_entry(thread, sync, &visited)?;
+                    match self.visited(*cell, *number) {
+                        Some(visited) => self.dsb_entry(thread, sync, &visited)?,
+                        None => is_each_unclean = false,
+                    }
                 }
             }
         }
-        Ok(())
+        Ok(is_each_unclean)
     }
 
     fn visited(&mut self, cell: u64, number: u64) -> Option<Visited> {

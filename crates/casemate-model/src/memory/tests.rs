@@ -47,6 +47,36 @@ fn released_pages_are_used_again() {
 }
 
 #[test]
+fn a_long_range_has_no_part_in_a_place_that_was_released() {
+    let mut memory = Memory::default();
+    let (one, two) = (memory.make(0x1000).unwrap(), memory.make(0x2000).unwrap());
+    memory.release(one);
+    memory.release(two);
+    assert_eq!(memory.make(0x1000), Some(two));
+    assert_eq!(describe(&mut memory, 0x1008, 1 << 30), "page 1..512, unknown 1024..134218241");
+    assert_eq!(
+        describe(&mut memory, 1 << 63, (1 << 63) - 8),
+        format!("unknown {}..{}", 1_u64 << 60, (1_u64 << 61) - 1)
+    );
+    assert_eq!(memory.part_of_page(word_range(0x1008, 0x10)), Some((two, 1, 3)));
+    assert_eq!(memory.part_of_page(word_range(0x1008, 0x1000)), None);
+    assert_eq!(memory.part_of_page(word_range(0x2000, 0x1000)), None);
+    assert_eq!(memory.part_of_page(word_range(0x1000, 0)), None);
+}
+
+#[test]
+fn the_page_above_is_the_one_of_the_address() {
+    let mut memory = Memory::default();
+    let (root, table) = (memory.make(0x1000).unwrap(), memory.make(0x2000).unwrap());
+    assert_eq!((memory.page_above(table, 0x1008), memory.page_above(table, 0x1010)), (Some(root), Some(root)));
+    assert_eq!(memory.page_above(table, 0x9000), None);
+    memory.release(root);
+    assert_eq!(memory.page_above(table, 0x1008), None);
+    assert_eq!(memory.make(0x5000), Some(root));
+    assert_eq!((memory.page_above(table, 0x1008), memory.page_above(table, 0x5008)), (None, Some(root)));
+}
+
+#[test]
 fn pieces_come_in_order_and_cover_the_range() {
     let mut memory = Memory::default();
     memory.make(0x3000);
