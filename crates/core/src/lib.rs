@@ -51,6 +51,7 @@ mod target;
 pub mod testing;
 pub mod text;
 mod visit;
+mod zstd_stream;
 
 pub use access::{Access, AccessSink};
 pub use bytes::Endian;
@@ -75,3 +76,4 @@ pub use span::{SpanOptions, SpanSink};
 pub use step::{Need, Passed, Place, Step, Steps, Stored};
 pub use target::{MemoryTarget, Target};
 pub use visit::{AccessEvent, SpanRef, each_access, each_edge, each_span};
+pub use zstd_stream::{Decompressed, ZstdStream};

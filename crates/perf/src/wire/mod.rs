@@ -5,6 +5,7 @@ pub(crate) mod bytes;
 pub(crate) mod event;
 pub(crate) mod fault;
 pub(crate) mod header;
+pub(crate) mod packed;
 pub(crate) mod parse;
 pub(crate) mod probe;
 pub(crate) mod reader;
