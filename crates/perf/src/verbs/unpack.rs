@@ -20,6 +20,8 @@ pub(super) fn unpack_from(reader: &mut Reader, distinct_max: usize) -> Result<Op
         return Ok(Some(0));
     }
     let (mut from, mut has_table, mut table_bytes) = (None::<u64>, false, 0);
+    // Compressed records that a record goes across stay together.
+    let (mut around, mut chain, mut is_first) = (0, 0, false);
     let mut session = Session::new(distinct_max);
     walk(reader, &mut session, &mut Collect::default(), |session, place, record, entered, _| {
         match record {
@@ -28,9 +30,15 @@ pub(super) fn unpack_from(reader: &mut Reader, distinct_max: usize) -> Result<Op
                 table_bytes = if header.is_pipe() { 0 } else { session.features.len() * 16 };
             }
             Record::Features(bytes) => table_bytes = table_bytes.saturating_sub(bytes.len()),
-            Record::Event(event) if event.inside().is_some() && matches!(entered.what, What::Bad(..)) => {
-                from = Some(from.map_or(place.offset, |from| from.min(place.offset)));
+            Record::Event(event) if event.inside().is_some() => {
+                if std::mem::take(&mut is_first) && place.offset == around {
+                    chain = around;
+                }
+                if matches!(entered.what, What::Bad(..)) {
+                    from = Some(from.map_or(chain, |from| from.min(chain)));
+                }
             }
+            Record::Event(event) if event.is_compressed() => (around, is_first) = (place.offset, true),
             _ => {}
         }
         Ok(if has_table { Go::On } else { Go::Stop })

@@ -87,7 +87,9 @@ pub(super) struct Packed {
     bytes: u64,
     /// Compressed records that continue a damaged stream: offset and number of the first, their number and bytes.
     unread: Option<(u64, u64, u64, u64)>,
-    /// The first compressed record that has damage.
+    /// The first of the last compressed records that records go across, each from one to the next.
+    chain_from: u64,
+    /// The first compressed record that a copy cannot have because of damage.
     damaged_from: Option<u64>,
     /// All bytes that were lost.
     pub(super) bytes_lost: u64,
@@ -123,10 +125,13 @@ impl Packed {
             return Ok(Some(diagnostic.skipped(bytes.len() as u64).help(help)));
         }
         if let Some((expected, found)) = fault {
-            self.break_off("that is damaged", offset);
+            self.break_off("that is damaged", if self.range.is_empty() { offset } else { self.chain_from });
             self.bytes_lost += event.bytes.len() as u64;
             let diagnostic = rules::BAD_COMPRESSION.at(offset + HEAD_BYTES as u64).record(seq).field("data_size");
             return Ok(Some(diagnostic.expected(expected).found(found).skipped(event.bytes.len() as u64)));
+        }
+        if self.range.is_empty() {
+            self.chain_from = offset;
         }
         let end = self.position + self.range.len() as u64;
         self.origins.retain(|(_, start)| *start < end);
@@ -219,7 +224,7 @@ impl Packed {
         let (inside, left) = (self.inside(), self.range.len());
         let damage = inside.diagnostic(&rules::TRUNCATED, left).record(seq).field("record");
         let damage = damage.expected("the rest of the record").found("the end of the compressed records");
-        self.break_off("that is damaged", inside.around);
+        self.break_off("that is damaged", self.chain_from);
         Some(damage.skipped(left as u64))
     }
 
@@ -270,19 +275,22 @@ impl Packed {
         let lost = self.data.len() as u64;
         self.bytes_lost += lost;
         let at = offset + self.data.start as u64;
-        let around = if self.range.is_empty() { offset } else { self.inside().around };
-        self.break_off("that is damaged", around);
+        self.break_off("that is damaged", self.chain_from);
         let diagnostic = rules::BAD_COMPRESSION.at(at).record(seq).field("data").expected("a zstd stream").found(fault);
         Pulled::Damage(diagnostic.skipped(lost))
     }
 
-    /// The stream cannot be continued; a record that has not ended is lost.
-    fn break_off(&mut self, why: &'static str, around: u64) {
+    /// The stream cannot be continued; a record that has not ended is lost. A copy has the compressed records before `from`.
+    fn break_off(&mut self, why: &'static str, from: u64) {
         self.bytes_lost += self.range.len() as u64;
         self.position += self.range.len() as u64;
         (self.stream, self.state, self.current) = (None, State::Broken(why), None);
         (self.buffer, self.range) = (Vec::new(), 0..0);
-        self.damaged_from = Some(self.damaged_from.map_or(around, |from| from.min(around)));
+        self.damage_from(from);
+    }
+
+    fn damage_from(&mut self, offset: u64) {
+        self.damaged_from = Some(self.damaged_from.map_or(offset, |from| from.min(offset)));
     }
 
     #[cold]
@@ -295,8 +303,7 @@ impl Packed {
     /// Passes bytes until a record seems to begin, or the compressed record ends.
     #[cold]
     fn lose_until_record(&mut self, damage: Diagnostic, input: &[u8], endian: Endian, bytes_max: u64) -> Pulled {
-        let around = self.inside().around;
-        self.damaged_from = Some(self.damaged_from.map_or(around, |from| from.min(around)));
+        self.damage_from(self.chain_from);
         let mut lost = 0;
         loop {
             // The kernel's records begin at multiples of 8.
