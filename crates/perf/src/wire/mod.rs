@@ -4,6 +4,7 @@ pub(crate) mod attr;
 pub(crate) mod bytes;
 pub(crate) mod event;
 pub(crate) mod fault;
+pub(crate) mod folder;
 pub(crate) mod header;
 pub(crate) mod packed;
 pub(crate) mod parse;

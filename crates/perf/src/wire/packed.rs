@@ -108,6 +108,10 @@ impl Packed {
         if is_start {
             // The streams of another recording, or another thread of perf.
             damage = self.finish(seq);
+            if self.state != State::Fresh {
+                // perf reads one stream in a file.
+                self.damage_from(offset);
+            }
             self.stream = Some(ZstdStream::new()?);
             (self.state, self.compressed_bytes, self.bytes) = (State::Running, 0, 0);
         } else if let State::Broken(_) = self.state {

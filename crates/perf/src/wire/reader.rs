@@ -143,7 +143,8 @@ impl Reader {
         (self.seq, self.line, self.bytes_lost, self.read_bytes, self.is_ended) = (0, 1, 0, 0, false);
         (self.is_cut, self.packed, self.step_bytes) = (false, Packed::default(), 8);
         self.damage.clear();
-        self.start();
+        // The window may be empty now: what was found at the start counts.
+        self.room = if self.layout.form == Form::Text { Room::Text } else { Room::Header };
         true
     }
 
@@ -464,7 +465,8 @@ impl Reader {
     fn is_swollen(&mut self, used: usize, left: u64) -> Result<bool, Error> {
         let Form::Data(endian) = self.layout.form else { return Ok(false) };
         // Records are looked for in the first 64 KiB, the longest that most kinds may have.
-        for at in (HEAD_BYTES..used.min(1 << 16)).step_by(8) {
+        let step = if self.step_bytes == 8 { 8 } else { 1 };
+        for at in (HEAD_BYTES..used.min(1 << 16)).step_by(step) {
             let rest = self.cursor.window().get(at..).unwrap_or_default();
             let is_last = self.cursor.is_last_window();
             let found = match plausible(rest, is_last, left - at as u64, endian) {
