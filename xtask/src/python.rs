@@ -17,6 +17,12 @@ pub(crate) fn run_all(arguments: &[String]) -> Result<(), String> {
     if !arguments.is_empty() {
         return Err(format!("python takes no arguments, not {}", arguments.join(" ")));
     }
+    run(cargo().args(["build", "--quiet", "--locked", "--package", "anytrace"]))?;
+    check(&target().join("debug/anytrace"))
+}
+
+/// Builds, installs and tests the package, with a command beside it.
+pub(crate) fn check(program: &Path) -> Result<(), String> {
     if !has_program("python3") {
         return skip("python3 is not installed: the Python package was not tested");
     }
@@ -24,7 +30,7 @@ pub(crate) fn run_all(arguments: &[String]) -> Result<(), String> {
     fs::create_dir_all(&tools).map_err(|error| format!("{}: {error}", tools.display()))?;
     let wheel = build(&tools)?;
     check_size(&wheel)?;
-    test(&tools, &wheel)
+    test(&tools, &wheel, program)
 }
 
 fn build(tools: &Path) -> Result<PathBuf, String> {
@@ -57,17 +63,16 @@ fn check_size(wheel: &Path) -> Result<(), String> {
 }
 
 /// Installs the wheel and runs the tests from a folder in which nothing else could be imported.
-fn test(tools: &Path, wheel: &Path) -> Result<(), String> {
+fn test(tools: &Path, wheel: &Path, program: &Path) -> Result<(), String> {
     let user = environment(tools, "use", "requirements.txt")?;
     run(Command::new(user.join("python"))
         .args(["-m", "pip", "install", "--quiet", "--no-index", "--no-deps", "--force-reinstall"])
         .arg(wheel))?;
-    run(cargo().args(["build", "--quiet", "--package", "anytrace"]))?;
     run(Command::new(user.join("python"))
         .current_dir(tools)
         .args(["-m", "pytest", "-q", "-p", "no:cacheprovider"])
         .arg(root().join("python/tests"))
-        .env("ANYTRACE_COMMAND", target().join("debug/anytrace"))
+        .env("ANYTRACE_COMMAND", program)
         .env("ANYTRACE_SPEED", "1")
         .env("PYTHONDONTWRITEBYTECODE", "1"))
 }

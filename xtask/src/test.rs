@@ -2,6 +2,7 @@
 
 use std::io::{BufRead, BufReader, IsTerminal, Write};
 use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
 
 use crate::properties::SEED;
 use crate::shell::{self, cargo};
@@ -19,37 +20,60 @@ pub(crate) fn run(arguments: &[String]) -> Result<(), String> {
     if std::env::var_os(SEED).is_none() {
         tests.env(SEED, "20210423");
     }
-    let skipped = run_tests(&mut tests)?;
+    let mut parts = Parts::default();
+    let mut skipped = 0;
+    parts.run("cargo test", || run_tests(&mut tests, &mut skipped))?;
     // The program that these tests built. Features change nothing in it: those of our crates that the command does not
     // enable itself (`testing`) add modules that only tests call.
     let program = shell::root().join("target/debug/anytrace");
     // Every verb on damaged samples.
-    crate::hostile::short(&program)?;
+    parts.run("hostile", || crate::hostile::short(&program))?;
     // Every event of recordings that are disturbed.
-    crate::account::short()?;
+    parts.run("account", crate::account::short)?;
     // Programs that nobody here wrote, recorded.
-    crate::programs::short(&program)?;
+    parts.run("programs", || crate::programs::short(&program))?;
     // The main job of the README, on the traces of the repository.
     let tour = shell::traces("examples/tour", 3)?;
-    shell::run(Command::new(&program).arg("highlights").args(tour).args(shell::examples()?))?;
+    let mut highlights = Command::new(&program);
+    highlights.arg("highlights").args(tour).args(shell::examples()?);
+    parts.run("highlights", || shell::run(&mut highlights))?;
     // The pictures of README and book that the program draws.
-    pictures::check(&program)?;
+    parts.run("pictures", || pictures::check(&program))?;
     // The book, and every link in it.
-    book::run_all(&[])?;
+    parts.run("book", || book::run_all(&[]))?;
     // The Python package, installed from its wheel.
-    python::run_all(&[])?;
+    parts.run("python", || python::check(&program))?;
     // The page of the viewer, in a browser.
-    viewer::run_all(&[])?;
-    // The packages, of a program without optimization: it is built with the features that users get, and last, because
-    // it takes the place of the tests' own.
+    parts.run("viewer", || viewer::check(&program))?;
+    // The packages, of a program without optimization: it is built with the features that users get.
     // The engine of `query` would be built once more; `cargo xtask dist` itself makes packages of it.
-    let options = ["--profile", "dev", "--without-query", "--output"].map(str::to_owned);
-    dist::run(&[options.as_slice(), &[distribution()]].concat())?;
+    let options = ["--profile", "trial", "--without-query", "--output"].map(str::to_owned);
+    parts.run("dist", || dist::run(&[options.as_slice(), &[distribution()]].concat()))?;
+    println!("\n{}", parts.shown());
     match skipped + shell::skipped() {
         0 => println!("\nno test was skipped"),
         n => println!("\n{n} tests or parts of tests were skipped: see the lines `skipped: ...` above"),
     }
     Ok(())
+}
+
+/// How long each part of the tests took.
+#[derive(Default)]
+struct Parts(Vec<(&'static str, Duration)>);
+
+impl Parts {
+    fn run(&mut self, name: &'static str, part: impl FnOnce() -> Result<(), String>) -> Result<(), String> {
+        println!("\n== {name}");
+        let began = Instant::now();
+        let result = part();
+        self.0.push((name, began.elapsed()));
+        result
+    }
+
+    fn shown(&self) -> String {
+        let parts: Vec<String> = self.0.iter().map(|(name, time)| format!("{name} {} s", time.as_secs())).collect();
+        parts.join(", ")
+    }
 }
 
 /// Where the packages go that are only made to be tried.
@@ -58,23 +82,22 @@ fn distribution() -> String {
 }
 
 /// Runs the tests and counts the lines in which one says that it was skipped.
-fn run_tests(tests: &mut Command) -> Result<u64, String> {
+fn run_tests(tests: &mut Command, skipped: &mut u64) -> Result<(), String> {
     let failed = |error: std::io::Error| format!("cargo test: {error}");
     if std::io::stderr().is_terminal() {
         tests.args(["--color", "always"]);
     }
     println!("$ {}", shell::shown(tests));
     let mut child = tests.stderr(Stdio::piped()).spawn().map_err(failed)?;
-    let mut skipped = 0;
     if let Some(lines) = child.stderr.take() {
         let mut lines = BufReader::new(lines);
         let mut line = Vec::new();
         while lines.read_until(b'\n', &mut line).map_err(failed)? > 0 {
-            skipped += u64::from(line.starts_with(b"skipped: "));
+            *skipped += u64::from(line.starts_with(b"skipped: "));
             std::io::stderr().write_all(&line).map_err(failed)?;
             line.clear();
         }
     }
     let status = child.wait().map_err(failed)?;
-    if status.success() { Ok(skipped) } else { Err(format!("cargo test: {status}")) }
+    if status.success() { Ok(()) } else { Err(format!("cargo test: {status}")) }
 }

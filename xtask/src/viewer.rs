@@ -33,6 +33,18 @@ pub(crate) fn run_all(arguments: &[String]) -> Result<(), String> {
             return Err(format!("viewer takes --screenshots DIR, --walk MINUTES or nothing, not {other}"));
         }
     };
+    if minutes.is_none() {
+        run(cargo().args(["build", "--quiet", "--locked", "--package", "anytrace"]))?;
+    }
+    open(&root().join("target/debug/anytrace"), screenshots, minutes)
+}
+
+/// Builds the page, and opens it with a program that is there.
+pub(crate) fn check(program: &Path) -> Result<(), String> {
+    open(program, None, None)
+}
+
+fn open(program: &Path, screenshots: Option<&String>, minutes: Option<&String>) -> Result<(), String> {
     if !has_program("npm") || major("node")?.is_none_or(|major| major < NODE_MAJOR_MIN) {
         return skip("node (20 or newer) with npm is not installed: the viewer's page was not tested");
     }
@@ -59,7 +71,6 @@ pub(crate) fn run_all(arguments: &[String]) -> Result<(), String> {
     if let Some(minutes) = minutes {
         return walk(&mut npm(&["exec", "--", "node", "tests/browser/walk.mjs"]), minutes);
     }
-    run(cargo().args(["build", "--quiet", "--locked", "--package", "anytrace"]))?;
     // What is drawn is compared with what SQL finds; the tests have built the engine already.
     if !root().join("target/debug/anytrace-query").exists() {
         run(cargo().args(["build", "--quiet", "--locked", "--package", "anytrace-query"]))?;
@@ -68,7 +79,7 @@ pub(crate) fn run_all(arguments: &[String]) -> Result<(), String> {
     if let Some(folder) = screenshots {
         browser.arg("--screenshots").arg(std::path::absolute(folder).map_err(|error| error.to_string())?);
     }
-    run(browser.env("ANYTRACE_COMMAND", root().join("target/debug/anytrace")))
+    run(browser.env("ANYTRACE_COMMAND", program))
 }
 
 /// Bytes of the trace that is walked through.

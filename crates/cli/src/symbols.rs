@@ -18,8 +18,9 @@ use crate::paint;
 pub(crate) struct SymbolArguments {
     /// Program, library or YAML map with the names of the trace's functions; a program's libraries are found where it is
     /// and where they are installed. Or the maps of the recorded process (/proc/PID/maps), which name the program and its
-    /// libraries; TRACE.maps beside the trace is used by itself. OBJECT= assigns it to one of the program's objects (XRay: 0 is the program itself); `stats`, `flame`, `timeline`, `merge` and `convert` of several traces take
-    /// TRACE= before it. May be repeated
+    /// libraries; TRACE.maps beside the trace is used by itself. OBJECT= assigns it to one of the program's objects (XRay:
+    /// 0 is the program itself); `stats`, `flame`, `timeline`, `merge` and `convert` of several traces take TRACE= before
+    /// it. May be repeated
     #[arg(short = 'm', long = "program", aliases = ["instr-map", "maps"], value_name = "[OBJECT=]PATH", value_parser = OsStringValueParser::new().map(|text| source(&text)))]
     sources: Vec<SymbolSource>,
     #[command(flatten)]

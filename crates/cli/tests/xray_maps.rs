@@ -263,3 +263,55 @@ fn maps_of_the_kernel_alone_name_libraries_too() {
     let (_, notes) = good(folder, &["stats", "--maps", "maps", "t.xray"]);
     assert!(notes.contains(&format!("maps: line {}: expected a mapping", lines.len() + 1)), "{notes}");
 }
+
+#[test]
+fn what_is_made_of_a_trace_has_its_names_too() {
+    let Some(folder) = plugins() else { return };
+    let at = folder.path();
+    for name in ["t.xray", "u.xray"] {
+        good(at, &["record", "-o", name, "--", "./program"]);
+    }
+    let maps = fs::read(at.join("t.xray.maps")).unwrap();
+    good(at, &["trim", "--records", "..", "t.xray", "-o", "trimmed.xray"]);
+    good(at, &["convert", "t.xray", "-o", "converted.xray"]);
+    good(at, &["repair", "t.xray", "-o", "repaired.xray"]);
+    for name in ["trimmed.xray", "converted.xray", "repaired.xray"] {
+        assert_eq!(fs::read(at.join(format!("{name}.maps"))).unwrap(), maps, "{name}");
+        has_all_paths(&good(at, &["flame", "--format", "folded", name]).0);
+    }
+    // Of the file itself, of standard output and of another form nothing is copied.
+    good(at, &["repair", "t.xray", "-o", "t.xray", "--force"]);
+    assert_eq!(fs::read(at.join("t.xray.maps")).unwrap(), maps);
+    good(at, &["convert", "t.xray", "-o", "t.json", "--to", "chrome"]);
+    good(at, &["convert", "t.xray", "-o", "-"]);
+    assert!(!at.join("t.json.maps").exists() && !at.join("-.maps").exists());
+    // What is there already is not replaced, and names of another trace are not passed over in silence.
+    fs::write(at.join("new.xray.maps"), "mine").unwrap();
+    let refused = anytrace(at, &["convert", "t.xray", "-o", "new.xray"]);
+    let why = String::from_utf8_lossy(&refused.stderr).into_owned();
+    assert!(refused.status.code() == Some(2) && why.contains("new.xray.maps exists; use --force"), "{why}");
+    assert!(!at.join("new.xray").exists());
+    fs::copy(at.join("t.xray"), at.join("bare.xray")).unwrap();
+    let (_, said) = good(at, &["convert", "bare.xray", "-o", "converted.xray", "--force"]);
+    assert!(said.contains("converted.xray.maps is from before"), "{said}");
+}
+
+#[test]
+fn traces_of_one_program_are_counted_together_by_their_names() {
+    let Some(folder) = plugins() else { return };
+    let at = folder.path();
+    for name in ["t.xray", "u.xray"] {
+        good(at, &["record", "-o", name, "--", "./program"]);
+    }
+    let stack = |more: &[&str]| {
+        let form = ["xray", "stack", "--stack-format=flame", "--aggregate-threads", "t.xray", "u.xray"];
+        good(at, &[&form[..], more].concat()).0
+    };
+    let together = stack(&[]);
+    assert!(together.contains("main;mid_work;base_work;base_step") && !together.contains('#'), "{together}");
+    assert!(stack(&["--per-file"]).matches("main;ant_work;ant_step").count() == 2);
+    // Of two builds, names are those of neither.
+    let other = fs::read_to_string(at.join("u.xray.maps")).unwrap().replacen("# object 1 ", "# object 1 00", 1);
+    fs::write(at.join("u.xray.maps"), other).unwrap();
+    assert!(!stack(&[]).contains("main"));
+}

@@ -72,14 +72,24 @@ impl<'a> DebugData<'a> {
 
     /// The units whose debug data are in other files.
     pub(crate) fn skeletons(&self) -> Vec<Skeleton> {
-        split::skeletons(&self.dwarf())
+        let mut dwarf = self.dwarf();
+        dwarf.populate_abbreviations_cache(gimli::AbbreviationsCacheStrategy::Duplicates);
+        split::skeletons(&dwarf)
     }
 
     /// Adds those files. What is not there, and what cannot be read, is noted.
     pub(crate) fn add_split(&mut self, files: &'a [Binary], skeletons: &[Skeleton], notes: &mut Vec<String>) {
+        let mut bytes_left = split::UNPACKED_BYTES_MAX;
         for file in files {
             match ObjectFile::parse(file, None).and_then(|object| SplitFile::load(&object)) {
-                Ok(file) => self.split.push(file),
+                Ok(part) if part.unpacked_bytes <= bytes_left => {
+                    bytes_left -= part.unpacked_bytes;
+                    self.split.push(part);
+                }
+                Ok(_) => {
+                    notes.push(format!("{}: split debug data are too long when decompressed", file.name()));
+                    break;
+                }
                 Err(error) => notes.push(error.to_string()),
             }
         }

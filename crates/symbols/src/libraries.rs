@@ -19,6 +19,9 @@ const LIBRARIES_MAX: usize = 1000;
 /// Where libraries are installed, besides folders named for an architecture.
 const USUAL_FOLDERS: [&str; 6] = ["/lib64", "/usr/lib64", "/lib", "/usr/lib", "/usr/local/lib", "/usr/local/lib64"];
 
+/// The longest path that is one.
+pub(crate) const PATH_BYTES_MAX: usize = 4096;
+
 /// Tags of the dynamic section (System V ABI, "Dynamic Section").
 const DT_NEEDED: u64 = 1;
 const DT_SONAME: u64 = 14;
@@ -153,6 +156,10 @@ fn entries(object: &ObjectFile<'_>) -> Option<Vec<(u64, String)>> {
         if [DT_NEEDED, DT_SONAME, DT_RPATH, DT_RUNPATH].contains(&tag) {
             let text = strings.data.get(usize::try_from(value).ok()?..)?;
             let text = text.split(|byte| *byte == 0).next()?;
+            // No path is longer (PATH_MAX of Linux).
+            if text.len() > PATH_BYTES_MAX {
+                continue;
+            }
             entries.push((tag, String::from_utf8_lossy(text).into_owned()));
         }
     }

@@ -162,6 +162,10 @@ fn has_id(path: &Path, module: &Module) -> bool {
 
 /// The build id of a file; `None` where it is no object file, or has none.
 pub fn build_id(path: &Path) -> Option<Vec<u8>> {
+    // A pipe would be waited for, and a device may have no end.
+    if !path.is_file() {
+        return None;
+    }
     let binary = Binary::open(path, InputOptions::default()).ok()?;
     ObjectFile::parse(&binary, None).ok()?.build_id().map(<[u8]>::to_vec)
 }

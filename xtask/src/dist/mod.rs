@@ -309,6 +309,6 @@ mod tests {
         assert!(Options::parse(&words(&["--query", "x", "--without-query"])).is_err());
         assert!(Options::parse(&words(&["--binary", "x"])).is_err_and(|why| why.contains("--query")));
         assert!(Options::parse(&words(&["--binary"])).is_err());
-        assert!(Options::parse(&words(&["--profile", "dev", "--output", "out"])).is_ok());
+        assert!(Options::parse(&words(&["--profile", "trial", "--output", "out"])).is_ok());
     }
 }

@@ -168,7 +168,10 @@ fn is_traces(path: &Path, is_described: bool, depth: usize) -> bool {
 /// True for a folder of these two files and nothing else.
 fn is_one(path: &Path, files: OutputFolder) -> bool {
     let is_known = |entry: io::Result<fs::DirEntry>| {
-        entry.is_ok_and(|entry| [files.main, files.beside].iter().any(|name| entry.file_name() == *name))
+        entry.is_ok_and(|entry| {
+            let is_named = [files.main, files.beside].iter().any(|name| entry.file_name() == *name);
+            is_named && entry.file_type().is_ok_and(|kind| kind.is_file())
+        })
     };
     !is_empty(path) && fs::read_dir(path).is_ok_and(|entries| entries.into_iter().all(is_known))
 }

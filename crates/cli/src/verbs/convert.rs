@@ -17,7 +17,7 @@ use crate::progress::Progress;
 use crate::report::{Reporter, Way};
 use crate::verbs::repair::print_outcome;
 use crate::verbs::{merge, report};
-use crate::written::must_open;
+use crate::written::{Beside, must_open};
 use forms::{is_own, known_target};
 
 pub(crate) fn run(options: &ConvertArguments) -> Result<Verdict, Failure> {
@@ -58,6 +58,8 @@ pub(crate) fn run(options: &ConvertArguments) -> Result<Verdict, Failure> {
     output.unpack();
     let mut reporter = reporter(&opened, options)?;
     let written = written_format(&opened, &target);
+    let files = (options.file.as_path(), path.as_path());
+    let beside = written.map(|format| Beside::copy(format, files, force)).transpose()?;
     let outcome = match opened {
         Opened::Empty(_) => Outcome::default(),
         Opened::Trace(format, input) => {
@@ -71,10 +73,10 @@ pub(crate) fn run(options: &ConvertArguments) -> Result<Verdict, Failure> {
     };
     let is_nothing = reporter.nothing_could_be_read(&output);
     if let Some(format) = written.filter(|_| !is_nothing) {
-        let files = (options.file.as_path(), path.as_path());
         must_open(&mut output, format, outcome.records_written, files, &options.input)?;
     }
     let verdict = put_in_place(output, is_nothing, &reporter, options)?;
+    beside.map_or(Ok(()), Beside::commit)?;
     if !outcome.notes.is_empty() {
         print_outcome(&options.file.display().to_string(), &outcome);
     }

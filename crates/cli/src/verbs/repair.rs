@@ -11,6 +11,7 @@ use crate::failure::Failure;
 use crate::output::Output;
 use crate::progress::Progress;
 use crate::report::{Reporter, Way};
+use crate::written::Beside;
 use crate::{Verdict, open, paint};
 use proof::{Proof, prove};
 pub(crate) use text::print_outcome;
@@ -67,6 +68,7 @@ fn mend(
 ) -> Result<Saved, Failure> {
     let name = options.file.display().to_string();
     let (file_bytes, layers) = (input.file_bytes(), input.layers().to_vec());
+    let beside = Beside::copy(format, (&options.file, &options.output.output), options.output.force)?;
     let mut outcome = {
         let _progress = Progress::watch(&input);
         let trace = open::enter(format, input, &options.input)?;
@@ -82,6 +84,7 @@ fn mend(
         match prove(&mut output, format, options)? {
             Proof::Valid(kept_bytes) => {
                 output.commit(Verdict::Fine)?;
+                beside.commit()?;
                 let total_bytes = kept_bytes.saturating_add(lost_bytes);
                 return Ok(Saved { outcome, kept_bytes, total_bytes, is_written: true });
             }

@@ -8,7 +8,7 @@ use crate::output::Output;
 use crate::progress::Progress;
 use crate::report::{Reporter, Way};
 use crate::verbs::repair::print_outcome;
-use crate::written::must_open;
+use crate::written::{Beside, must_open};
 use crate::{Verdict, indexed, open};
 
 pub(crate) fn run(options: &TrimArguments) -> Result<Verdict, Failure> {
@@ -25,6 +25,8 @@ pub(crate) fn run(options: &TrimArguments) -> Result<Verdict, Failure> {
             return Err(Failure::breach(format!("{name}: no records; nothing was written")));
         }
     };
+    let files = (options.file.as_path(), options.output.output.as_path());
+    let beside = Beside::copy(format, files, options.output.force)?;
     let mut reporter = Reporter::new(&name, Some(format), Way::Stderr, options.input.limit);
     let mut plan = Plan::Trim(selection, options.target.target(None));
     let index = indexed::find(&options.file, format, &options.input, &options.index)?;
@@ -47,9 +49,9 @@ pub(crate) fn run(options: &TrimArguments) -> Result<Verdict, Failure> {
             Failure::breach(message)
         });
     }
-    let files = (options.file.as_path(), options.output.output.as_path());
     must_open(&mut output, format, outcome.records_written, files, &options.input)?;
     let verdict = output.commit(reporter.verdict())?;
+    beside.commit()?;
     print_outcome(&name, &outcome);
     Ok(verdict)
 }

@@ -25,15 +25,16 @@ pub(super) fn of(work: &Work<'_>, file: &File, (track, depth): (usize, usize), s
         return None;
     }
     let (format, input) = open(&file.current()).ok()??;
-    let options = span_options(work.view, file, format).ok()?;
     if !format.has_spans() {
+        let options = span_options(work.view, file, format).ok()?;
         return of_record(work, file, (format, input), &options, slice.start);
     }
     let trace = format.open(input, &file.source.open).ok()?;
     let track = TrackId::try_from(track).ok()?;
     let mut search = Search { work, track, depth, slice, open: 0, names: Vec::new(), own: None, found: None };
-    // It ends with an error of its own as soon as the slice was found.
-    let _ = trace.spans(&options, &mut search, &mut Collect::default());
+    // It ends with an error of its own as soon as the slice was found. A slice is found by its times: functions need no
+    // names, which would be read from the program at each click.
+    let _ = trace.spans(&SpanOptions::default(), &mut search, &mut Collect::default());
     search.found.filter(|found| !found.is_empty()).map(Value::Object)
 }
 

@@ -1,6 +1,6 @@
 //! Recording by XRay: runs a program with the recorder that its compiler has put into it, and keeps its maps.
 
-use std::ffi::{OsStr, OsString};
+use std::ffi::OsString;
 use std::fs;
 use std::io::Write;
 use std::os::unix::process::ExitStatusExt;
@@ -62,11 +62,15 @@ pub(super) fn record(output: &Path, options: &RecordArguments) -> Result<Verdict
     // One process, one file; the others are of processes that it started, or of what it became.
     let file = which(program);
     made.sort_by_cached_key(|log| (!log.is_of(&file), log.process != Some(child.id()), log.path.clone()));
-    for (log, place) in made.iter().zip(places(output)) {
-        fs::rename(&log.path, &place).map_err(failed)?;
+    for (log, place) in made.iter().zip(places(output, options.force)) {
+        if let Err(error) = fs::rename(&log.path, &place) {
+            let kept = work.keep();
+            let (place, kept) = (place.display(), kept.display());
+            return Err(Failure::usage(format!("cannot write {place}: {error}; what was recorded is in {kept}")));
+        }
         let maps = keep_maps(&place, log.maps(&seen, &file));
         if !options.quiet {
-            explain(&place, maps.as_deref(), program);
+            explain(&place, maps.as_deref(), log.is_of(&file).then_some(program));
         }
     }
     if let Some(signal) = status.signal() {
@@ -85,15 +89,17 @@ pub(super) fn record(output: &Path, options: &RecordArguments) -> Result<Verdict
     Ok(Verdict::Program(code(status)))
 }
 
-/// Where traces go: to the output, and those that follow to the next free numbers.
-fn places(output: &Path) -> impl Iterator<Item = PathBuf> {
+/// Where traces go: to the output, and those that follow to the next free numbers. Another recording may have taken the
+/// output meanwhile.
+fn places(output: &Path, force: bool) -> impl Iterator<Item = PathBuf> {
     let numbered = |number: u32| {
         let mut name = output.as_os_str().to_owned();
         name.push(format!(".{number}"));
         PathBuf::from(name)
     };
     let is_free = |path: &PathBuf| !is_there(path) && !is_there(&maps_of(path));
-    std::iter::once(output.to_owned()).chain((1..).map(numbered).filter(is_free))
+    let first = Some(output.to_owned()).filter(|path| force || is_free(path));
+    first.into_iter().chain((1..).map(numbered).filter(is_free))
 }
 
 fn nothing_recorded(output: &Path, mode: Mode) -> Failure {
@@ -133,8 +139,10 @@ impl Log {
         Self { name: name.to_owned(), process: map::recorded_process(&path), path }
     }
 
+    /// Whether it is of a program, which may be called by a link.
     fn is_of(&self, program: &Path) -> bool {
-        fs::canonicalize(program).is_ok_and(|file| file.file_name().is_some_and(|file| *file == *self.name))
+        let is_name = |path: &Path| path.file_name().is_some_and(|file| *file == *self.name);
+        is_name(program) || fs::canonicalize(program).is_ok_and(|file| is_name(&file))
     }
 
     /// The maps of the process that wrote it, and their text. What was over before it was seen has what it was linked
@@ -167,6 +175,7 @@ fn keep_maps(trace: &Path, maps: Option<(Maps, String)>) -> Option<String> {
         out.commit(Verdict::Fine)
     };
     if write().is_err() {
+        let _ = fs::remove_file(&place);
         paint::complain("note", format!("its maps cannot be kept in {}", place.display()));
         return None;
     }
@@ -180,14 +189,21 @@ fn keep_maps(trace: &Path, maps: Option<(Maps, String)>) -> Option<String> {
 }
 
 /// Says what was recorded, and what to do next.
-fn explain(trace: &Path, maps: Option<&str>, program: &OsStr) {
+fn explain(trace: &Path, maps: Option<&str>, program: Option<&OsString>) {
     let bytes = fs::metadata(trace).map_or(0, |metadata| metadata.len());
     paint::complain("note", format!("{}: {} bytes", trace.display(), grouped(bytes.into())));
-    let named = if maps.is_some() { String::new() } else { format!("-m {} ", quoted(which(program))) };
+    let named = match program.filter(|_| maps.is_none()) {
+        Some(program) => format!("-m {} ", quoted(which(program))),
+        None => String::new(),
+    };
     if let Some(maps) = maps {
         paint::complain("note", format!("{maps}, for names"));
     }
-    let picture = trace.with_extension("svg");
+    // A number is no extension: the next trace has another one.
+    let is_number = trace.extension().is_some_and(|extension| extension.to_string_lossy().parse::<u32>().is_ok());
+    let mut picture = trace.as_os_str().to_owned();
+    picture.push(".svg");
+    let picture = if is_number { PathBuf::from(picture) } else { trace.with_extension("svg") };
     paint::complain("note", format!("next: anytrace stats {named}{}", quoted(trace)));
     paint::complain("note", format!("next: anytrace flame {named}-o {} {}", quoted(picture), quoted(trace)));
 }

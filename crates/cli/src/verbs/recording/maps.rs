@@ -24,8 +24,11 @@ const SHARE: u32 = 20;
 /// After some seconds reading may take this part of the time: programs with many mappings are read more rarely.
 const COST: u32 = 100;
 
-/// Most processes, most mappings of a program and most bytes of its maps that are kept.
+/// Most processes at a time, most mappings of a program and most bytes of its maps that are kept.
 const PROCESSES_MAX: usize = 1000;
+/// Most processes that have been there, and most programs that one has been.
+const PROCESSES_KEPT_MAX: usize = 10_000;
+const PROGRAMS_MAX: usize = 100;
 const LINES_MAX: usize = 20_000;
 const MAPS_BYTES_MAX: u64 = 64 << 20;
 
@@ -42,6 +45,7 @@ impl Watch {
         let began = Instant::now();
         let mut seen = Seen::default();
         seen.processes.insert(process, Vec::new());
+        seen.live.push(process);
         // Before anything else: it may be over soon.
         seen.look();
         let thread = std::thread::Builder::new().name("maps".to_owned()).spawn(move || {
@@ -70,6 +74,8 @@ impl Watch {
 pub(crate) struct Seen {
     /// By process: the programs that it has been, one after the other.
     processes: BTreeMap<u32, Vec<Program>>,
+    /// Those that are still there. A number that another process gets later is not looked at again.
+    live: Vec<u32>,
 }
 
 /// The mappings of a program.
@@ -77,6 +83,8 @@ pub(crate) struct Seen {
 pub(crate) struct Program {
     /// Its file, and where that begins: executing another program changes one of them.
     file: (PathBuf, u64),
+    /// What it was called: the file's name, or that of a link to it.
+    called: String,
     /// The kernel's lines about files with code, in the order in which they were first seen.
     lines: Vec<String>,
     known: BTreeSet<String>,
@@ -85,18 +93,27 @@ pub(crate) struct Program {
     /// All of those files, in the order in which they were first seen; the lowest address last, as the kernel places
     /// them.
     seen: Vec<PathBuf>,
+    /// Their build ids at that time: a file may be built anew while the program runs.
+    build_ids: BTreeMap<PathBuf, Vec<u8>>,
 }
 
 impl Seen {
     /// Reads the maps of all processes that are there, and adds those that they have started.
     fn look(&mut self) {
-        let mut next: Vec<u32> = self.processes.keys().copied().collect();
+        let mut next = std::mem::take(&mut self.live);
         while let Some(process) = next.pop() {
+            // What has ended, and was waited for, is not there.
+            if !Path::new(&format!("/proc/{process}")).exists() {
+                continue;
+            }
             if let Some(programs) = self.processes.get_mut(&process) {
                 look_at(process, programs);
             }
+            self.live.push(process);
             for child in children(process) {
-                if self.processes.len() < PROCESSES_MAX && !self.processes.contains_key(&child) {
+                let has_room =
+                    self.live.len() + next.len() < PROCESSES_MAX && self.processes.len() < PROCESSES_KEPT_MAX;
+                if has_room && !self.processes.contains_key(&child) {
                     self.processes.insert(child, Vec::new());
                     next.push(child);
                 }
@@ -104,14 +121,15 @@ impl Seen {
         }
     }
 
-    /// The program that wrote a trace: the one of a process whose file has the name, or else the last one of that
-    /// process; of an unknown process, any with that name.
+    /// The program that wrote a trace: the one of a process that has the name; of an unknown process, any with that
+    /// name. None where it was over before it was seen.
     pub(crate) fn program(&self, process: Option<u32>, name: &str) -> Option<(u32, &Program)> {
-        let named = |program: &&Program| program.file.0.file_name().is_some_and(|file| file.to_string_lossy() == name);
+        let named = |program: &&Program| {
+            program.called == name || program.file.0.file_name().is_some_and(|file| file.to_string_lossy() == name)
+        };
         let own = process.and_then(|process| Some((process, self.processes.get(&process)?)));
         if let Some((process, programs)) = own.filter(|(_, programs)| !programs.is_empty()) {
-            let program = programs.iter().rev().find(named).or(programs.last());
-            return program.map(|program| (process, program));
+            return programs.iter().rev().find(named).map(|program| (process, program));
         }
         let mut all = self.processes.iter().flat_map(|(process, all)| all.iter().map(|one| (*process, one)));
         all.find(|(_, program)| named(program))
@@ -119,12 +137,18 @@ impl Seen {
 }
 
 impl Program {
-    fn new(file: (PathBuf, u64)) -> Self {
-        let seen = vec![file.0.clone()];
-        Self { file, seen, ..Self::default() }
+    fn new(file: (PathBuf, u64), called: String) -> Self {
+        let mut program = Self { called, ..Self::default() };
+        program.see(&file.0);
+        Self { file, ..program }
     }
 
-    /// Its objects, with the build ids that they have now, and numbered by `number`; and their text.
+    fn see(&mut self, path: &Path) {
+        self.seen.push(path.to_owned());
+        self.build_ids.insert(path.to_owned(), anytrace_symbols::build_id(path).unwrap_or_default());
+    }
+
+    /// Its objects, with the build ids that they had when they were first seen, and numbered by `number`; and their text.
     pub(crate) fn to_text(&self, process: u32, number: impl FnOnce(&mut Maps)) -> (Maps, String) {
         let others = self.seen.iter().filter(|path| !self.listed.contains(path));
         let mut files: Vec<PathBuf> = self.listed.iter().chain(others).cloned().collect();
@@ -135,6 +159,11 @@ impl Program {
             }
         }
         let mut maps = Maps::of_files(files.into_iter());
+        for object in &mut maps.objects {
+            if let Some(id) = self.build_ids.get(&object.path) {
+                object.build_id.clone_from(id);
+            }
+        }
         maps.is_ordered = !self.listed.is_empty() || maps.objects.len() < 2;
         number(&mut maps);
         let text = maps.to_text(Some(process), &self.lines);
@@ -154,7 +183,7 @@ impl Program {
         }
         for (_, path, _) in mapped.iter().rev() {
             if self.seen.len() < LINES_MAX && !self.seen.contains(path) {
-                self.seen.push(path.clone());
+                self.see(path);
             }
         }
         for address in loaded::list(process).unwrap_or_default() {
@@ -186,12 +215,19 @@ fn look_at(process: u32, programs: &mut Vec<Program>) {
     let own = own.and_then(|own| mapped.iter().find(|(_, path, _)| *path == own)).or(mapped.first());
     // A process that ends has none.
     let Some(file) = own.map(|(line, path, _)| (path.clone(), line.start)) else { return };
-    if programs.last().is_none_or(|last| last.file != file) {
-        programs.push(Program::new(file));
+    if programs.last().is_none_or(|last| last.file != file) && programs.len() < PROGRAMS_MAX {
+        programs.push(Program::new(file.clone(), called(process)));
     }
-    if let Some(program) = programs.last_mut() {
+    if let Some(program) = programs.last_mut().filter(|last| last.file == file) {
         program.add(process, &mapped);
     }
+}
+
+/// What a process was called when it began, without the folder: what the recorder names its file for.
+fn called(process: u32) -> String {
+    let line = read(&PathBuf::from(format!("/proc/{process}/cmdline"))).unwrap_or_default();
+    let first = line.split('\0').next().unwrap_or_default();
+    first.rsplit('/').next().unwrap_or_default().to_owned()
 }
 
 /// The processes that a process has started and that are there.
@@ -219,13 +255,17 @@ mod tests {
 
     #[test]
     fn the_maps_of_a_program_and_of_what_it_starts_are_seen() {
+        use std::io::{Read, Write};
         // The shell waits for what it starts, and then becomes another program.
         let script = "sleep 0.3; exec cat";
         let mut shell =
-            Command::new("sh").args(["-c", script]).stdin(Stdio::piped()).stdout(Stdio::null()).spawn().unwrap();
+            Command::new("sh").args(["-c", script]).stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
         let id = shell.id();
         let watch = Watch::start(id);
-        std::thread::sleep(Duration::from_millis(600));
+        // When it comes back `cat` is running; then it has to be looked at.
+        shell.stdin.as_ref().unwrap().write_all(b"x").unwrap();
+        shell.stdout.as_mut().unwrap().read_exact(&mut [0]).unwrap();
+        std::thread::sleep(Duration::from_millis(300));
         drop(shell.stdin.take());
         shell.wait().unwrap();
         let seen = watch.finish();
@@ -241,7 +281,7 @@ mod tests {
         assert!(process == id && Maps::parse("m", text.as_bytes()) == Some(maps.clone()), "{text}");
         assert!(maps.is_ordered && maps.objects.iter().any(|one| one.path.ends_with("libc.so.6")), "{text}");
         assert_eq!(seen.program(None, "sleep").unwrap().1.file.0.file_name().unwrap(), "sleep");
-        assert!(seen.program(Some(id), "other").is_some() && seen.program(None, "other").is_none());
+        assert!(seen.program(Some(id), "other").is_none() && seen.program(None, "other").is_none());
     }
 
     #[test]

@@ -6,6 +6,9 @@ mod printer;
 use std::io::{BufWriter, Write};
 use std::path::{Path, PathBuf};
 
+use anytrace_core::Format as _;
+use anytrace_symbols::Maps;
+use anytrace_xray::Xray;
 use anytrace_xray::tools::stack::{Oddities, OrphanRule, StackOptions, StackProfile};
 use anytrace_xray::tools::stack_files::StackFiles;
 use clap::{Args, ValueEnum};
@@ -92,9 +95,7 @@ enum Form {
 
 pub(crate) fn run(options: &StackArguments) -> Result<Verdict, Failure> {
     only_one_stdin(options.files.iter().map(PathBuf::as_path))?;
-    // Several traces have names in common only where the user says so.
-    let one = if let [file] = options.files.as_slice() { file.as_path() } else { Path::new("") };
-    let symbols = options.symbols.load(&anytrace_xray::Xray, one)?;
+    let symbols = options.symbols.load(&Xray, common(options))?;
     let mut out = BufWriter::new(terminal::stdout().json(options.format == Form::Json));
     let stack = StackOptions { orphans: orphans(options), make_file: Some(tempfile::tempfile), tops: tops(options) };
     let mut verdict = Verdict::Fine;
@@ -114,10 +115,12 @@ pub(crate) fn run(options: &StackArguments) -> Result<Verdict, Failure> {
         let profile = std::mem::replace(files, StackFiles::new(stack)).finish();
         refuse(&profile)?;
         say(&name, &profile.oddities.lines());
+        let is_own = options.files.len() > 1 && Xray.symbols_beside(path, options.symbols.sources()).is_some();
+        let own = if is_own { options.symbols.load(&Xray, path)? } else { None };
         if options.files.len() > 1 && options.format == Form::Text {
             writeln!(out, "{name}:")?;
         }
-        printer::print(&profile, options, symbols.as_deref(), &mut out)?;
+        printer::print(&profile, options, own.as_deref().or(symbols.as_deref()), &mut out)?;
     }
     if options.files.len() > 1 && !options.per_file {
         let profile = together.finish();
@@ -128,6 +131,26 @@ pub(crate) fn run(options: &StackArguments) -> Result<Verdict, Failure> {
     }
     out.flush()?;
     Ok(verdict)
+}
+
+/// The trace whose names those of all are: of several, those that are counted together, only where the maps beside each
+/// have the same objects.
+fn common(options: &StackArguments) -> &Path {
+    let maps = |file: &PathBuf| {
+        let path = Xray.symbols_beside(file, &[])?.path;
+        Maps::parse("", &std::fs::read(path).ok()?)
+    };
+    let none = Path::new("");
+    match options.files.as_slice() {
+        [file] => file,
+        [first, others @ ..] if !options.per_file => match maps(first) {
+            Some(own) if others.iter().all(|other| maps(other).is_some_and(|maps| maps.objects == own.objects)) => {
+                first
+            }
+            _ => none,
+        },
+        _ => none,
+    }
 }
 
 fn orphans(options: &StackArguments) -> OrphanRule {

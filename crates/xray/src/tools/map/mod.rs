@@ -14,7 +14,7 @@ use std::path::Path;
 
 use anytrace_core::span::{Location, Mangling, SymbolSource, Symbols};
 use anytrace_core::{Error, InputOptions};
-use anytrace_symbols::{Maps, ObjectFile, Program, libraries};
+use anytrace_symbols::{Binary, Maps, ObjectFile, Program, libraries};
 
 pub use extract::{ExtractOptions, extract};
 pub use functions::Function;
@@ -59,6 +59,11 @@ pub fn load(sources: &[SymbolSource], mangling: Mangling) -> Result<Map, Error> 
         let program = Program::open(&source.path, InputOptions::default())?;
         let (name, bytes) = (program.binary().name(), program.binary().bytes());
         if let Some(maps) = Maps::parse(name, bytes) {
+            if let Some(object) = source.object {
+                return Err(Error::usage(format!(
+                    "{name} has the maps of a process, and names no object {object} alone"
+                )));
+            }
             if process.replace((name.to_owned(), maps)).is_some() {
                 return Err(Error::usage(format!("{name}: a trace is of one process, and has the maps of one")));
             }
@@ -103,12 +108,12 @@ const SLEDS: &str = "xray_instr_map";
 /// The function by which a library announces itself to the program's runtime, which numbers it (LLVM 20 and later).
 const REGISTER: &str = "__xray_register_dso";
 
-/// Opens a library that gets a number when it is started.
-fn open_library(path: &Path) -> Option<Program> {
-    let library = Program::open(path, InputOptions::default()).ok()?;
-    let is_numbered = ObjectFile::parse(library.binary(), None)
-        .is_ok_and(|object| object.has_section(SLEDS) && object.imports(REGISTER));
-    is_numbered.then_some(library)
+/// A library that gets a number when it is started. Its debug files are not looked for: most libraries are none.
+fn numbered(path: &Path) -> Option<Binary> {
+    let binary = Binary::open(path, InputOptions::default()).ok()?;
+    let is_numbered =
+        ObjectFile::parse(&binary, None).is_ok_and(|object| object.has_section(SLEDS) && object.imports(REGISTER));
+    is_numbered.then_some(binary)
 }
 
 impl Map {
@@ -118,8 +123,9 @@ impl Map {
         let [SymbolSource { object: None | Some(0), path }] = sources else { return };
         // A YAML map has none.
         let Ok(found) = libraries(path, InputOptions::default()) else { return };
-        let numbered = found.iter().filter_map(|path| Some((path, open_library(path)?)));
+        let numbered = found.iter().filter_map(|path| Some((path, numbered(path)?)));
         for (object, (path, library)) in (1..=OBJECT_MAX).zip(numbered) {
+            let library = Program::of(library, InputOptions::default());
             if self.add_library(object, &library, mangling) {
                 let shown = path.display();
                 self.notes.push(format!("object {object} is taken to be {shown}, which the program needs"));

@@ -9,7 +9,7 @@ use anytrace_symbols::{MappedObject, Maps, ObjectFile, Program, started};
 use crate::record::{Body, Metadata};
 use crate::{Reader, Record};
 
-use super::{Map, OBJECT_MAX, is_process, open_library};
+use super::{Map, OBJECT_MAX, is_process, numbered};
 
 /// Records that are read to find the process.
 const RECORDS_MAX: usize = 100;
@@ -20,7 +20,7 @@ pub fn number(maps: &mut Maps) {
     let paths: Vec<PathBuf> = maps.objects.iter().map(|object| object.path.clone()).collect();
     maps.objects.iter_mut().for_each(|object| object.number = None);
     let order = started(&paths, InputOptions::default());
-    let libraries = order.iter().skip(1).filter(|path| open_library(path).is_some());
+    let libraries = order.iter().skip(1).filter(|path| numbered(path).is_some());
     for (number, path) in (0..=OBJECT_MAX).zip(paths.first().into_iter().chain(libraries)) {
         if let Some(object) = maps.objects.iter_mut().find(|object| object.path == *path) {
             object.number = Some(number);
@@ -59,6 +59,8 @@ impl Map {
         let libraries = maps.objects.iter().skip(1).filter_map(|object| Some((object.number?, object)));
         let mut libraries: Vec<(u32, &MappedObject)> = libraries.filter(|(number, _)| *number <= OBJECT_MAX).collect();
         libraries.sort_by_key(|(number, _)| *number);
+        // The first counts, whether it can be opened or not.
+        libraries.dedup_by_key(|(number, _)| *number);
         for (number, object) in libraries {
             let path = object.path.display();
             if self.objects.contains_key(&number) {
