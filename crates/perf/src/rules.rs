@@ -20,8 +20,7 @@ pub(crate) static UNKNOWN_EVENT: Rule =
     Rule::error("perf/unknown-event", "a record belongs to an event that the recording does not describe");
 pub(crate) static LOST: Rule = Rule::warning("perf/lost", "the kernel lost records before this one");
 pub(crate) static THROTTLED: Rule = Rule::warning("perf/throttled", "the kernel stopped sampling for a time");
-pub(crate) static NOT_READ: Rule =
-    Rule::warning("perf/not-read", "records are of a version that is not known");
+pub(crate) static NOT_READ: Rule = Rule::warning("perf/not-read", "records are of a version that is not known");
 pub(crate) static STRAY: Rule = Rule::warning("perf/stray", "a line of a stack belongs to no sample");
 pub(crate) static NO_TIME: Rule = Rule::warning("perf/no-time", "samples have no time");
 pub(crate) static OTHER_EVENT: Rule =

@@ -13,9 +13,9 @@ use crate::lanes::tables;
 use crate::options::OPTIONS;
 use crate::rules::RULES;
 use crate::verbs::{check, dump, import, info, rewrite};
-use crate::wire::{folder, probe};
 use crate::wire::reader::Reader;
 use crate::wire::record::NAME;
+use crate::wire::{folder, probe};
 
 /// The format, for the entry points of [`anytrace_core`].
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]

@@ -223,7 +223,8 @@ fn a_copy_of_the_records_is_the_same_file() {
 fn a_killed_recording_is_written_without_compression() {
     let mut killed = PACKED.to_vec();
     killed[48..56].fill(0);
-    let end = u64::from_le_bytes(PACKED[40..48].try_into().unwrap()) + u64::from_le_bytes(PACKED[48..56].try_into().unwrap());
+    let end =
+        u64::from_le_bytes(PACKED[40..48].try_into().unwrap()) + u64::from_le_bytes(PACKED[48..56].try_into().unwrap());
     killed.truncate(usize::try_from(end).unwrap());
     let fixed = assert_repairs(&Perf, &killed, "killed");
     let (own, found) = (examine(&Perf, PACKED), examine(&Perf, &fixed));
@@ -280,7 +281,11 @@ fn a_folder_is_one_recording() {
     assert!(exam.check.is_empty(), "{:?}", exam.check);
     assert_eq!(times(&exam).len(), times(&own).len() + 3);
     let details = |exam: &Exam| exam.info.0.details.iter().find(|(key, _)| *key == "compressed").unwrap().1.clone();
-    assert_eq!((&details(&exam)["level"], &details(&exam)["records"]), (&1.into(), &13.into()), "the tables were moved");
+    assert_eq!(
+        (&details(&exam)["level"], &details(&exam)["records"]),
+        (&1.into(), &13.into()),
+        "the tables were moved"
+    );
     // perf reads one stream in a file, so the second one is written without compression.
     let fixed = assert_repairs(&Perf, &bytes, "folder");
     assert_eq!(times(&examine(&Perf, &fixed)).len(), times(&exam).len());
@@ -295,5 +300,8 @@ fn a_folder_is_one_recording() {
 
 /// A sample with the fields of the corpus' samples: address, thread, time, period, and a call chain without addresses.
 fn sample_of_corpus(time: u64) -> Vec<u8> {
-    record(9, &[0, (7 << 32) | 7, time, 666_666, 0].iter().flat_map(|word: &u64| word.to_le_bytes()).collect::<Vec<u8>>())
+    record(
+        9,
+        &[0, (7 << 32) | 7, time, 666_666, 0].iter().flat_map(|word: &u64| word.to_le_bytes()).collect::<Vec<u8>>(),
+    )
 }

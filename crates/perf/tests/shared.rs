@@ -101,7 +101,10 @@ fn a_cut_anywhere_keeps_the_records_before_it() {
             let own = exam.text_places();
             // The last piece behind the records may be shorter.
             assert!(places.starts_with(&own), "{name} cut at {cut}: {own:?} {places:?}");
-            assert!(exam.info.1.iter().all(|d| d.within.is_some() || d.offset <= part.len() as u64), "{name} cut at {cut}");
+            assert!(
+                exam.info.1.iter().all(|d| d.within.is_some() || d.offset <= part.len() as u64),
+                "{name} cut at {cut}"
+            );
             assert_repairs(&Perf, part, &format!("{name} cut at {cut}"));
         });
     }

@@ -56,7 +56,8 @@ impl Faults {
     pub(crate) fn of(&mut self, place: Place, record: &Record<'_>, entered: &Entered<'_>) -> Option<Diagnostic> {
         match &entered.what {
             What::Bad(rule, fault) => {
-                let diagnostic = about(rule, place, record, fault.at).field(format!("{}.{}", record.kind_name(), fault.field));
+                let diagnostic =
+                    about(rule, place, record, fault.at).field(format!("{}.{}", record.kind_name(), fault.field));
                 Some(diagnostic.expected(fault.expected))
             }
             What::NotRead(what) => {
@@ -66,7 +67,8 @@ impl Faults {
             What::Sample(sample) if sample.stack_bytes > 0 => {
                 let is_first = !std::mem::replace(&mut self.has_stacks, true);
                 is_first.then(|| {
-                    about(&rules::NOT_UNWOUND, place, record, 0).help("perf script unwinds them, and anytrace reads its output")
+                    about(&rules::NOT_UNWOUND, place, record, 0)
+                        .help("perf script unwinds them, and anytrace reads its output")
                 })
             }
             _ => None,

@@ -141,7 +141,10 @@ pub(crate) fn read(window: &[u8], endian: Endian) -> Result<(Event<'_>, usize), 
     let head = frame(window, endian)?;
     let end = usize::try_from(head.bytes).ok();
     let Some(bytes) = end.and_then(|end| window.get(..end)) else { return Err(Need::More(head.bytes)) };
-    Ok((Event { kind: head.kind, misc: head.misc, bytes, own_bytes: head.own_bytes, endian, inside: None }, bytes.len()))
+    Ok((
+        Event { kind: head.kind, misc: head.misc, bytes, own_bytes: head.own_bytes, endian, inside: None },
+        bytes.len(),
+    ))
 }
 
 /// The header of a record, with its length and that of what belongs to it.

@@ -334,7 +334,8 @@ impl Packed {
                     let need = usize::try_from(need.min(bytes_max)).unwrap_or(usize::MAX);
                     if need <= self.range.len() || !self.fill(need, input) {
                         // The rest is in the next compressed record.
-                        return !self.range.is_empty() && plausible(self.window(), true, u64::MAX, endian) == Plausible::Yes;
+                        return !self.range.is_empty()
+                            && plausible(self.window(), true, u64::MAX, endian) == Plausible::Yes;
                     }
                 }
             }
