@@ -1,8 +1,8 @@
 //! One line for each record: for people and as JSON.
 //!
 //! JSON has the bytes of each record, a line as `text` and anything else as `data` in hexadecimal, from which it is
-//! written again; the other fields say what these bytes mean. A record that a compressed one contains has `inside`, and is
-//! written again with that one.
+//! written again; the other fields say what these bytes mean. A record that a compressed one contains has `inside`, and
+//! is written again with that one.
 
 use anytrace_core::jsonl::push_header_start;
 use anytrace_core::text::{push_dec, push_hex, push_hex_bytes, push_json_bytes, push_json_str, push_quoted};

@@ -8,8 +8,8 @@ use crate::wire::reader::Reader;
 use crate::wire::record::{Form, Record};
 
 /// The offset from which on a repair writes what compressed records contain: damage ends a zstd stream for good. `None`
-/// where all can be copied. Reads all of the recording and returns to the first record, if it can; of a stream that is too
-/// long for that, all is written without compression.
+/// where all can be copied. Reads all of the recording and returns to the first record, if it can; of a stream that is
+/// too long for that, all is written without compression.
 ///
 /// `perf` needs a table behind the records to read compressed ones, so where it is missing none are left.
 pub(super) fn unpack_from(reader: &mut Reader, distinct_max: usize) -> Result<Option<u64>, Error> {

@@ -112,8 +112,8 @@ impl<'a> Event<'a> {
         kind_name(self.kind)
     }
 
-    /// Where the record begins in the decompressed data of a compressed one, whose offset is that of its place; `None` for
-    /// a record that stands in the file itself. [`crate::Writer::write`] leaves such a record out: the compressed one,
+    /// Where the record begins in the decompressed data of a compressed one, whose offset is that of its place; `None`
+    /// for a record that stands in the file itself. [`crate::Writer::write`] leaves such a record out: the compressed one,
     /// which precedes it, has it.
     pub fn inside(&self) -> Option<u64> {
         self.inside

@@ -1,8 +1,9 @@
 //! The records in compressed ones: `PERF_RECORD_COMPRESSED` of `perf record -z`, and `PERF_RECORD_COMPRESSED2` of Linux
 //! 6.16, which says how long its data are and is padded to 8 bytes (`perf.data-file-format.txt` of Linux).
 //!
-//! All compressed records of a file are one zstd stream, so what is behind damage in it cannot be read: later data repeat
-//! earlier ones. A record may begin in one compressed record and end in the next, because the kernel's buffer is a ring.
+//! All compressed records of a file are one zstd stream, so what is behind damage in it cannot be read: later data
+//! repeat earlier ones. A record may begin in one compressed record and end in the next, because the kernel's buffer is
+//! a ring.
 
 use std::collections::VecDeque;
 use std::ops::Range;
@@ -18,8 +19,8 @@ use crate::rules;
 /// How much is decompressed at a time.
 const PIECE_BYTES: usize = 256 << 10;
 
-/// A stream may be this many times as long as its compressed bytes, and [`FREE_BYTES`] more. Of recordings of stacks of 64
-/// KiB, 92 were measured.
+/// A stream may be this many times as long as its compressed bytes, and [`FREE_BYTES`] more. Of a recording of stacks of
+/// 64 KiB, 92 were measured.
 const RATIO_MAX: u64 = 1000;
 const FREE_BYTES: u64 = 64 << 20;
 
@@ -284,7 +285,8 @@ impl Packed {
         Pulled::Damage(diagnostic.skipped(lost))
     }
 
-    /// The stream cannot be continued; a record that has not ended is lost. A copy has the compressed records before `from`.
+    /// The stream cannot be continued; a record that has not ended is lost. A copy has the compressed records before
+    /// `from`.
     fn break_off(&mut self, why: &'static str, from: u64) {
         self.bytes_lost += self.range.len() as u64;
         self.position += self.range.len() as u64;

@@ -19,8 +19,8 @@ pub(crate) enum Plausible {
     Yes,
 }
 
-/// Judges the bytes with which a window begins: a chain of records of known kinds whose lengths are multiples of 8, where
-/// they are not of a kind that may have any.
+/// Judges the bytes with which a window begins: a chain of records of known kinds whose lengths are multiples of 8,
+/// where they are not of a kind that may have any.
 /// `left` is the distance to the end of the records.
 pub(crate) fn plausible(window: &[u8], is_last: bool, left: u64, endian: Endian) -> Plausible {
     let mut at = 0_usize;
