@@ -24,6 +24,9 @@ const LINE_BYTES_MAX: u64 = 1 << 20;
 /// What follows the records is handed out in pieces of this length.
 const PIECE_BYTES: usize = 64 << 10;
 
+/// How far is looked for records that follow each other.
+const LOOK_BYTES: usize = 4 << 16;
+
 /// Most bytes of a table behind the records that are read before these.
 const PEEK_BYTES_MAX: usize = 1 << 20;
 
@@ -467,17 +470,10 @@ impl Reader {
         // Records are looked for in the first 64 KiB, the longest that most kinds may have.
         let step = if self.step_bytes == 8 { 8 } else { 1 };
         for at in (HEAD_BYTES..used.min(1 << 16)).step_by(step) {
-            let rest = self.cursor.window().get(at..).unwrap_or_default();
-            let is_last = self.cursor.is_last_window();
-            let found = match plausible(rest, is_last, left - at as u64, endian) {
-                Plausible::Unknown(need) if need <= 4 << 16 => {
-                    let need = usize::try_from(need).unwrap_or(0) + at;
-                    let is_last = self.cursor.fill(need)? < need;
-                    let rest = self.cursor.window().get(at..).unwrap_or_default();
-                    plausible(rest, is_last, left - at as u64, endian)
-                }
-                found => found,
-            };
+            // As much as any window may have, so that its length makes no difference.
+            let have = self.cursor.fill(at + LOOK_BYTES)?;
+            let rest = self.cursor.window().get(at..have.min(at + LOOK_BYTES)).unwrap_or_default();
+            let found = plausible(rest, have < at + LOOK_BYTES, left - at as u64, endian);
             if found == Plausible::Yes {
                 return Ok(true);
             }
@@ -533,6 +529,7 @@ impl Reader {
     fn lose_until_record(&mut self, damage: Diagnostic, end: u64) -> Result<(), Error> {
         let Form::Data(endian) = self.layout.form else { return Ok(()) };
         // Records begin at multiples of 8 from the first, unless one has any length: in a stream, or a compressed one.
+        self.cursor.fill(HEAD_BYTES)?;
         let own = frame(self.cursor.window(), endian).map_or(0, |found| found.kind);
         let step_bytes = if matches!(own, kind::HEADER_FEATURE | kind::COMPRESSED) { 1 } else { self.step_bytes };
         let mut lost = 0_u64;
