@@ -75,8 +75,9 @@ fn periods_are_those_of_perf_report() {
     if !has_program("perf") {
         return;
     }
-    for name in ["callgraph.data", "two-events.data", "addresses.data", "user-stacks.data"] {
-        let path = project("crates/perf/corpus").join(name);
+    let names = ["callgraph", "two-events", "addresses", "user-stacks", "compressed", "compressed-stream"];
+    for name in names.map(|name| format!("{name}.data")) {
+        let path = project("crates/perf/corpus").join(&name);
         // perf reads only files of the user who runs it.
         let copy = std::env::temp_dir().join(format!("anytrace-perf-{}-{name}", std::process::id()));
         std::fs::copy(&path, &copy).unwrap();
@@ -95,4 +96,50 @@ fn periods_are_those_of_perf_report() {
         found.retain(|sum| *sum > 0);
         assert_eq!(found, wanted, "{name}: {report}");
     }
+}
+
+/// Threads, times and stacks, as `perf script` prints them of a recording that is made here.
+#[test]
+fn compressed_samples_are_those_of_perf_script() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("perf.data");
+    let record = |level: &str, more: &[&str]| {
+        let arguments = ["record", "-q", level, "-m", "4", "-F", "2000", "-e", "cpu-clock", "-g"];
+        let target = ["-o", "perf.data", "--", "sh", "-c", "xz -T2 -9 < /bin/sh | xz -d | cksum"];
+        let command = Command::new("perf").args(arguments).args(more).args(target).current_dir(folder.path()).output();
+        command.is_ok_and(|output| output.status.success())
+    };
+    if !has_program("perf") || !record("-z1", &[]) {
+        return;
+    }
+    for (level, more) in [("-z1", &[][..]), ("-z22", &[]), ("-z1", &["--threads"])] {
+        let is_folder = more == ["--threads"];
+        if !record(level, more) {
+            continue;
+        }
+        let script = Command::new("perf").args(["script", "-F", "tid,time,period,event", "-i"]).arg(&file).output();
+        let script = String::from_utf8(script.unwrap().stdout).unwrap();
+        let mut wanted: Vec<(u64, u64)> = script.lines().filter_map(sample_line).collect();
+        let dump = Command::new(env!("CARGO_BIN_EXE_anytrace")).arg("dump").arg(&file).output().unwrap();
+        let text = String::from_utf8(dump.stdout).unwrap();
+        let number =
+            |line: &str, name: &str| line.split(name).nth(1).unwrap().split(' ').next().unwrap().parse().unwrap();
+        let samples = text.lines().filter(|line| line.contains(" sample "));
+        let mut found: Vec<(u64, u64)> =
+            samples.map(|line| (number(line, "thread="), number(line, "time_ns=") / 1000)).collect();
+        wanted.sort_unstable();
+        found.sort_unstable();
+        assert!(wanted.len() > 20 && found == wanted, "{level} {is_folder}: {} {}", found.len(), wanted.len());
+        if is_folder {
+            std::fs::remove_dir_all(&file).unwrap();
+        }
+    }
+}
+
+/// Thread and microseconds of a line of a sample.
+fn sample_line(line: &str) -> Option<(u64, u64)> {
+    let mut words = line.split_whitespace();
+    let (thread, time) = (words.next()?.parse().ok()?, words.next()?.strip_suffix(':')?);
+    let (seconds, micros) = time.split_once('.')?;
+    Some((thread, format!("{seconds}{micros}").parse().ok()?))
 }

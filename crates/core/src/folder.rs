@@ -1,13 +1,11 @@
 //! A folder as an input: the archive of its files, made as it is read.
 
 use std::collections::BTreeSet;
-use std::fs::{self, File};
-use std::io::{self, Read, Seek, SeekFrom};
 use std::path::{Path, PathBuf};
-use std::sync::{Mutex, PoisonError};
+use std::{fs, io};
 
-use crate::RangeRead;
 use crate::archive::{END, Header, padding};
+use crate::pieces::Pieces;
 
 /// The file that a folder must have, in it or below it, to be read as a trace. It comes before the others beside it.
 const DESCRIPTION: &str = "metadata";
@@ -16,36 +14,13 @@ const DESCRIPTION: &str = "metadata";
 const FILES_MAX: usize = 1 << 16;
 const DEPTH_MAX: usize = 16;
 
-/// Bytes of the archive that are next to each other.
-#[derive(Debug)]
-enum Piece {
-    Bytes(Vec<u8>),
-    File(PathBuf, u64),
-}
-
-impl Piece {
-    fn length(&self) -> u64 {
-        match self {
-            Self::Bytes(bytes) => bytes.len() as u64,
-            Self::File(_, length) => *length,
-        }
-    }
-}
-
 /// The files of a folder as one sequence of bytes.
-#[derive(Debug)]
-pub(crate) struct Folder {
-    /// Each with the offset at which it begins.
-    pieces: Vec<(u64, Piece)>,
-    length: u64,
-    /// The file that was read last.
-    open: Mutex<Option<(usize, File)>>,
-}
+pub(crate) struct Folder;
 
 impl Folder {
     /// The files of the traces in a folder and in those below it, in the order of their names: those beside a `metadata`
     /// and below it. `None` where there is none. Names that begin with a dot are left out.
-    pub(crate) fn open(path: &Path) -> io::Result<Option<Self>> {
+    pub(crate) fn open(path: &Path) -> io::Result<Option<Pieces>> {
         let mut files = Vec::new();
         collect(path, "", 0, &mut files)?;
         let described: BTreeSet<String> =
@@ -57,22 +32,14 @@ impl Folder {
             let mut folders = std::iter::successors(Some(parent(name)), |of| (!of.is_empty()).then(|| parent(of)));
             folders.any(|folder| described.contains(folder))
         });
-        let mut folder = Self { pieces: Vec::new(), length: 0, open: Mutex::new(None) };
+        let mut folder = Pieces::default();
         for (name, path, length) in files {
-            folder.push(Piece::Bytes(Header::file(&name, length).to_bytes()));
-            folder.push(Piece::File(path, length));
-            folder.push(Piece::Bytes(vec![0; padding(length)]));
+            folder.push_bytes(Header::file(&name, length).to_bytes());
+            folder.push_file(path, 0..length);
+            folder.push_bytes(vec![0; padding(length)]);
         }
-        folder.push(Piece::Bytes(END.to_vec()));
+        folder.push_bytes(END.to_vec());
         Ok(Some(folder))
-    }
-
-    fn push(&mut self, piece: Piece) {
-        let length = piece.length();
-        if length > 0 {
-            self.pieces.push((self.length, piece));
-            self.length += length;
-        }
     }
 }
 
@@ -115,38 +82,10 @@ fn collect(folder: &Path, prefix: &str, depth: usize, files: &mut Vec<(String, P
     Ok(())
 }
 
-impl RangeRead for Folder {
-    fn length(&self) -> u64 {
-        self.length
-    }
-
-    fn read_at(&self, offset: u64, buffer: &mut [u8]) -> io::Result<usize> {
-        let at = self.pieces.partition_point(|(start, _)| *start <= offset).saturating_sub(1);
-        let Some((start, piece)) = self.pieces.get(at) else { return Ok(0) };
-        let inside = offset - start;
-        let left = usize::try_from(piece.length().saturating_sub(inside)).unwrap_or(usize::MAX);
-        let count = left.min(buffer.len());
-        let buffer = buffer.get_mut(..count).unwrap_or_default();
-        match piece {
-            Piece::Bytes(bytes) => {
-                let from = usize::try_from(inside).ok().and_then(|from| bytes.get(from..)).unwrap_or_default();
-                from.take(count as u64).read(buffer)
-            }
-            Piece::File(path, _) => {
-                let mut open = self.open.lock().unwrap_or_else(PoisonError::into_inner);
-                if open.as_ref().is_none_or(|(of, _)| *of != at) {
-                    *open = Some((at, File::open(path)?));
-                }
-                let Some((_, file)) = open.as_mut() else { return Ok(0) };
-                file.seek(SeekFrom::Start(inside))?;
-                file.read(buffer)
-            }
-        }
-    }
-}
-
 #[cfg(test)]
 mod tests {
+    use std::io::Read;
+
     use super::*;
     use crate::{Input, InputOptions};
 

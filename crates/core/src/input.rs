@@ -17,6 +17,9 @@ const HEAD_BYTES: usize = 64 * 1024;
 /// Most layers of compression removed; bounds a file that unpacks to itself.
 const LAYERS_MAX: usize = 4;
 
+/// The file of a folder that is read in its place, where it has no description of others.
+const FOLDER_FILE: &str = "data";
+
 /// Options for [`Input::open`].
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct InputOptions {
@@ -65,7 +68,8 @@ pub(crate) enum Body {
 
 impl Input {
     /// Opens a file, or standard input for `-`; compression layers are recognized and removed. A folder with a file
-    /// `metadata` is read as the archive of its files ([`crate::archive`]).
+    /// `metadata` is read as the archive of its files ([`crate::archive`]), one with a file `data` as that file, to which
+    /// [`crate::Format::completed`] may add those beside it.
     ///
     /// # Errors
     /// [`crate::Kind::Io`] when the file cannot be opened or read.
@@ -78,7 +82,9 @@ impl Input {
         let meta = file.metadata().map_err(|error| Error::io(format_args!("cannot read {name}"), error))?;
         if meta.is_dir() {
             let folder = Folder::open(path).map_err(|error| Error::io(format_args!("cannot read {name}"), error))?;
+            let main = path.join(FOLDER_FILE);
             return match folder {
+                None if main.is_file() => Ok(Self { name, ..Self::open(&main, options)? }),
                 Some(folder) => Self::from_ranges_as_is(&name, Arc::new(folder)),
                 None => Err(Error::usage(format!("{name} is a directory"))),
             };

@@ -11,14 +11,16 @@ pub(crate) static RECORD_TOO_LONG: Rule =
 pub(crate) static UNFINISHED: Rule =
     Rule::error("perf/unfinished", "the recorder did not finish: the header has no length of the records");
 
+pub(crate) static BAD_COMPRESSION: Rule =
+    Rule::error("perf/bad-compression", "compressed records cannot be decompressed");
+
 // What is inside records: reported by `check` and by the verbs that look inside.
 pub(crate) static BAD_FIELD: Rule = Rule::error("perf/bad-field", "a field of a record cannot be read");
 pub(crate) static UNKNOWN_EVENT: Rule =
     Rule::error("perf/unknown-event", "a record belongs to an event that the recording does not describe");
 pub(crate) static LOST: Rule = Rule::warning("perf/lost", "the kernel lost records before this one");
 pub(crate) static THROTTLED: Rule = Rule::warning("perf/throttled", "the kernel stopped sampling for a time");
-pub(crate) static NOT_READ: Rule =
-    Rule::warning("perf/not-read", "records are compressed, or of a version that is not known");
+pub(crate) static NOT_READ: Rule = Rule::warning("perf/not-read", "records are of a version that is not known");
 pub(crate) static STRAY: Rule = Rule::warning("perf/stray", "a line of a stack belongs to no sample");
 pub(crate) static NO_TIME: Rule = Rule::warning("perf/no-time", "samples have no time");
 pub(crate) static OTHER_EVENT: Rule =
@@ -31,13 +33,14 @@ pub(crate) static LIMIT: Rule =
     Rule::warning("perf/limit", "more threads, mappings, names or frames than are kept apart");
 
 /// All of the above.
-pub(crate) static RULES: [&Rule; 17] = [
+pub(crate) static RULES: [&Rule; 18] = [
     &BAD_HEADER,
     &VERSION,
     &BAD_RECORD,
     &TRUNCATED,
     &RECORD_TOO_LONG,
     &UNFINISHED,
+    &BAD_COMPRESSION,
     &BAD_FIELD,
     &UNKNOWN_EVENT,
     &LOST,

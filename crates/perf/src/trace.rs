@@ -1,6 +1,7 @@
 //! The entry points: [`Perf`] and its opened trace.
 
 use std::io::Write;
+use std::path::Path;
 
 use anytrace_core::table::{RowSink, Scan, Table};
 use anytrace_core::{
@@ -12,9 +13,9 @@ use crate::lanes::tables;
 use crate::options::OPTIONS;
 use crate::rules::RULES;
 use crate::verbs::{check, dump, import, info, rewrite};
-use crate::wire::probe;
 use crate::wire::reader::Reader;
 use crate::wire::record::NAME;
+use crate::wire::{folder, probe};
 
 /// The format, for the entry points of [`anytrace_core`].
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -62,6 +63,11 @@ impl Format for Perf {
         let has_header = head.bytes.get(8..16).is_some_and(|size| size.contains(&104));
         let is_open = has_header && head.bytes.get(48..56).is_some_and(|size| *size == [0; 8]);
         is_open.then_some("perf writes the size of its records last, except into a pipe (perf record -o -)")
+    }
+
+    /// The file `data` of a folder with the files beside it, of `perf record --threads`.
+    fn completed(&self, path: &Path, input: Input) -> Result<(Input, Option<String>), Error> {
+        folder::completed(path, input)
     }
 
     fn open(&self, input: Input, options: &OpenOptions) -> Result<Box<dyn Trace>, Error> {

@@ -20,12 +20,14 @@ pub(super) const SHAPES: &[Row] = &[
     ("pd-covers", Perf, |n| stream(n, |n, i| map(7, n - i, 2 * i + 1)), 5_000),
     ("pd-forks", Perf, |n| stream(n, |_, i| [record(7, &[i + 8, i + 8, 0]), map(i + 8, 64, 8)].concat()), 5_000),
     ("pd-rounds", Perf, |n| stream(n, |_, _| record(68, &[])), 20_000),
+    ("pd-packed", Perf, |n| packed(n, |_, i| data_sample(i, 7, &[1, 2, 3])), 10_000),
+    ("pd-packed-zeros", Perf, |n| packed(n, |_, _| vec![0; 64]), 10_000),
     ("pd-zeros", Perf, |n| stream(n, |_, _| vec![0; 8]), 20_000),
     ("pd-lengths", Perf, |n| stream(n, |_, _| [9, 0, 0, 0, 0, 0, 0xff, 0xff].to_vec()), 20_000),
 ];
 
 /// Shapes that are hardly a trace, or none: verbs may refuse them.
-pub(super) const BROKEN: &[&str] = &["ps-noise", "pd-zeros", "pd-lengths"];
+pub(super) const BROKEN: &[&str] = &["ps-noise", "pd-packed-zeros", "pd-zeros", "pd-lengths"];
 
 fn text(n: u64, make: impl Fn(u64, u64) -> String) -> Vec<u8> {
     (0..n).map(|i| make(n, i)).collect::<String>().into_bytes()
@@ -50,6 +52,18 @@ fn stream(n: u64, make: impl Fn(u64, u64) -> Vec<u8>) -> Vec<u8> {
     out.extend(map(7, 0, 64));
     out.extend((0..n).flat_map(|i| make(n, i)));
     out
+}
+
+/// One compressed record for each piece, in a stream of blocks that are not compressed (RFC 8878, 3.1.1.2).
+fn packed(n: u64, make: impl Fn(u64, u64) -> Vec<u8>) -> Vec<u8> {
+    stream(n, |n, i| {
+        let plain = make(n, i);
+        let header: &[u8] = if i == 0 { &[0x28, 0xb5, 0x2f, 0xfd, 0, 56] } else { &[] };
+        let block = u32::try_from(plain.len() << 3).unwrap_or(0).to_le_bytes();
+        let body = [header, block.get(..3).unwrap_or_default(), &plain].concat();
+        let length = u16::try_from(body.len() + 8).unwrap_or(8);
+        [&81_u32.to_le_bytes()[..], &[0, 0], &length.to_le_bytes(), &body].concat()
+    })
 }
 
 fn data_sample(time: u64, thread: u64, chain: &[u64]) -> Vec<u8> {

@@ -2,7 +2,6 @@
 
 use anytrace_core::{Error, Place, Sink};
 
-use crate::model::session::about;
 use crate::rules;
 
 /// The event whose samples are shown: sums over several would mean nothing.
@@ -34,18 +33,10 @@ impl Chosen {
     pub(super) fn finish(self, sink: &mut dyn Sink) -> Result<(), Error> {
         match self.others.filter(|_| !self.is_given) {
             Some((place, count)) => {
-                let note = about(&rules::OTHER_EVENT, place, 0).found(count.to_string());
+                let note = rules::OTHER_EVENT.at(place.offset).record(place.seq).found(count.to_string());
                 sink.report(note.help("choose one with --event N; info lists them"))
             }
             None => Ok(()),
         }
     }
-}
-
-pub(super) fn say_limits(is_full: bool, sink: &mut dyn Sink) -> Result<(), Error> {
-    if !is_full {
-        return Ok(());
-    }
-    let report = rules::LIMIT.at(0).field("name").expected("at most 24 MiB of names");
-    sink.report(report.help("what has no room is called (other), or has no name; all samples are counted"))
 }

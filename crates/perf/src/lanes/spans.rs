@@ -9,13 +9,13 @@ use anytrace_core::span::{NameId, SpanOptions, Track};
 use anytrace_core::text::push_hex;
 use anytrace_core::{Error, Sink, SpanSink, Summary};
 
-use super::chosen::{Chosen, say_limits};
+use super::chosen::Chosen;
 use super::emit::{At, Axis, Emitter, FRAMES_MAX};
 use super::item::{Act, Item, MARKS, decode, encode};
 use super::space::{KERNEL, Space};
 use crate::model::session::{Go, Session, What, about, walk};
 use crate::rules;
-use crate::verbs::check::Faults;
+use crate::verbs::check::{Faults, say_limits};
 use crate::wire::bytes::Words;
 use crate::wire::reader::Reader;
 use crate::wire::record::{Form, Record};
@@ -61,7 +61,7 @@ fn data(
             sink.report(diagnostic)?;
         }
         if let What::Lost(count) = entered.what {
-            sink.report(about(&rules::LOST, place, 0).found(count.to_string()))?;
+            sink.report(about(&rules::LOST, place, record, 0).found(count.to_string()))?;
         }
         last = entered.time_ns.unwrap_or(last);
         if entered.is_sample() {

@@ -4,10 +4,10 @@ use anytrace_core::span::Track;
 use anytrace_core::text::shown;
 use anytrace_core::{Error, Sink, SpanSink, Summary};
 
-use super::chosen::{Chosen, say_limits};
+use super::chosen::Chosen;
 use super::emit::{At, Axis, Emitter, FRAMES_MAX};
 use crate::model::session::{Go, Session, What, walk};
-use crate::verbs::check::Strays;
+use crate::verbs::check::{Strays, say_limits};
 use crate::verbs::rewrite::Noting;
 use crate::wire::reader::Reader;
 use crate::wire::record::Record;

@@ -9,6 +9,7 @@ use crate::wire::header::Section;
 /// Numbers of the features that are read.
 pub(crate) const BUILD_ID: u32 = 2;
 pub(crate) const EVENT_DESC: u32 = 12;
+pub(crate) const COMPRESSED: u32 = 27;
 
 /// Most entries of a table.
 const ENTRIES_MAX: u32 = 1 << 16;
@@ -116,4 +117,21 @@ pub(crate) fn build_ids(table: &[u8], endian: Endian) -> Vec<(Vec<u8>, Vec<u8>)>
         }
     }
     all
+}
+
+/// What the header says about compressed records: `HEADER_COMPRESSED`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Packing {
+    /// 1 is zstd.
+    pub(crate) kind: u32,
+    pub(crate) level: u32,
+    /// The ratio, rounded by perf.
+    pub(crate) ratio: u32,
+}
+
+/// How records were compressed: version, kind, level, ratio, length of the kernel's buffers.
+pub(crate) fn packing(table: &[u8], endian: Endian) -> Option<Packing> {
+    let mut bytes = Bytes::new(table, endian);
+    let _version = bytes.u32()?;
+    Some(Packing { kind: bytes.u32()?, level: bytes.u32()?, ratio: bytes.u32()? })
 }

@@ -3,13 +3,14 @@
 use anytrace_core::hash::Map;
 use anytrace_core::{Diagnostic, Endian, Error, Passed, Place, Room, Rule, Sink, Step};
 
-use super::features::{self, BUILD_ID, EVENT_DESC};
+use super::features::{self, BUILD_ID, COMPRESSED, EVENT_DESC, Packing};
 use crate::rules;
 use crate::wire::attr::{Attr, has};
 use crate::wire::bytes::{Bytes, until_zero};
 use crate::wire::event::{self, Event, Mapping, kind};
 use crate::wire::fault::Fault;
 use crate::wire::header::{Header, Section};
+use crate::wire::packed::within;
 use crate::wire::reader::{Reader, features_table};
 use crate::wire::record::Record;
 use crate::wire::sample::{self, Sample};
@@ -85,6 +86,7 @@ pub(crate) struct Session {
     pub(crate) build_ids: Map<Vec<u8>, Vec<u8>>,
     /// The features of the header.
     pub(crate) features: Vec<u32>,
+    pub(crate) packing: Option<Packing>,
     distinct_max: usize,
     /// For names of events and paths of files.
     room: Room,
@@ -211,6 +213,7 @@ impl Session {
                     }
                 }
             }
+            COMPRESSED => self.packing = features::packing(table, self.endian).or(self.packing),
             BUILD_ID => {
                 for (id, path) in features::build_ids(table, self.endian) {
                     if self.build_ids.len() < self.distinct_max && self.room.takes(id.len() + path.len()) {
@@ -295,7 +298,9 @@ impl Session {
                 }
                 NOTHING
             }
-            kind::COMPRESSED | kind::COMPRESSED2 => Entered { what: What::NotRead("compressed records"), ..NOTHING },
+            kind::COMPRESSED | kind::COMPRESSED2 if event.inside.is_some() => {
+                Entered { what: What::NotRead("a compressed record in another one"), ..NOTHING }
+            }
             _ => NOTHING,
         }
     }
@@ -358,9 +363,11 @@ pub(crate) enum Go {
     Stop,
 }
 
-/// A diagnostic about a byte of a record.
-pub(crate) fn about(rule: &'static Rule, place: Place, at: usize) -> Diagnostic {
-    rule.at(place.offset.saturating_add(at as u64)).record(place.seq)
+/// A diagnostic about a byte of a record, which a compressed one may contain.
+pub(crate) fn about(rule: &'static Rule, place: Place, record: &Record<'_>, at: usize) -> Diagnostic {
+    let inside = if let Record::Event(event) = record { event.inside() } else { None };
+    let diagnostic = rule.at(inside.unwrap_or(place.offset).saturating_add(at as u64)).record(place.seq);
+    if inside.is_some() { within(diagnostic, place.offset) } else { diagnostic }
 }
 
 /// Reads a recording and passes its records to `visit` with what they say; damage goes to the sink.
@@ -399,7 +406,7 @@ pub(crate) fn learn(reader: &mut Reader, session: &mut Session, table: Section) 
     let sections = features::sections(&found, session.endian);
     let wanted: Vec<(u32, Section)> = session.features.iter().copied().zip(sections).collect();
     for (number, section) in wanted {
-        if [EVENT_DESC, BUILD_ID].contains(&number)
+        if [EVENT_DESC, BUILD_ID, COMPRESSED].contains(&number)
             && let Some(bytes) = reader.peek(section)?
         {
             session.feature(number, &bytes);

@@ -6,7 +6,7 @@ use anytrace_core::text::{push_dec, push_hex};
 use anytrace_core::{DumpForm, DumpOptions, Error, Sink, Summary};
 
 use crate::model::session::{Go, Session, walk};
-use crate::verbs::lines::{FULL_BYTES, push_header, push_json, push_text};
+use crate::verbs::lines::{FULL_BYTES, inside, push_header, push_json, push_text};
 use crate::verbs::select::Selector;
 use crate::wire::reader::Reader;
 
@@ -35,6 +35,10 @@ pub(crate) fn dump(
                 DumpForm::Text => {
                     if has_offset {
                         push_hex(&mut buffer, place.offset);
+                        if let Some(inside) = inside(record) {
+                            buffer.push(b'+');
+                            push_hex(&mut buffer, inside);
+                        }
                         buffer.push(b' ');
                     }
                     if has_place {

@@ -24,6 +24,10 @@ pub(crate) fn import(input: Input, options: &ImportOptions<'_>, mut out: &mut dy
     let mut output = Output::new(&mut out, options.target, &layout, options.limits.distinct_max)?;
     let mut outcome = Outcome::default();
     while let Some(object) = lines.next()? {
+        outcome.records_read += 1;
+        if object.has("inside") {
+            continue;
+        }
         if form == Form::Text {
             let line = object.bytes("text")?;
             let record = text::read(&line).filter(|_| !line.contains(&b'\n'));
@@ -31,14 +35,13 @@ pub(crate) fn import(input: Input, options: &ImportOptions<'_>, mut out: &mut dy
             output.write(&Record::Line(record))?;
         } else {
             let data = object.hex("data")?;
-            if outcome.records_read == 0 {
+            if outcome.records_read == 1 {
                 let endian = header::endian(&data);
                 let endian = endian.ok_or_else(|| object.wrong("data", "the header of perf.data", "another record"))?;
                 layout.form = Form::Data(endian);
             }
             output.write(&binary(&object, &data, &layout)?)?;
         }
-        outcome.records_read += 1;
     }
     output.finish()?;
     outcome.records_written = outcome.records_read;

@@ -5,10 +5,12 @@ use std::collections::BTreeMap;
 use anytrace_core::{Error, Info, Sink, Tally, TimeRange};
 use serde_json::{Value, json};
 
-use crate::model::features;
+use crate::model::features::{self, Packing};
 use crate::model::session::{Go, Session, What, walk};
+use crate::verbs::check::say_limits;
+use crate::wire::event::Event;
 use crate::wire::reader::Reader;
-use crate::wire::record::{Form, NAME};
+use crate::wire::record::{Form, NAME, Record};
 
 /// Most kinds of records that are counted apart; there are fewer.
 const KINDS_MAX: usize = 256;
@@ -18,6 +20,43 @@ const KINDS_MAX: usize = 256;
 struct Count {
     samples: u64,
     period: u128,
+}
+
+/// What is counted of compressed records.
+#[derive(Debug, Clone, Copy, Default)]
+struct Packed {
+    records: u64,
+    bytes: u64,
+    /// Records in them, and their bytes.
+    inside: u64,
+    inside_bytes: u64,
+}
+
+impl Packed {
+    #[inline]
+    fn take(&mut self, event: &Event<'_>) {
+        let bytes = event.bytes.len() as u64;
+        if event.inside().is_some() {
+            (self.inside, self.inside_bytes) = (self.inside + 1, self.inside_bytes + bytes);
+        } else if event.is_compressed() {
+            (self.records, self.bytes) = (self.records + 1, self.bytes + bytes);
+        }
+    }
+
+    fn describe(&self, packing: Option<Packing>) -> Value {
+        let mut all = json!({
+            "records": self.records,
+            "bytes": self.bytes,
+            "records_inside": self.inside,
+            "bytes_inside": self.inside_bytes,
+        });
+        if let (Some(packing), Some(all)) = (packing, all.as_object_mut()) {
+            let name = if packing.kind == 1 { "zstd".to_owned() } else { format!("compression {}", packing.kind) };
+            all.insert("compression".to_owned(), name.into());
+            all.insert("level".to_owned(), packing.level.into());
+        }
+        all
+    }
 }
 
 /// Reads the entire recording.
@@ -34,7 +73,11 @@ pub(crate) fn info(mut reader: Reader, distinct_max: usize, sink: &mut dyn Sink)
     let mut threads = Tally::new(distinct_max);
     let mut events: Vec<Count> = Vec::new();
     let (mut range, mut lost, mut losses, mut not_read) = (None::<(u64, u64)>, 0_u64, 0_u64, 0_u64);
+    let mut packed = Packed::default();
     let passed = walk(&mut reader, &mut session, sink, |_, _, record, entered, _| {
+        if let Record::Event(event) = record {
+            packed.take(event);
+        }
         if kinds.len() < KINDS_MAX {
             *kinds.entry(record.kind_name()).or_default() += 1;
         }
@@ -86,6 +129,14 @@ pub(crate) fn info(mut reader: Reader, distinct_max: usize, sink: &mut dyn Sink)
         let names: Vec<String> = session.features.iter().map(|number| features::name(*number)).collect();
         info.details.push(("features", json!(names)));
     }
+    if packed.records > 0 {
+        info.details.push(("compressed", packed.describe(session.packing)));
+    }
+    let is_full = session.is_full() || info.threads.len() > distinct_max;
+    if is_full {
+        info.details.push(("limits", json!(["names, threads or events: what has no room is counted together"])));
+    }
+    say_limits(is_full, sink)?;
     let counts =
         [("lost_records", lost), ("losses", losses), ("not_read", not_read), ("lost_bytes", passed.bytes_lost)];
     info.details.extend(counts.into_iter().filter(|(_, count)| *count > 0).map(|(key, count)| (key, count.into())));

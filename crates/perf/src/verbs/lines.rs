@@ -1,7 +1,8 @@
 //! One line for each record: for people and as JSON.
 //!
 //! JSON has the bytes of each record, a line as `text` and anything else as `data` in hexadecimal, from which it is
-//! written again; the other fields say what these bytes mean.
+//! written again; the other fields say what these bytes mean. A record that a compressed one contains has `inside`, and
+//! is written again with that one.
 
 use anytrace_core::jsonl::push_header_start;
 use anytrace_core::text::{push_dec, push_hex, push_hex_bytes, push_json_bytes, push_json_str, push_quoted};
@@ -94,6 +95,11 @@ fn push_chain(out: &mut Vec<u8>, chain: impl Iterator<Item = u64>, comma: u8, pu
     }
 }
 
+/// Where a record is in what a compressed one contains; `None` for others.
+pub(crate) fn inside(record: &Record<'_>) -> Option<u64> {
+    if let Record::Event(event) = record { event.inside() } else { None }
+}
+
 /// Appends a record as JSON.
 pub(crate) fn push_json(
     out: &mut Vec<u8>,
@@ -113,9 +119,11 @@ pub(crate) fn push_json(
         push_hex_bytes(out, record.bytes());
         out.push(b'"');
     }
-    if let Some(offset) = offset {
-        out.extend_from_slice(b",\"offset\":");
-        push_dec(out, offset);
+    for (name, value) in [(&b",\"inside\":"[..], inside(record)), (b",\"offset\":", offset)] {
+        if let Some(value) = value {
+            out.extend_from_slice(name);
+            push_dec(out, value);
+        }
     }
     out.extend_from_slice(b"}\n");
 }

@@ -8,3 +8,4 @@ pub(crate) mod lines;
 pub(crate) mod patch;
 pub(crate) mod rewrite;
 pub(crate) mod select;
+mod unpack;

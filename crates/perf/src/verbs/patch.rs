@@ -33,12 +33,12 @@ impl Patch {
                 (self.data, self.endian) = (Some(header.data()), header.endian);
                 self.features = header.features().count();
             }
-            Record::Event(event) => self.records_bytes += event.bytes.len() as u64,
+            Record::Event(event) if event.inside().is_none() => self.records_bytes += event.bytes.len() as u64,
             Record::Features(bytes) => {
                 let room = TABLE_BYTES_MAX.min(self.features * 16).saturating_sub(self.table.len());
                 self.table.extend(bytes.iter().take(room));
             }
-            Record::Header(_) | Record::Line(_) => {}
+            Record::Event(_) | Record::Header(_) | Record::Line(_) => {}
         }
     }
 

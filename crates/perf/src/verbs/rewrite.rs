@@ -10,6 +10,8 @@ use crate::verbs::check::{Faults, Strays};
 use crate::verbs::lines::{FULL_BYTES, push_header, push_json};
 use crate::verbs::patch::Patch;
 use crate::verbs::select::Selector;
+use crate::verbs::unpack::unpack_from;
+use crate::wire::event::Event;
 use crate::wire::reader::Reader;
 use crate::wire::record::{Layout, NAME, Record};
 use crate::wire::text::Content;
@@ -98,13 +100,13 @@ pub(crate) fn rewrite(
     out: &mut dyn Target,
     sink: &mut dyn Sink,
 ) -> Result<Outcome, Error> {
-    let mut way = match plan {
-        Plan::Convert(_) => Way::All,
-        Plan::Repair(_) => Way::Good(Good::default()),
+    let (mut way, unpacks_from) = match plan {
+        Plan::Convert(_) => (Way::All, None),
+        Plan::Repair(_) => (Way::Good(Good::default()), unpack_from(&mut reader, distinct_max)?),
         Plan::Trim(selection, _) => {
             let selector = Selector::new(selection, &mut reader, distinct_max)?;
             selector.note(sink)?;
-            Way::Selected(selector)
+            (Way::Selected(selector), Some(0))
         }
     };
     let start = out.position();
@@ -114,6 +116,8 @@ pub(crate) fn rewrite(
         patch: Patch::default(),
         written: 0,
         is_filled: false,
+        unpacks_from,
+        unpacked: 0,
     };
     let mut session = Session::new(distinct_max);
     let mut noting = Noting::new(sink);
@@ -128,6 +132,9 @@ pub(crate) fn rewrite(
     let mut notes = Vec::new();
     if writing.is_filled {
         notes.push("A record that says nothing was added: a file without records looks unfinished.".to_owned());
+    }
+    if writing.unpacked > 0 {
+        notes.push(format!("What {} compressed records contained was written without compression.", writing.unpacked));
     }
     let Writing { output, patch, written, .. } = writing;
     let is_trace = matches!(output, Output::Trace(_));
@@ -150,9 +157,27 @@ struct Writing<W> {
     written: u64,
     /// True when a record was added.
     is_filled: bool,
+    /// From this offset on compressed records are not written, but what they contain is.
+    unpacks_from: Option<u64>,
+    /// How many were not.
+    unpacked: u64,
 }
 
 impl<W: Write> Writing<W> {
+    /// Writes a record, or a record in a compressed one at this place.
+    fn write_at(&mut self, place: Place, record: &Record<'_>) -> Result<(), Error> {
+        match record {
+            Record::Event(event) if self.unpacks_from.is_some_and(|from| place.offset >= from) => {
+                if event.inside().is_none() && event.is_compressed() {
+                    self.unpacked += 1;
+                    return Ok(());
+                }
+                self.write(&Record::Event(Event { inside: None, ..*event }))
+            }
+            _ => self.write(record),
+        }
+    }
+
     fn write(&mut self, record: &Record<'_>) -> Result<(), Error> {
         if matches!(record, Record::Features(_)) {
             self.fill()?;
@@ -194,10 +219,10 @@ impl Way<'_> {
         sink: &mut Noting<'_>,
     ) -> Result<(), Error> {
         match self {
-            Self::All => out.write(record),
+            Self::All => out.write_at(place, record),
             Self::Selected(selector) => {
                 let keeps = selector.keeps(place, record, entered, session);
-                if keeps { out.write(record) } else { Ok(()) }
+                if keeps { out.write_at(place, record) } else { Ok(()) }
             }
             Self::Good(good) => good.take(place, record, entered, out, sink),
         }
@@ -235,7 +260,7 @@ impl Good {
                 self.bytes_lost += record.bytes().len() as u64;
                 return Ok(());
             }
-            return out.write(record);
+            return out.write_at(place, record);
         };
         if std::mem::take(&mut sink.has_damage) {
             self.lose(out)?;

@@ -102,12 +102,26 @@ pub struct Event<'a> {
     /// Length of the record itself.
     pub(crate) own_bytes: usize,
     pub(crate) endian: Endian,
+    /// Where it begins in what a compressed record contains.
+    pub(crate) inside: Option<u64>,
 }
 
 impl<'a> Event<'a> {
     /// The word for its kind.
     pub fn kind_name(&self) -> &'static str {
         kind_name(self.kind)
+    }
+
+    /// Where the record begins in the decompressed data of a compressed one, whose offset is that of its place; `None`
+    /// for a record that stands in the file itself. [`crate::Writer::write`] leaves such a record out: the compressed one,
+    /// which precedes it, has it.
+    pub fn inside(&self) -> Option<u64> {
+        self.inside
+    }
+
+    /// True for a record that contains others.
+    pub(crate) fn is_compressed(&self) -> bool {
+        matches!(self.kind, kind::COMPRESSED | kind::COMPRESSED2)
     }
 
     /// True for a sample.
@@ -127,7 +141,10 @@ pub(crate) fn read(window: &[u8], endian: Endian) -> Result<(Event<'_>, usize), 
     let head = frame(window, endian)?;
     let end = usize::try_from(head.bytes).ok();
     let Some(bytes) = end.and_then(|end| window.get(..end)) else { return Err(Need::More(head.bytes)) };
-    Ok((Event { kind: head.kind, misc: head.misc, bytes, own_bytes: head.own_bytes, endian }, bytes.len()))
+    Ok((
+        Event { kind: head.kind, misc: head.misc, bytes, own_bytes: head.own_bytes, endian, inside: None },
+        bytes.len(),
+    ))
 }
 
 /// The header of a record, with its length and that of what belongs to it.

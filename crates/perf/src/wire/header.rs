@@ -23,7 +23,7 @@ pub(crate) const DATA_SIZE_AT: usize = 48;
 pub(crate) const FEATURES_AT: usize = 72;
 
 /// Most bytes that precede the records.
-const PREFIX_BYTES_MAX: u64 = 16 << 20;
+pub(crate) const PREFIX_BYTES_MAX: u64 = 16 << 20;
 
 /// What precedes the records.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -6,9 +6,10 @@ use anytrace_core::{
     Collect, Cursor, Diagnostic, Endian, Error, Input, Layer, OpenOptions, Passed, Place, Rule, Step, text::escaped,
 };
 
-use super::event::{HEAD_BYTES, frame};
+use super::event::{self, HEAD_BYTES, frame, kind};
 use super::fault::{Fault, Need};
 use super::header::{DATA_SIZE_AT, Header, MAGIC, MAGIC_OLD, Section, endian};
+use super::packed::{Packed, Pulled};
 use super::parse::parse;
 use super::record::{Form, Layout, Record};
 use super::resync::{Plausible, plausible};
@@ -22,6 +23,9 @@ const LINE_BYTES_MAX: u64 = 1 << 20;
 
 /// What follows the records is handed out in pieces of this length.
 const PIECE_BYTES: usize = 64 << 10;
+
+/// How far is looked for records that follow each other.
+const LOOK_BYTES: usize = 4 << 16;
 
 /// Most bytes of a table behind the records that are read before these.
 const PEEK_BYTES_MAX: usize = 1 << 20;
@@ -59,6 +63,10 @@ pub struct Reader {
     /// Bytes of the window that were read. The cursor passes them when the next record is wanted, so that this one can
     /// borrow from the window.
     read_bytes: usize,
+    /// The records in compressed ones.
+    packed: Packed,
+    /// How far apart the places are at which records may begin.
+    step_bytes: u64,
     /// Diagnostics that were not returned yet, all of them about what precedes the next record.
     damage: VecDeque<Diagnostic>,
 }
@@ -94,6 +102,8 @@ impl Reader {
             is_ended: false,
             is_cut: false,
             read_bytes: 0,
+            packed: Packed::default(),
+            step_bytes: 8,
             damage: VecDeque::new(),
         };
         reader.cursor.fill(16)?;
@@ -134,9 +144,10 @@ impl Reader {
             return false;
         }
         (self.seq, self.line, self.bytes_lost, self.read_bytes, self.is_ended) = (0, 1, 0, 0, false);
-        self.is_cut = false;
+        (self.is_cut, self.packed, self.step_bytes) = (false, Packed::default(), 8);
         self.damage.clear();
-        self.start();
+        // The window may be empty now: what was found at the start counts.
+        self.room = if self.layout.form == Form::Text { Room::Text } else { Room::Header };
         true
     }
 
@@ -174,6 +185,12 @@ impl Reader {
             if self.is_ended {
                 return Ok(None);
             }
+            if self.packed.is_open() {
+                if let Some(bytes) = self.unpack() {
+                    return Ok(self.unpacked(bytes));
+                }
+                continue;
+            }
             self.cursor.advance(std::mem::take(&mut self.read_bytes));
             if self.advance()? {
                 break;
@@ -193,6 +210,27 @@ impl Reader {
         Ok(Some(Step::Record(place, record)))
     }
 
+    /// Finds the next record in a compressed one: its length; `None` at damage, which is put aside, or at the end.
+    fn unpack(&mut self) -> Option<usize> {
+        let Form::Data(endian) = self.layout.form else { return None };
+        match self.packed.pull(self.cursor.window(), endian, self.record_bytes_max, self.seq) {
+            Pulled::Record(bytes) => return Some(bytes),
+            Pulled::Damage(damage) => self.damage.push_back(damage),
+            Pulled::End => {}
+        }
+        None
+    }
+
+    /// The record of so many bytes in a compressed one.
+    fn unpacked(&mut self, bytes: usize) -> Option<Step<'_, Record<'_>>> {
+        let Form::Data(endian) = self.layout.form else { return None };
+        let inside = self.packed.inside();
+        let place = Place { offset: inside.around, seq: self.seq };
+        self.seq += 1;
+        let (event, _) = event::read(self.packed.take(bytes), endian).ok()?;
+        Some(Step::Record(place, Record::Event(event::Event { inside: Some(inside.at), ..event })))
+    }
+
     /// Calls `visit` with every step to the end of the recording: [`Self::next`] in a loop.
     ///
     /// # Errors
@@ -207,10 +245,15 @@ impl Reader {
         Ok(self.passed())
     }
 
+    /// The first compressed record of which something could not be read: from there on a copy cannot have them.
+    pub(crate) fn packed_damage(&self) -> Option<u64> {
+        self.packed.damaged_from()
+    }
+
     /// What was read so far.
     pub(crate) fn passed(&self) -> Passed {
         let bytes = self.cursor.offset() + self.read_bytes as u64;
-        Passed { records: self.seq, bytes, bytes_lost: self.bytes_lost }
+        Passed { records: self.seq, bytes, bytes_lost: self.bytes_lost + self.packed.bytes_lost }
     }
 
     /// Finds the next record; true where the window begins with one.
@@ -232,6 +275,7 @@ impl Reader {
 
     #[cold]
     fn end(&mut self) -> Result<(), Error> {
+        self.damage.extend(self.packed.finish(self.seq));
         let mut layers = Collect::default();
         self.cursor.report_layers(&mut layers)?;
         self.damage.extend(layers.0);
@@ -350,6 +394,7 @@ impl Reader {
         loop {
             let offset = self.cursor.offset();
             if offset >= end {
+                self.damage.extend(self.packed.finish(self.seq));
                 self.room = Room::Features;
                 return Ok(false);
             }
@@ -360,12 +405,19 @@ impl Reader {
             let window = self.cursor.window();
             let left = end - offset;
             let need = match parse(window, &self.layout) {
-                Ok((Record::Event(_), used)) if used as u64 <= left.min(self.record_bytes_max) => {
+                Ok((Record::Event(event), used)) if used as u64 <= left.min(self.record_bytes_max) => {
+                    let is_compressed = event.is_compressed();
                     if (used as u64) < left && !self.is_followed(used)? && self.is_swollen(used, left)? {
                         self.swollen(used, end)?;
                         return Ok(false);
                     }
                     self.read_bytes = used;
+                    if is_compressed {
+                        self.enter()?;
+                    }
+                    if !used.is_multiple_of(8) {
+                        self.step_bytes = 1;
+                    }
                     return Ok(true);
                 }
                 Ok((Record::Event(event), _)) => event.bytes.len() as u64,
@@ -392,6 +444,14 @@ impl Reader {
         }
     }
 
+    /// Begins to read the records in the compressed one with which the window begins.
+    fn enter(&mut self) -> Result<(), Error> {
+        if let Ok((Record::Event(event), _)) = parse(self.cursor.window(), &self.layout) {
+            self.damage.extend(self.packed.enter(&event, self.cursor.offset(), self.seq)?);
+        }
+        Ok(())
+    }
+
     /// True where something that may be a record, or nothing, follows that with which the window begins.
     #[inline]
     fn is_followed(&mut self, used: usize) -> Result<bool, Error> {
@@ -408,18 +468,12 @@ impl Reader {
     fn is_swollen(&mut self, used: usize, left: u64) -> Result<bool, Error> {
         let Form::Data(endian) = self.layout.form else { return Ok(false) };
         // Records are looked for in the first 64 KiB, the longest that most kinds may have.
-        for at in (HEAD_BYTES..used.min(1 << 16)).step_by(8) {
-            let rest = self.cursor.window().get(at..).unwrap_or_default();
-            let is_last = self.cursor.is_last_window();
-            let found = match plausible(rest, is_last, left - at as u64, endian) {
-                Plausible::Unknown(need) if need <= 4 << 16 => {
-                    let need = usize::try_from(need).unwrap_or(0) + at;
-                    let is_last = self.cursor.fill(need)? < need;
-                    let rest = self.cursor.window().get(at..).unwrap_or_default();
-                    plausible(rest, is_last, left - at as u64, endian)
-                }
-                found => found,
-            };
+        let step = if self.step_bytes == 8 { 8 } else { 1 };
+        for at in (HEAD_BYTES..used.min(1 << 16)).step_by(step) {
+            // As much as any window may have, so that its length makes no difference.
+            let have = self.cursor.fill(at + LOOK_BYTES)?;
+            let rest = self.cursor.window().get(at..have.min(at + LOOK_BYTES)).unwrap_or_default();
+            let found = plausible(rest, have < at + LOOK_BYTES, left - at as u64, endian);
             if found == Plausible::Yes {
                 return Ok(true);
             }
@@ -474,19 +528,26 @@ impl Reader {
     /// Passes bytes until a record seems to begin, or the records end.
     fn lose_until_record(&mut self, damage: Diagnostic, end: u64) -> Result<(), Error> {
         let Form::Data(endian) = self.layout.form else { return Ok(()) };
+        // Records begin at multiples of 8 from the first, unless one has any length: in a stream, or a compressed one.
+        self.cursor.fill(HEAD_BYTES)?;
+        let own = frame(self.cursor.window(), endian).map_or(0, |found| found.kind);
+        let step_bytes = if matches!(own, kind::HEADER_FEATURE | kind::COMPRESSED) { 1 } else { self.step_bytes };
         let mut lost = 0_u64;
         loop {
-            // Records begin at multiples of 8 from the first.
             let left = end.saturating_sub(self.cursor.offset());
-            let step = usize::try_from(left.min(8)).unwrap_or(8);
+            let step = usize::try_from(left.min(step_bytes)).unwrap_or(8);
             let have = self.cursor.fill(step)?.min(step);
             self.cursor.advance(have);
             lost += have as u64;
-            if have < 8 || self.is_record_here(end, endian)? {
+            if (have as u64) < step_bytes || self.is_record_here(end, endian)? {
                 break;
             }
         }
         self.lose(damage, lost);
+        // No compressed record is as short.
+        if lost > 8 {
+            self.damage.extend(self.packed.gap(self.seq));
+        }
         Ok(())
     }
 

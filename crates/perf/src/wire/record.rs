@@ -72,6 +72,11 @@ impl<'a> Record<'a> {
         }
     }
 
+    /// True for a record that a compressed one contains: [`Event::inside`].
+    pub fn is_inside(&self) -> bool {
+        matches!(self, Self::Event(event) if event.inside.is_some())
+    }
+
     /// True for what a sample begins with.
     pub fn is_sample(&self) -> bool {
         match self {

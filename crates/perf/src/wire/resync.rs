@@ -2,7 +2,7 @@
 
 use anytrace_core::Endian;
 
-use super::event::{frame, kind_name};
+use super::event::{frame, kind, kind_name};
 use super::fault::Need;
 
 /// Records that must follow each other.
@@ -19,7 +19,8 @@ pub(crate) enum Plausible {
     Yes,
 }
 
-/// Judges the bytes with which a window begins: a chain of records of known kinds whose lengths are multiples of 8.
+/// Judges the bytes with which a window begins: a chain of records of known kinds whose lengths are multiples of 8,
+/// where they are not of a kind that may have any.
 /// `left` is the distance to the end of the records.
 pub(crate) fn plausible(window: &[u8], is_last: bool, left: u64, endian: Endian) -> Plausible {
     let mut at = 0_usize;
@@ -34,7 +35,9 @@ pub(crate) fn plausible(window: &[u8], is_last: bool, left: u64, endian: Endian)
             Err(_) => return Plausible::No,
         };
         let end = found.bytes.saturating_add(at as u64);
-        if kind_name(found.kind) == "unknown" || !found.bytes.is_multiple_of(8) || end > left {
+        let has_any_length = matches!(found.kind, kind::HEADER_FEATURE | kind::COMPRESSED);
+        let is_aligned = found.bytes.is_multiple_of(8) || has_any_length;
+        if kind_name(found.kind) == "unknown" || !is_aligned || end > left {
             return Plausible::No;
         }
         let Ok(end) = usize::try_from(end) else { return Plausible::No };

@@ -39,11 +39,14 @@ impl<W: Write> Writer<W> {
         Self { out, buffer: Vec::with_capacity(BUFFER_BYTES) }
     }
 
-    /// Writes a record.
+    /// Writes a record. Those that a compressed record contains are in it already, and are left out.
     ///
     /// # Errors
     /// I/O.
     pub fn write(&mut self, record: &Record<'_>) -> Result<(), Error> {
+        if record.is_inside() {
+            return Ok(());
+        }
         self.write_bytes(record.bytes(), matches!(record, Record::Line(_)))
     }
 
