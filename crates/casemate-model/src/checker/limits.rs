@@ -4,7 +4,7 @@
 
 use super::Checker;
 use super::resize::is_cached;
-use super::stale::InPlace;
+use super::stale::{InPlace, rights_within};
 use crate::descriptor::Descriptor;
 use crate::memory::{NOWHERE, PAGE_BYTES, Table, position};
 use crate::quirk::Quirk;
@@ -20,14 +20,6 @@ struct Limiting {
     entry: u64,
     /// That of the entry's tree.
     regime: Regime,
-}
-
-/// What a valid block or page below tables with these limits permits; nothing for others.
-pub(super) fn rights_within(table: Table, value: u64, limits: u64, regime: Regime) -> Rights {
-    match table.decode(value) {
-        Descriptor::Map(_) => Rights::of(table.stage(), value, regime).limited(limits, regime),
-        _ => Rights::default(),
-    }
 }
 
 impl<W: Watch> Checker<W> {

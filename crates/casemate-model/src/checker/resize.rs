@@ -1,7 +1,6 @@
 //! Blocks and tables that take each other's place without a break, as FEAT_BBM allows (see [`attributes`]).
 
-use super::limits::rights_within;
-use super::stale::{InPlace, Inherited};
+use super::stale::{InPlace, Inherited, rights_within};
 use super::walk::Visit;
 use super::{Checker, Flow};
 use crate::attributes::{self, BbmLevel, NO_CONFLICT, Obstacle};

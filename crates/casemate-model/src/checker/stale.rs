@@ -54,6 +54,14 @@ pub(super) struct Inherited {
     pub(super) levels: u8,
 }
 
+/// What a valid block or page below tables with these limits permits; nothing for others.
+pub(super) fn rights_within(table: Table, value: u64, limits: u64, regime: Regime) -> Rights {
+    match table.decode(value) {
+        Descriptor::Map(_) => Rights::of(table.stage(), value, regime).limited(limits, regime),
+        _ => Rights::default(),
+    }
+}
+
 impl<W: Watch> Checker<W> {
     /// A live entry was changed in place, and TLBs may contain its old value.
     pub(super) fn changed_in_place(&mut self, change: InPlace) {
