@@ -3,11 +3,12 @@
 mod inputs;
 mod printer;
 
+use std::collections::BTreeMap;
 use std::io::{BufWriter, Write};
 use std::path::{Path, PathBuf};
 
 use anytrace_core::Format as _;
-use anytrace_symbols::Maps;
+use anytrace_symbols::{MappedObject, Maps};
 use anytrace_xray::Xray;
 use anytrace_xray::tools::stack::{Oddities, OrphanRule, StackOptions, StackProfile};
 use anytrace_xray::tools::stack_files::StackFiles;
@@ -133,24 +134,33 @@ pub(crate) fn run(options: &StackArguments) -> Result<Verdict, Failure> {
     Ok(verdict)
 }
 
-/// The trace whose names those of all are: of several, those that are counted together, only where the maps beside each
-/// have the same objects.
+/// The trace whose names those of all are: of several that are counted together, the one whose maps have most objects,
+/// where no other has another object by the same number.
 fn common(options: &StackArguments) -> &Path {
-    let maps = |file: &PathBuf| {
-        let path = Xray.symbols_beside(file, &[])?.path;
-        Maps::parse("", &std::fs::read(path).ok()?)
-    };
     let none = Path::new("");
     match options.files.as_slice() {
         [file] => file,
-        [first, others @ ..] if !options.per_file => match maps(first) {
-            Some(own) if others.iter().all(|other| maps(other).is_some_and(|maps| maps.objects == own.objects)) => {
-                first
-            }
-            _ => none,
-        },
-        _ => none,
+        _ if options.per_file => none,
+        files => {
+            let numbered: Option<Vec<_>> = files.iter().map(|file| Some((numbered(file)?, file))).collect();
+            let mut numbered = numbered.unwrap_or_default();
+            numbered.sort_by_key(|(objects, _)| objects.len());
+            let Some((all, file)) = numbered.pop() else { return none };
+            let has_same = |(number, object)| all.get(number).is_some_and(|own| own == object);
+            if numbered.iter().all(|(objects, _)| objects.iter().all(has_same)) { file } else { none }
+        }
     }
+}
+
+/// The objects of the maps beside a trace, with their build ids. A short run may have been over before all were seen; those
+/// without a number have no functions in the trace.
+fn numbered(trace: &Path) -> Option<BTreeMap<u32, MappedObject>> {
+    let path = Xray.symbols_beside(trace, &[])?.path;
+    let maps = Maps::parse("", &std::fs::read(path).ok()?)?;
+    let is_numbered = maps.objects.iter().any(|object| object.number.is_some());
+    let number =
+        |(place, object): (u32, MappedObject)| Some((if is_numbered { object.number? } else { place }, object));
+    Some((0..).zip(maps.objects).filter_map(number).collect())
 }
 
 fn orphans(options: &StackArguments) -> OrphanRule {
