@@ -269,7 +269,7 @@ fn what_is_made_of_a_trace_has_its_names_too() {
     let Some(folder) = plugins() else { return };
     let at = folder.path();
     for name in ["t.xray", "u.xray"] {
-        good(at, &["record", "-o", name, "--", "./program"]);
+        good(at, &["record", "-o", name, "--", "./program", "100"]);
     }
     let maps = fs::read(at.join("t.xray.maps")).unwrap();
     good(at, &["trim", "--records", "..", "t.xray", "-o", "trimmed.xray"]);
@@ -301,7 +301,7 @@ fn traces_of_one_program_are_counted_together_by_their_names() {
     let Some(folder) = plugins() else { return };
     let at = folder.path();
     for name in ["t.xray", "u.xray"] {
-        good(at, &["record", "-o", name, "--", "./program"]);
+        good(at, &["record", "-o", name, "--", "./program", "100"]);
     }
     let stack = |more: &[&str]| {
         let form = ["xray", "stack", "--stack-format=flame", "--aggregate-threads", "t.xray", "u.xray"];

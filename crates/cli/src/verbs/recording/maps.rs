@@ -150,28 +150,36 @@ impl Program {
 
     /// Its objects, with the build ids that they had when they were first seen, and numbered by `number`; and their text.
     pub(crate) fn to_text(&self, process: u32, number: impl FnOnce(&mut Maps)) -> (Maps, String) {
+        // What was mapped and is not in the linker's list was opened when the process ended: others before it may not have
+        // been seen.
+        let linked = linked(&self.file.0);
+        let is_sure = |path: &&PathBuf| self.listed.is_empty() || **path == self.file.0 || linked.contains(path);
         let others = self.seen.iter().filter(|path| !self.listed.contains(path));
+        let (others, unsure): (Vec<&PathBuf>, Vec<&PathBuf>) = others.partition(is_sure);
         let mut files: Vec<PathBuf> = self.listed.iter().chain(others).cloned().collect();
         // It may have been over before all that it was linked with was there.
-        for library in linked(&self.file.0) {
+        for library in linked {
             if !files.iter().any(|file| file.file_name() == library.file_name()) {
                 files.push(library);
             }
         }
         let mut maps = Maps::of_files(files.into_iter());
-        for object in &mut maps.objects {
+        let mut unnumbered = Maps::of_files(unsure.into_iter().cloned()).objects;
+        for object in maps.objects.iter_mut().chain(&mut unnumbered) {
             if let Some(id) = self.build_ids.get(&object.path) {
                 object.build_id.clone_from(id);
             }
         }
         maps.is_ordered = !self.listed.is_empty() || maps.objects.len() < 2;
         number(&mut maps);
+        maps.objects.append(&mut unnumbered);
         let text = maps.to_text(Some(process), &self.lines);
         (maps, text)
     }
 
-    /// Adds mappings of files with code.
-    fn add(&mut self, process: u32, mapped: &[Mapped<'_>]) {
+    /// Adds mappings of files with code, in the order of the dynamic linker's list. False where that has an object that is
+    /// not mapped: the mappings are older than it.
+    fn add(&mut self, mapped: &[Mapped<'_>], list: impl FnOnce() -> Vec<u64>, is_mapped: impl Fn(u64) -> bool) -> bool {
         for (_, _, text) in mapped {
             if self.lines.len() < LINES_MAX && self.known.insert((*text).to_owned()) {
                 self.lines.push((*text).to_owned());
@@ -179,19 +187,24 @@ impl Program {
         }
         let is_new = |path: &PathBuf| !self.listed.contains(path);
         if !mapped.iter().any(|(_, path, _)| is_new(path)) {
-            return;
+            return true;
         }
         for (_, path, _) in mapped.iter().rev() {
             if self.seen.len() < LINES_MAX && !self.seen.contains(path) {
                 self.see(path);
             }
         }
-        for address in loaded::list(process).unwrap_or_default() {
+        for address in list() {
             let at = mapped.iter().find(|(line, _, _)| (line.start..line.end).contains(&address));
-            if let Some((_, path, _)) = at.filter(|(_, path, _)| !self.listed.contains(path)) {
-                self.listed.push(path.clone());
+            match at {
+                Some((_, path, _)) if self.listed.contains(path) => {}
+                Some((_, path, _)) => self.listed.push(path.clone()),
+                // The kernel's own object has no file.
+                None if is_mapped(address) => {}
+                None => return false,
             }
         }
+        true
     }
 }
 
@@ -204,23 +217,33 @@ pub(crate) fn linked(program: &Path) -> Vec<PathBuf> {
 /// A mapping of a file with code: where it is, the file, and the kernel's line.
 type Mapped<'a> = (MapsLine<'a>, PathBuf, &'a str);
 
+/// Times that the maps of a process are read in one look, at most: it may open libraries meanwhile.
+const READS_MAX: usize = 4;
+
 /// Reads the maps of a process.
 fn look_at(process: u32, programs: &mut Vec<Program>) {
-    let Some(text) = read(&PathBuf::from(format!("/proc/{process}/maps"))) else { return };
+    let _ = (0..READS_MAX).any(|_| is_read(process, programs));
+}
+
+/// Reads them once; false where they were old already.
+fn is_read(process: u32, programs: &mut Vec<Program>) -> bool {
+    let Some(text) = read(&PathBuf::from(format!("/proc/{process}/maps"))) else { return true };
     let lines = text.lines().filter_map(|line| Some((MapsLine::parse(line.as_bytes())?, line)));
-    let mut mapped: Vec<Mapped<'_>> = lines.filter_map(|(line, text)| Some((line, line.file()?, text))).collect();
+    let lines: Vec<(MapsLine<'_>, &str)> = lines.collect();
+    let files = lines.iter().filter_map(|(line, text)| Some((*line, line.file()?, *text)));
+    let mut mapped: Vec<Mapped<'_>> = files.collect();
     let code: BTreeSet<PathBuf> = mapped.iter().filter_map(|(line, _, _)| line.code()).collect();
     mapped.retain(|(_, path, _)| code.contains(path));
     let own = fs::read_link(format!("/proc/{process}/exe")).ok();
     let own = own.and_then(|own| mapped.iter().find(|(_, path, _)| *path == own)).or(mapped.first());
     // A process that ends has none.
-    let Some(file) = own.map(|(line, path, _)| (path.clone(), line.start)) else { return };
+    let Some(file) = own.map(|(line, path, _)| (path.clone(), line.start)) else { return true };
     if programs.last().is_none_or(|last| last.file != file) && programs.len() < PROGRAMS_MAX {
         programs.push(Program::new(file.clone(), called(process)));
     }
-    if let Some(program) = programs.last_mut().filter(|last| last.file == file) {
-        program.add(process, &mapped);
-    }
+    let Some(program) = programs.last_mut().filter(|last| last.file == file) else { return true };
+    let is_mapped = |address| lines.iter().any(|(line, _)| (line.start..line.end).contains(&address));
+    program.add(&mapped, || loaded::list(process).unwrap_or_default(), is_mapped)
 }
 
 /// What a process was called when it began, without the folder: what the recorder names its file for.
@@ -252,6 +275,48 @@ mod tests {
     use std::process::{Command, Stdio};
 
     use super::*;
+
+    #[test]
+    fn what_was_opened_while_the_maps_were_read_gets_no_wrong_number() {
+        let line = |start: u64, name: &str| format!("{start:x}-{:x} r-xp 00000000 fe:00 1 {name}", start + 0x1000);
+        let lines = [line(0x1000, "/none/program"), line(0x2000, "/none/base.so"), line(0x9000, "/none/ant.so")];
+        let mapped = |lines: &[String]| -> Vec<(PathBuf, String)> {
+            lines.iter().map(|text| (PathBuf::from(text.rsplit(' ').next().unwrap()), text.clone())).collect()
+        };
+        let add = |program: &mut Program, lines: &[String], list: &[u64]| {
+            let files = mapped(lines);
+            let mapped: Vec<Mapped<'_>> = files
+                .iter()
+                .map(|(path, text)| (MapsLine::parse(text.as_bytes()).unwrap(), path.clone(), text.as_str()))
+                .collect();
+            program.add(&mapped, || list.to_vec(), |address| address == 0x7000)
+        };
+        let number = |maps: &mut Maps| {
+            maps.objects.iter_mut().zip(0..).for_each(|(object, number)| object.number = Some(number));
+        };
+        let numbers = |program: &Program| -> Vec<(String, Option<u32>)> {
+            let (maps, text) = program.to_text(1, number);
+            assert_eq!(Maps::parse("m", text.as_bytes()), Some(maps.clone()));
+            let name = |path: &Path| path.file_stem().unwrap().to_string_lossy().into_owned();
+            maps.objects.iter().map(|object| (name(&object.path), object.number)).collect()
+        };
+        let named = |all: &[(&str, Option<u32>)]| -> Vec<(String, Option<u32>)> {
+            all.iter().map(|(name, number)| ((*name).to_owned(), *number)).collect()
+        };
+        let mut program = Program::new((PathBuf::from("/none/program"), 0x1000), "program".to_owned());
+        // The linker's list, read after the maps, has a library between the two; 0x7000 is the kernel's.
+        assert!(!add(&mut program, &lines, &[0x1800, 0x7000, 0x2800, 0x5800, 0x9800]));
+        assert_eq!(numbers(&program), named(&[("program", Some(0)), ("base", Some(1)), ("ant", None)]));
+        // The same where the process had ended before its list was read.
+        let mut program = Program::new((PathBuf::from("/none/program"), 0x1000), "program".to_owned());
+        assert!(add(&mut program, &lines[..2], &[0x1800, 0x2800]) && add(&mut program, &lines, &[]));
+        assert_eq!(numbers(&program), named(&[("program", Some(0)), ("base", Some(1)), ("ant", None)]));
+        // Read once more, all is there.
+        let all = [&lines[..], &[line(0x5000, "/none/zoo.so")]].concat();
+        assert!(add(&mut program, &all, &[0x1800, 0x7000, 0x2800, 0x5800, 0x9800]));
+        let wanted = [("program", Some(0)), ("base", Some(1)), ("zoo", Some(2)), ("ant", Some(3))];
+        assert_eq!(numbers(&program), named(&wanted));
+    }
 
     #[test]
     fn the_maps_of_a_program_and_of_what_it_starts_are_seen() {
